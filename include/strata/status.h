@@ -1,0 +1,69 @@
+/* What every Strata call may answer: one line per status gives the enum, its name and its text. */
+#ifndef STRATA_STATUS_H
+#define STRATA_STATUS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define STRATA_API __attribute__((visibility("default")))
+#define STRATA_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#else
+#define STRATA_API
+#define STRATA_PRINTF(format, first)
+#endif
+
+/* X(name, number, text). Numbers are part of the ABI: never reuse one. */
+#define STRATA_STATUS_MAP(X)                                                                                    \
+    X(OK, 0, "done")                                                                                            \
+    X(E_INVALID, 1, "an argument is wrong")                                                                     \
+    X(E_NO_MEMORY, 2, "out of memory in this place")                                                            \
+    X(E_HOST_MEMORY, 3, "the host has no memory left for Strata's own records")                                 \
+    X(E_STALE, 4, "the handle names nothing that is live: freed already, of another facade, or closed")         \
+    X(E_UNSUPPORTED, 5, "this strategy, device or version cannot do that")                                      \
+    X(E_NO_DEVICE, 6, "no usable device")                                                                       \
+    X(E_DEVICE, 7, "the device refused a call")                                                                 \
+    X(E_DEVICE_LOST, 8, "the device is lost: the process must end")                                             \
+    X(E_STRATEGY, 9, "the strategy is wrong")                                                                   \
+    X(E_FORMAT, 10, "a file read from outside is wrong")                                                        \
+    X(E_IO, 11, "a file could not be read or written")                                                          \
+    X(E_BUSY, 12, "still in use")                                                                               \
+    X(E_NOT_READY, 13, "work submitted before is not done yet")                                                 \
+    X(E_TIMEOUT, 14, "the deadline passed")                                                                     \
+    X(E_UNKNOWN_POINTER, 15, "no live allocation begins at this address")                                       \
+    X(E_UNKNOWN_STREAM, 16, "the stream is unknown, was destroyed, or its handle now names another stream")     \
+    X(E_FORKED, 17, "the process was forked after the device was opened: a child cannot use it")                \
+    X(E_CAPTURE, 18, "not allowed while a stream is being captured into a graph")                               \
+    X(E_SHUTDOWN, 19, "the driver is shutting down")                                                            \
+    X(E_CORRUPT, 20, "a structure does not hold what it must")                                                  \
+    X(E_LIMIT, 21, "a fixed limit of Strata is reached")
+
+typedef enum strata_status {
+#define STRATA_STATUS_ENUM(name, number, text) STRATA_##name = number,
+    STRATA_STATUS_MAP(STRATA_STATUS_ENUM)
+#undef STRATA_STATUS_ENUM
+} strata_status_t;
+
+/* The reason of a failure, in words a person can act on. */
+typedef struct strata_error {
+    strata_status_t status;
+    int64_t device_code; /* the driver's number (CUresult), 0 when no driver call failed */
+    uint32_t line;       /* 1-based, of the file that the text names; 0 when the error is in no file */
+    uint32_t column;
+    char text[4096];
+} strata_error_t;
+
+/* "STRATA_E_NO_MEMORY"; never NULL. Any thread. */
+STRATA_API const char *strata_status_name(strata_status_t status);
+/* "out of memory in this place"; never NULL. Any thread. */
+STRATA_API const char *strata_status_text(strata_status_t status);
+/* The calling thread's last failure. Never NULL; successes leave it as it was; valid until the thread's next failing call. */
+STRATA_API const strata_error_t *strata_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

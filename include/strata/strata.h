@@ -1,0 +1,341 @@
+/* Strata: GPU memory allocators built out of layers. The facade.
+ *
+ * One facade serves many places (a kind of memory and a device) by a strategy: per place and stream a stack of layers that a
+ * YAML file, a preset or a string describes.
+ *
+ *     strata_t s;
+ *     strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "strata"}, &s);
+ *     strata_block_t b;
+ *     if (strata_allocate(s, strata_gpu(0), stream, 1 << 20, &b) != STRATA_OK) puts(strata_last_error()->text);
+ *     ... launch work on b.ptr ...
+ *     strata_free(s, b.ref);
+ *
+ * Units       Sizes are bytes, times are nanoseconds, unless a name says otherwise.
+ * Errors      Every function that can fail returns a strata_status_t; strata_last_error() has the reason in words. On failure
+ *             outputs are left untouched unless the function says otherwise.
+ * Threads     Every function may be called from any thread at any time, callbacks included, unless it says otherwise.
+ * Ownership   A block belongs to the caller until one strata_free*(); strings and structs passed in are copied before return.
+ * Streams     A stream is the driver's handle (cudaStream_t and CUstream are the same pointer). NULL is the legacy default
+ *             stream of the place's device, (void *)2 the calling thread's own default stream. Memory freed on its owner
+ *             stream may be served to that stream at once, and to nobody else before the work submitted until then is done.
+ * Versions    Structs begin with struct_size = sizeof(the struct): older callers keep working with newer libraries.
+ * Fork, exit  After fork() the child's calls return STRATA_E_FORKED. At process exit no device call is made once the driver
+ *             says that it is shutting down.
+ *
+ * What is declared here and answers STRATA_E_UNSUPPORTED in this version says so in its comment ("not yet").
+ */
+#ifndef STRATA_STRATA_H
+#define STRATA_STRATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "strata/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STRATA_VERSION_MAJOR 0
+#define STRATA_VERSION_MINOR 1
+#define STRATA_VERSION_PATCH 0
+#define STRATA_ABI_VERSION 1
+
+/* "0.1.0". */
+STRATA_API const char *strata_version(void);
+/* STRATA_ABI_VERSION of the library that is loaded; a program compares it with the header's. */
+STRATA_API uint32_t strata_abi_version(void);
+
+/* ---- names of things ------------------------------------------------------------------------------------------------ */
+
+/* A facade. A value, never a pointer: use after strata_close() is STRATA_E_STALE. 0 names none. */
+typedef uint64_t strata_t;
+/* A live allocation's name: {stack 12 bits, slot 24, generation 28}. A value: a freed one is STRATA_E_STALE. 0 names none. */
+typedef uint64_t strata_ref_t;
+/* The driver's stream handle. */
+typedef void *strata_stream_t;
+
+/* A place: a kind of memory and a device. Make one with the functions below. */
+typedef uint32_t strata_place_t;
+typedef enum strata_place_kind {
+    STRATA_PLACE_GPU = 0,     /* memory of one device */
+    STRATA_PLACE_MANAGED = 1, /* moves between host and one device on demand */
+    STRATA_PLACE_PINNED = 2,  /* page-locked host memory; its blocks have no owner stream, every stream is a borrower */
+    STRATA_PLACE_HOST = 3,    /* plain host memory; no owner stream */
+    STRATA_PLACE_KINDS = 4
+} strata_place_kind_t;
+
+static inline strata_place_t strata_place(strata_place_kind_t kind, uint32_t device) {
+    return ((uint32_t)kind << 16) | (device & 0xffffu);
+}
+static inline strata_place_t strata_gpu(uint32_t device) { return strata_place(STRATA_PLACE_GPU, device); }
+static inline strata_place_t strata_managed(uint32_t device) { return strata_place(STRATA_PLACE_MANAGED, device); }
+static inline strata_place_t strata_pinned(void) { return strata_place(STRATA_PLACE_PINNED, 0); }
+static inline strata_place_t strata_host(void) { return strata_place(STRATA_PLACE_HOST, 0); }
+static inline strata_place_kind_t strata_place_kind(strata_place_t place) { return (strata_place_kind_t)(place >> 16); }
+static inline uint32_t strata_place_device(strata_place_t place) { return place & 0xffffu; }
+
+/* A served request. A request of 0 bytes is served too: {NULL, 0, a ref that must be freed}, without a device call. */
+typedef struct strata_block {
+    void *ptr;        /* device address, or host address for pinned and host places */
+    size_t size;      /* bytes granted: at least what was asked */
+    strata_ref_t ref; /* its name, for every later call */
+} strata_block_t;
+
+/* ---- open and close ------------------------------------------------------------------------------------------------- */
+
+enum {
+    STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every call: a recycled handle that was
+                                                 never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: one driver call a call */
+    STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy file may name shared objects to load. Not yet: refused */
+};
+
+typedef struct strata_open_options {
+    size_t struct_size;
+    /* At most one of the three; none: STRATA_STRATEGY of the environment, else the preset "strata". */
+    const char *preset;      /* a name of strata_strategy_name() */
+    const char *file;        /* path of a YAML strategy file */
+    const char *text;        /* the YAML itself */
+    const char *const *set;  /* "auto_growth.chunk_size=32MiB", ...: over everything else */
+    size_t set_count;
+    const char *devices;     /* over the strategy's `devices:`: "gpu", "gpu:0", "sim", "sim:a100" ...; NULL: as the strategy says */
+    uint32_t flags;          /* STRATA_OPEN_* */
+} strata_open_options_t;
+
+/* Opens a facade. Builds the default stream's stack of every place of the named devices; `gpu` without a number opens device
+ * 0 now and others at their first use. Errors: E_STRATEGY with file:line:column, E_NO_DEVICE with the driver's code (the
+ * library never falls back to the simulator), E_HOST_MEMORY, E_LIMIT (4,095 stacks in the process). */
+STRATA_API strata_status_t strata_open(const strata_open_options_t *options, strata_t *facade);
+
+typedef enum strata_close_mode {
+    STRATA_CLOSE_BUSY = 0, /* E_BUSY, and nothing happens, if anything is live or waits for the device */
+    STRATA_CLOSE_WAIT = 1, /* waits for the device first; E_BUSY if anything is live then */
+    STRATA_CLOSE_FORCE = 2 /* waits, then gives back everything, live blocks included (their refs become stale) */
+} strata_close_mode_t;
+
+typedef struct strata_leak {
+    strata_place_t place;
+    strata_stream_t stream;
+    strata_block_t block;
+    size_t requested;
+} strata_leak_t;
+/* Called once per block that is still live, no lock held. */
+typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
+
+/* Closes a facade. `report` (may be NULL) hears of every live block, in all three modes. The caller makes sure that no other
+ * thread is inside a call of this facade; later calls with the handle are E_STALE. */
+STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
+
+/* ---- allocate and free ---------------------------------------------------------------------------------------------- */
+
+/* Serves `size` bytes in `place` for `stream` (the owner), aligned to 256 bytes (64 in the host place). Work submitted to
+ * `stream` after the return may use them. In pinned and host places there is no owner: a stream given is the first borrower.
+ * Errors: E_NO_MEMORY after the strategy's whole ladder (the text says who holds what), E_DEVICE, E_DEVICE_LOST, E_STALE,
+ * E_INVALID (place not served, size above 2^48). */
+STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
+                                           strata_block_t *block);
+
+enum {
+    STRATA_NO_RETRY = 1u << 0, /* fail at the first out-of-memory: no ladder, no waiting */
+    STRATA_NO_GROW = 1u << 1,  /* serve from what is cached, or fail; never asks the device for more */
+    STRATA_ZERO = 1u << 2      /* zeroed on `stream` before the return's work. Not yet: E_UNSUPPORTED */
+};
+typedef struct strata_allocate_options {
+    size_t struct_size;
+    size_t size;
+    size_t alignment; /* 0: the place's; else a power of two, at most the place's. Larger: not yet, E_UNSUPPORTED */
+    uint32_t flags;   /* STRATA_NO_RETRY | ... */
+    uint64_t pool;    /* 0: the ordinary stack. Graph and named pools: not yet, E_UNSUPPORTED */
+    const char *tag;  /* who asks, for reports. Not yet: ignored */
+} strata_allocate_options_t;
+/* strata_allocate() with everything that can be said of a request. */
+STRATA_API strata_status_t strata_allocate_with(strata_t facade, strata_place_t place, strata_stream_t stream,
+                                                const strata_allocate_options_t *options, strata_block_t *block);
+
+/* Gives a block back. Cannot fail once the ref is valid (a ref that is not is E_STALE, and nothing happens): work submitted
+ * before to the owner stream and to every borrower is respected. */
+STRATA_API strata_status_t strata_free(strata_t facade, strata_ref_t ref);
+/* The same; the last use was on `stream`, which need not be the owner. */
+STRATA_API strata_status_t strata_free_on(strata_t facade, strata_ref_t ref, strata_stream_t stream);
+/* The same by address. A double free is E_UNKNOWN_POINTER until the address is served again. NULL is ignored. */
+STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
+
+/* Shared ownership: a block lives until strata_free() was called once more than retained. Not yet: E_UNSUPPORTED. */
+STRATA_API strata_status_t strata_retain(strata_t facade, strata_ref_t ref);
+STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref);
+
+/* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
+STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
+/* The block that holds an address inside it. Not yet: E_UNSUPPORTED. */
+STRATA_API strata_status_t strata_base_pointer(strata_t facade, const void *interior, strata_block_t *block);
+
+/* The layers that took part in an allocation, outermost first, then those of the chunk it lies in: "retry > stream_safe >
+ * auto_growth | system". Writes at most `capacity` bytes with the closing zero. */
+STRATA_API strata_status_t strata_allocation_path(strata_t facade, strata_ref_t ref, char *text, size_t capacity);
+
+/* ---- streams -------------------------------------------------------------------------------------------------------- */
+
+/* `stream` (not the owner) uses the block. All work submitted to `stream` before strata_free() is respected, under every
+ * strategy: where no layer knows borrows this returns E_UNSUPPORTED and the free waits on the host for that stream. */
+STRATA_API strata_status_t strata_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
+/* Takes a borrow back: the caller knows that the work on `stream` is done, or ordered before the owner's next work. */
+STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
+/* To be called before a stream is destroyed, for each place it was used in: what its stack holds goes back (once the work on
+ * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. */
+STRATA_API strata_status_t strata_stream_forget(strata_t facade, strata_place_t place, strata_stream_t stream);
+/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none. */
+STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, strata_stream_t *stream);
+/* Whether both are served by one stack. */
+STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,
+                                              bool *same);
+/* The stream that NULL stands for. Changing it: not yet, E_UNSUPPORTED. */
+STRATA_API strata_status_t strata_set_default_stream(strata_t facade, strata_place_t place, strata_stream_t stream);
+
+/* Streams of the facade's own device, for programs that have no runtime beside Strata (simulated devices above all). The
+ * driver's non-blocking streams; forget a stream before destroying it. */
+STRATA_API strata_status_t strata_stream_create(strata_t facade, strata_place_t place, strata_stream_t *stream);
+STRATA_API strata_status_t strata_stream_destroy(strata_t facade, strata_place_t place, strata_stream_t stream);
+/* The host waits for all work submitted to `stream`. */
+STRATA_API strata_status_t strata_stream_synchronize(strata_t facade, strata_place_t place, strata_stream_t stream);
+/* Keeps `stream` busy for `duration_ns` as if a kernel used the blocks. Simulated devices only; elsewhere E_UNSUPPORTED. */
+STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t place, strata_stream_t stream,
+                                              uint64_t duration_ns, const strata_ref_t *refs, size_t count);
+
+/* ---- memory kept in the caches -------------------------------------------------------------------------------------- */
+
+/* Gives every idle chunk of a place (all its streams) back to the device; *released (may be NULL) gets the bytes. */
+STRATA_API strata_status_t strata_release(strata_t facade, strata_place_t place, uint64_t *released);
+/* Releases until at most `keep` idle bytes stay. Not yet: E_UNSUPPORTED. */
+STRATA_API strata_status_t strata_trim(strata_t facade, strata_place_t place, uint64_t keep, uint64_t *released);
+
+typedef struct strata_mem_info {
+    size_t struct_size;
+    uint64_t free;   /* what the device says */
+    uint64_t total;
+    uint64_t cached; /* reserved by Strata and allocated to nobody */
+} strata_mem_info_t;
+STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place, strata_mem_info_t *info);
+/* Bytes that may be reserved in a place from now on. Not yet: E_UNSUPPORTED. */
+STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t place, uint64_t limit);
+
+/* ---- figures -------------------------------------------------------------------------------------------------------- */
+
+/* X(field, unit, meaning). One table: the struct, the text and the JSON. */
+#define STRATA_STATISTICS_MAP(X)                                                                                  \
+    X(requested_bytes, "bytes", "what the callers asked for, of live allocations")                                \
+    X(allocated_bytes, "bytes", "live blocks, rounding included")                                                 \
+    X(reserved_bytes, "bytes", "live chunks got from the device")                                                 \
+    X(deferred_bytes, "bytes", "freed by the caller, waiting for other streams")                                  \
+    X(peak_requested_bytes, "bytes", "highest requested_bytes; over several stacks the sum of their peaks")       \
+    X(peak_allocated_bytes, "bytes", "highest allocated_bytes; over several stacks the sum of their peaks")       \
+    X(peak_reserved_bytes, "bytes", "highest reserved_bytes of the place, all streams")                           \
+    X(live_allocations, "count", "allocations not freed yet")                                                     \
+    X(allocations, "count", "requests served")                                                                    \
+    X(frees, "count", "allocations given back")                                                                   \
+    X(cache_hits, "count", "requests served without asking the layer below the cache")                            \
+    X(growths, "count", "chunks got from the layer below a cache")                                                \
+    X(chunks, "count", "chunks held now")                                                                         \
+    X(borrows, "count", "record_stream calls that were noted")                                                    \
+    X(deferred_frees, "count", "frees that had to wait for another stream")                                       \
+    X(ladders, "count", "requests that met out-of-memory and ran the reclaim ladder")                             \
+    X(out_of_memory, "count", "requests that failed for memory at last")                                          \
+    X(host_waits, "count", "frees that waited on the host for want of a layer that knows borrows")                \
+    X(quarantined_bytes, "bytes", "blocks given up because the device failed while they were freed")
+
+typedef struct strata_statistics {
+    size_t struct_size;
+#define STRATA_STATISTICS_FIELD(name, unit, meaning) uint64_t name;
+    STRATA_STATISTICS_MAP(STRATA_STATISTICS_FIELD)
+#undef STRATA_STATISTICS_FIELD
+} strata_statistics_t;
+
+/* Figures of a place: of one stream's stack, or of all of them. Exact when no other thread is inside a call. */
+STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
+                                             strata_statistics_t *statistics);
+STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
+/* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes with the closing zero;
+ * *needed (may be NULL) gets the whole length. */
+STRATA_API strata_status_t strata_explain(strata_t facade, char *text, size_t capacity, size_t *needed);
+/* Every chunk and block of a place, in address order. Not yet: E_UNSUPPORTED. */
+typedef struct strata_snapshot_row {
+    strata_block_t block;
+    uint64_t chunk;
+    size_t requested;
+    strata_stream_t stream;
+    uint32_t state; /* 0 free, 1 live, 2 deferred */
+} strata_snapshot_row_t;
+typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *context);
+STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place, strata_snapshot_fn row, void *context);
+/* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
+STRATA_API strata_status_t strata_validate(strata_t facade);
+
+/* ---- out of memory -------------------------------------------------------------------------------------------------- */
+
+typedef struct strata_out_of_memory {
+    size_t struct_size;
+    strata_place_t place;
+    strata_stream_t stream;
+    size_t size;          /* bytes asked */
+    uint64_t device_free; /* what the device says */
+    uint64_t device_total;
+    const char *text;     /* the whole report; valid during the call */
+} strata_out_of_memory_t;
+/* Hears of every request that fails for memory at last. No lock is held: it may call any function. */
+typedef void (*strata_out_of_memory_fn)(const strata_out_of_memory_t *event, void *context);
+/* Asked by the ladder to free memory of the caller's own: returns the bytes it freed (by strata_free, from this very call). */
+typedef uint64_t (*strata_free_memory_fn)(strata_place_t place, size_t size, void *context);
+
+/* *id names the registration for the function below; callbacks run in the order in which they were added. */
+STRATA_API strata_status_t strata_add_out_of_memory_observer(strata_t facade, strata_out_of_memory_fn observer, void *context,
+                                                             uint32_t *id);
+STRATA_API strata_status_t strata_add_free_memory_callback(strata_t facade, strata_free_memory_fn callback, void *context,
+                                                           uint32_t *id);
+/* After the return the callback is not called again by requests that begin later. */
+STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
+
+/* ---- graphs, pools, peers: not yet, all E_UNSUPPORTED ---------------------------------------------------------------- */
+
+/* Capture of a graph: requests of `stream` between begin and end come from the graph's private pool. */
+STRATA_API strata_status_t strata_graph_pool_begin(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t *pool);
+STRATA_API strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t pool);
+STRATA_API strata_status_t strata_graph_pool_remove(strata_t facade, strata_place_t place, uint64_t pool);
+/* A pool that the strategy names; requests of the calling thread go there until the matching end. */
+STRATA_API strata_status_t strata_pool_begin(strata_t facade, strata_place_t place, const char *name);
+STRATA_API strata_status_t strata_pool_end(strata_t facade, strata_place_t place);
+STRATA_API strata_status_t strata_enable_peer(strata_t facade, uint32_t device, uint32_t peer);
+STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, void *handle, size_t *handle_size);
+STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const void *handle, size_t handle_size,
+                                         strata_block_t *block);
+
+/* ---- notes of the program, eviction, shadow: not yet, all E_UNSUPPORTED ----------------------------------------------- */
+
+/* A step of the program ends (an iteration of training, a batch). */
+STRATA_API strata_status_t strata_step(strata_t facade);
+/* Requests of the calling thread belong to this operator until the next call; NULL ends it. */
+STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator_name);
+
+typedef struct strata_neighbours {
+    size_t struct_size;
+    uint64_t free_before; /* free bytes that touch the block */
+    uint64_t free_behind;
+} strata_neighbours_t;
+STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
+/* The cheapest set of live blocks whose freeing makes a run of `size` bytes. */
+STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
+                                               size_t capacity, size_t *count);
+/* Replays every call through a second strategy on a simulated device, in the background. */
+STRATA_API strata_status_t strata_shadow_start(strata_t facade, const strata_open_options_t *strategy);
+STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, size_t capacity);
+
+/* ---- lists ----------------------------------------------------------------------------------------------------------- */
+
+/* Names of the presets and of the layers, index 0 upward; NULL behind the last. */
+STRATA_API const char *strata_strategy_name(size_t index);
+STRATA_API const char *strata_layer_name(size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
