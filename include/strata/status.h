@@ -10,10 +10,10 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define STRATA_API __attribute__((visibility("default")))
-#define STRATA_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define STRATA_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #else
 #define STRATA_API
-#define STRATA_PRINTF(format, first)
+#define STRATA_PRINTF(text, first)
 #endif
 
 /* X(name, number, text). Numbers are part of the ABI: never reuse one. */

@@ -1,0 +1,40 @@
+/* Checked arithmetic on sizes: each function answers false instead of wrapping, and leaves *result alone then. */
+#ifndef STRATA_PLATFORM_ARITHMETIC_H
+#define STRATA_PLATFORM_ARITHMETIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool strata_add(uint64_t a, uint64_t b, uint64_t *result) {
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static inline bool strata_multiply(uint64_t a, uint64_t b, uint64_t *result) {
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+static inline bool strata_is_power_of_two(uint64_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/* `unit` is a power of two. */
+static inline bool strata_round_up(uint64_t value, uint64_t unit, uint64_t *result) {
+    uint64_t sum;
+    if (!strata_add(value, unit - 1, &sum)) return false;
+    *result = sum & ~(unit - 1);
+    return true;
+}
+
+static inline uint64_t strata_round_down(uint64_t value, uint64_t unit) {
+    return value & ~(unit - 1);
+}
+
+static inline uint64_t strata_min(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static inline uint64_t strata_max(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+#endif

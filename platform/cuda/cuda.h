@@ -1,0 +1,13 @@
+/* The CUDA device, over the driver's entry points (libcuda.so.1 by dlopen; no cudart). Built where the headers are found;
+ * otherwise cuda_absent.c answers E_NO_DEVICE. */
+#ifndef STRATA_PLATFORM_CUDA_CUDA_H
+#define STRATA_PLATFORM_CUDA_CUDA_H
+
+#include "platform/device.h"
+
+/* How many devices the driver shows. E_NO_DEVICE with the driver's code and text when there is no usable driver. */
+strata_status_t strata_cuda_count(uint32_t *count);
+/* Opens device `ordinal` in its retained primary context; opens no other. */
+strata_status_t strata_cuda_open(uint32_t ordinal, strata_device_t **device);
+
+#endif

@@ -1,0 +1,259 @@
+/* The device contract: what hands out raw memory, streams, events and address space. Two implementations: the simulator
+ * (platform/sim) and CUDA's driver (platform/cuda).
+ *
+ * Rules for every call
+ *   Threads   any thread, any number at once. The device synchronises itself; the caller holds no lock of Strata, except
+ *             round the calls marked quick in the table below (debug builds abort otherwise).
+ *   Failure   nothing has changed and outputs are untouched, unless the call says otherwise. E_NO_MEMORY is said for
+ *             exhausted device memory alone (CUDA's 2); a lost device answers E_DEVICE_LOST from then on; every other refusal
+ *             is E_DEVICE. The reason with the driver's number is in strata_last_error().
+ *   Context   a call affects no other device, and leaves the calling thread's current device and context as they were.
+ *   Addresses are those of the device (of the host for PINNED and HOST), nonzero, and different on all devices of a process
+ *             unless they come from different simulated worlds.
+ *   Blocking  only `free`, `host_free`, `synchronise`, `event_synchronise`, `stream_synchronise`, `stream_destroy`, `close`
+ *             may wait for work on the device.
+ */
+#ifndef STRATA_PLATFORM_DEVICE_H
+#define STRATA_PLATFORM_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "platform/clock.h"
+#include "platform/lock.h"
+#include "platform/status.h"
+
+typedef uint64_t strata_address_t; /* a device or host address; 0 is none */
+typedef void *strata_handle_t;     /* the driver's handle of a stream, an event, a pool, a graph; NULL stream = legacy */
+typedef uint64_t strata_physical_t; /* a handle of physical memory; 0 is none */
+
+typedef enum strata_memory {
+    STRATA_MEMORY_DEVICE = 0,
+    STRATA_MEMORY_MANAGED = 1,
+    STRATA_MEMORY_PINNED = 2,
+    STRATA_MEMORY_HOST = 3,
+    STRATA_MEMORY_KINDS = 4
+} strata_memory_t;
+
+/* X(name, quick, shown): quick calls may be made under a lock; shown ones stand in a comparison's `device_calls`. */
+#define STRATA_DEVICE_CALL_MAP(X)  \
+    X(malloc, 0, 1)                \
+    X(free, 0, 1)                  \
+    X(malloc_async, 0, 1)          \
+    X(free_async, 0, 1)            \
+    X(reserve, 0, 1)               \
+    X(create, 0, 1)                \
+    X(map, 0, 1)                   \
+    X(set_access, 0, 1)            \
+    X(unmap, 0, 1)                 \
+    X(release, 0, 1)               \
+    X(event_record, 1, 1)          \
+    X(event_query, 1, 1)           \
+    X(stream_wait, 1, 1)           \
+    X(synchronise, 0, 1)           \
+    X(host_alloc, 0, 1)            \
+    X(host_free, 0, 1)             \
+    X(unreserve, 0, 0)             \
+    X(event_create, 0, 0)          \
+    X(event_destroy, 0, 0)         \
+    X(event_synchronise, 0, 0)     \
+    X(stream_create, 0, 0)         \
+    X(stream_destroy, 0, 0)        \
+    X(stream_query, 0, 0)          \
+    X(stream_synchronise, 0, 0)    \
+    X(stream_id, 0, 0)             \
+    X(mem_info, 0, 0)              \
+    X(pool_create, 0, 0)           \
+    X(pool_destroy, 0, 0)          \
+    X(pool_default, 0, 0)          \
+    X(pool_set, 0, 0)              \
+    X(pool_get, 0, 0)              \
+    X(pool_trim, 0, 0)             \
+    X(pool_set_access, 0, 0)       \
+    X(fill, 0, 0)                  \
+    X(prefetch, 0, 0)              \
+    X(advise, 0, 0)                \
+    X(capture_begin, 0, 0)         \
+    X(capture_end, 0, 0)           \
+    X(capture_status, 0, 0)        \
+    X(graph_on_destroy, 0, 0)      \
+    X(graph_launch, 0, 0)          \
+    X(graph_destroy, 0, 0)         \
+    X(can_access_peer, 0, 0)       \
+    X(enable_peer, 0, 0)           \
+    X(export_memory, 0, 0)         \
+    X(import_memory, 0, 0)         \
+    X(work, 0, 0)
+
+typedef enum strata_device_call {
+#define STRATA_DEVICE_CALL_ENUM(name, quick, shown) STRATA_CALL_##name,
+    STRATA_DEVICE_CALL_MAP(STRATA_DEVICE_CALL_ENUM)
+#undef STRATA_DEVICE_CALL_ENUM
+        STRATA_DEVICE_CALLS
+} strata_device_call_t;
+
+/* "malloc", ...; and whether it is shown. */
+const char *strata_device_call_name(strata_device_call_t call);
+bool strata_device_call_shown(strata_device_call_t call);
+
+/* What a device can do: code asks here, never what device it is. */
+typedef struct strata_device_capabilities {
+    uint64_t alignment;        /* of device and managed memory, bytes */
+    uint64_t granularity;      /* of physical memory, bytes; 0 without virtual memory */
+    bool managed;              /* managed memory */
+    bool concurrent_managed;   /* host may touch managed memory while the device works */
+    bool pools;                /* malloc_async and friends */
+    bool virtual_memory;       /* reserve .. release */
+    bool capture;              /* graphs */
+    bool peers;                /* peer access to at least one device */
+    bool share;                /* export and import of physical memory and pools (POSIX file descriptors) */
+    bool stream_ids;           /* stream_id() */
+    bool work;                 /* work(): can keep a stream busy */
+    bool contents;             /* device memory holds bytes that host_view() shows (a simulated device may hold none) */
+    bool simulated;
+    bool modelled_pools;       /* the growth of pools is a model, not NVIDIA's */
+} strata_device_capabilities_t;
+
+typedef enum strata_stream_flags { STRATA_STREAM_BLOCKING = 0, STRATA_STREAM_NON_BLOCKING = 1 } strata_stream_flags_t;
+/* PINNED: X | Y; what the driver calls portable, mapped, write-combined. HOST ignores them. */
+typedef enum strata_host_flags {
+    STRATA_HOST_PORTABLE = 1, STRATA_HOST_MAPPED = 2, STRATA_HOST_WRITE_COMBINED = 4
+} strata_host_flags_t;
+typedef enum strata_capture_status {
+    STRATA_CAPTURE_NONE = 0, STRATA_CAPTURE_ACTIVE = 1, STRATA_CAPTURE_INVALIDATED = 2,
+    STRATA_CAPTURE_IMPLICIT = 3 /* the legacy stream while a blocking stream is captured: touch nothing */
+} strata_capture_status_t;
+typedef enum strata_capture_mode {
+    STRATA_CAPTURE_GLOBAL = 0, STRATA_CAPTURE_THREAD_LOCAL = 1, STRATA_CAPTURE_RELAXED = 2
+} strata_capture_mode_t;
+typedef enum strata_pool_attribute {
+    STRATA_POOL_REUSE_FOLLOW_EVENTS = 1, STRATA_POOL_REUSE_OPPORTUNISTIC = 2, STRATA_POOL_REUSE_INTERNAL = 3,
+    STRATA_POOL_RELEASE_THRESHOLD = 4, STRATA_POOL_RESERVED_CURRENT = 5, STRATA_POOL_RESERVED_HIGH = 6,
+    STRATA_POOL_USED_CURRENT = 7, STRATA_POOL_USED_HIGH = 8
+} strata_pool_attribute_t;
+typedef enum strata_advice { /* the driver's numbers */
+    STRATA_ADVISE_SET_READ_MOSTLY = 1, STRATA_ADVISE_UNSET_READ_MOSTLY = 2, STRATA_ADVISE_SET_PREFERRED = 3,
+    STRATA_ADVISE_UNSET_PREFERRED = 4, STRATA_ADVISE_SET_ACCESSED_BY = 5, STRATA_ADVISE_UNSET_ACCESSED_BY = 6
+} strata_advice_t;
+
+/* A range that work touches. `write` matters to the happens-before checker alone. */
+typedef struct strata_access {
+    strata_address_t address;
+    uint64_t size;
+    bool write;
+} strata_access_t;
+
+typedef struct strata_device strata_device_t;
+
+typedef struct strata_device_operations {
+    /* Memory. `malloc` serves DEVICE and MANAGED, `host_alloc` PINNED and HOST (alignment: a power of two, at least 64).
+     * A size of 0 is E_INVALID. `free` of device and managed memory waits for all work submitted to the device before it. */
+    strata_status_t (*malloc)(strata_device_t *, strata_memory_t, uint64_t size, strata_address_t *address);
+    strata_status_t (*free)(strata_device_t *, strata_memory_t, strata_address_t address);
+    strata_status_t (*host_alloc)(strata_device_t *, strata_memory_t, uint64_t size, uint64_t alignment, uint32_t flags,
+                                  strata_address_t *address);
+    strata_status_t (*host_free)(strata_device_t *, strata_memory_t, strata_address_t address);
+    strata_status_t (*mem_info)(strata_device_t *, uint64_t *free, uint64_t *total);
+
+    /* Memory in stream order. `pool` NULL is the device's default pool. */
+    strata_status_t (*malloc_async)(strata_device_t *, strata_handle_t pool, uint64_t size, strata_handle_t stream,
+                                    strata_address_t *address);
+    strata_status_t (*free_async)(strata_device_t *, strata_address_t address, strata_handle_t stream);
+    strata_status_t (*pool_create)(strata_device_t *, uint64_t max_size, bool shareable, strata_handle_t *pool);
+    strata_status_t (*pool_destroy)(strata_device_t *, strata_handle_t pool);
+    strata_status_t (*pool_default)(strata_device_t *, strata_handle_t *pool);
+    strata_status_t (*pool_set)(strata_device_t *, strata_handle_t pool, strata_pool_attribute_t, uint64_t value);
+    strata_status_t (*pool_get)(strata_device_t *, strata_handle_t pool, strata_pool_attribute_t, uint64_t *value);
+    strata_status_t (*pool_trim)(strata_device_t *, strata_handle_t pool, uint64_t keep);
+    strata_status_t (*pool_set_access)(strata_device_t *, strata_handle_t pool, uint32_t peer);
+
+    /* Virtual memory, in multiples of the granularity. `map` gives no access; `set_access` covers [address, address + size)
+     * for the device itself and the peers given; `unmap` takes a whole mapped run of whole handles and waits for nothing:
+     * unmapping under running work is the caller's fault. A physical handle may be released while mapped; its memory goes
+     * with its last mapping. `unreserve` takes exactly what `reserve` gave. */
+    strata_status_t (*reserve)(strata_device_t *, uint64_t size, uint64_t alignment, strata_address_t *address);
+    strata_status_t (*unreserve)(strata_device_t *, strata_address_t address, uint64_t size);
+    strata_status_t (*create)(strata_device_t *, uint64_t size, bool shareable, strata_physical_t *handle);
+    strata_status_t (*release)(strata_device_t *, strata_physical_t handle);
+    strata_status_t (*map)(strata_device_t *, strata_address_t address, uint64_t size, strata_physical_t handle);
+    strata_status_t (*unmap)(strata_device_t *, strata_address_t address, uint64_t size);
+    strata_status_t (*set_access)(strata_device_t *, strata_address_t address, uint64_t size, const uint32_t *peers,
+                                  size_t peer_count);
+
+    /* Streams. `stream_id` is unique for the life of the process; E_UNKNOWN_STREAM for a destroyed handle where the driver
+     * can tell. `stream_query`: OK or E_NOT_READY. */
+    strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, strata_handle_t *stream);
+    strata_status_t (*stream_destroy)(strata_device_t *, strata_handle_t stream);
+    strata_status_t (*stream_query)(strata_device_t *, strata_handle_t stream);
+    strata_status_t (*stream_synchronise)(strata_device_t *, strata_handle_t stream);
+    strata_status_t (*stream_wait)(strata_device_t *, strata_handle_t stream, strata_handle_t event);
+    strata_status_t (*stream_id)(strata_device_t *, strata_handle_t stream, uint64_t *id);
+    strata_status_t (*synchronise)(strata_device_t *);
+
+    /* Events, untimed. `event_query`: OK or E_NOT_READY; a never recorded event is OK; one last recorded in a capture is
+     * E_CAPTURE. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else STRATA_NEVER.
+     * It costs nothing and is counted nowhere. */
+    strata_status_t (*event_create)(strata_device_t *, strata_handle_t *event);
+    strata_status_t (*event_destroy)(strata_device_t *, strata_handle_t event);
+    strata_status_t (*event_record)(strata_device_t *, strata_handle_t event, strata_handle_t stream);
+    strata_status_t (*event_query)(strata_device_t *, strata_handle_t event);
+    strata_status_t (*event_synchronise)(strata_device_t *, strata_handle_t event);
+    uint64_t (*event_ready_at)(strata_device_t *, strata_handle_t event);
+
+    /* Contents. `fill` sets bytes in stream order. `host_view`: where the host sees the bytes of an address, NULL if it
+     * cannot (simulated device memory with contents can be seen, a GPU's cannot). Counted nowhere. */
+    strata_status_t (*fill)(strata_device_t *, strata_address_t address, uint8_t byte, uint64_t size, strata_handle_t stream);
+    void *(*host_view)(strata_device_t *, strata_address_t address, uint64_t size);
+    /* Managed memory. */
+    strata_status_t (*prefetch)(strata_device_t *, strata_address_t address, uint64_t size, bool to_host,
+                                strata_handle_t stream);
+    strata_status_t (*advise)(strata_device_t *, strata_address_t address, uint64_t size, strata_advice_t, bool host);
+
+    /* Capture. Calls made by Strata while a stream is captured run in relaxed mode. `graph_on_destroy` ties a callback to
+     * the graph being captured on `stream`: it runs once the graph and all its instances are gone, on a thread of the
+     * driver's, and must make no device call. */
+    strata_status_t (*capture_begin)(strata_device_t *, strata_handle_t stream, strata_capture_mode_t mode);
+    strata_status_t (*capture_end)(strata_device_t *, strata_handle_t stream, strata_handle_t *graph);
+    strata_status_t (*capture_status)(strata_device_t *, strata_handle_t stream, strata_capture_status_t *status, uint64_t *id);
+    strata_status_t (*graph_on_destroy)(strata_device_t *, strata_handle_t stream, void (*callback)(void *), void *context);
+    strata_status_t (*graph_launch)(strata_device_t *, strata_handle_t graph, strata_handle_t stream);
+    strata_status_t (*graph_destroy)(strata_device_t *, strata_handle_t graph);
+
+    /* Peers and sharing. Exported handles are file descriptors, owned by the caller. */
+    strata_status_t (*can_access_peer)(strata_device_t *, uint32_t peer, bool *can);
+    strata_status_t (*enable_peer)(strata_device_t *, uint32_t peer);
+    strata_status_t (*export_memory)(strata_device_t *, strata_physical_t handle, int *descriptor);
+    strata_status_t (*import_memory)(strata_device_t *, int descriptor, strata_physical_t *handle);
+
+    /* A kernel of `duration_ns` on `stream` that touches `accesses`. Returns when it is submitted. */
+    strata_status_t (*work)(strata_device_t *, strata_handle_t stream, uint64_t duration_ns, const strata_access_t *accesses,
+                            size_t count);
+
+    /* Ends the use of the device; everything got from it must have been given back. */
+    void (*close)(strata_device_t *);
+} strata_device_operations_t;
+
+/* Every device begins with this. An implementation fills it with strata_device_init() and all operations (no NULL; what it
+ * cannot do answers E_UNSUPPORTED). */
+struct strata_device {
+    const strata_device_operations_t *operations;
+    strata_device_capabilities_t capabilities;
+    uint32_t ordinal;
+    char name[64];                          /* "sim:h100", "NVIDIA H200", ... */
+    strata_clock_t *clock;
+    strata_lock_observer_t *lock_observer;  /* for every lock that guards this device's stacks; NULL for none */
+    bool timed;                             /* measure host_ns; off by default */
+    _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
+    _Atomic uint64_t host_ns;               /* real time spent inside the contract while `timed` */
+};
+
+void strata_device_init(strata_device_t *device, const strata_device_operations_t *operations, uint32_t ordinal,
+                        strata_clock_t *clock);
+
+/* The calls themselves: strata_device_malloc(device, ...) and so on, one per line of the table. They count, time and check
+ * locks, then go to the implementation. Callers use these, never `operations`. */
+#include "platform/device_calls.h"
+
+#endif

@@ -1,0 +1,73 @@
+#include "platform/host_memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "platform/arithmetic.h"
+
+static _Atomic uint64_t allocations;
+/* The number of the allocation that fails; 0: none. Read before every allocation, written by tests alone. */
+static _Atomic uint64_t fail_at;
+static atomic_int fail_onward;
+
+uint64_t strata_host_allocations(void) {
+    return atomic_load_explicit(&allocations, memory_order_relaxed);
+}
+
+void strata_host_fail_at(uint64_t k, int onward) {
+    atomic_store(&fail_onward, onward);
+    atomic_store(&fail_at, k == 0 ? 0 : strata_host_allocations() + k);
+}
+
+static bool refused(void) {
+    uint64_t number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
+    uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+    if (at == 0) return false;
+    return number == at || (number > at && atomic_load_explicit(&fail_onward, memory_order_relaxed));
+}
+
+static void *out_of_host_memory(uint64_t bytes) {
+    strata_fail(STRATA_E_HOST_MEMORY, 0, "the host refused %llu bytes for Strata's own records", (unsigned long long)bytes);
+    return NULL;
+}
+
+void *strata_host_new(size_t count, size_t size) {
+    void *memory = refused() ? NULL : calloc(count, size);
+    return memory ? memory : out_of_host_memory((uint64_t)count * size);
+}
+
+void *strata_host_resize(void *memory, size_t count, size_t size) {
+    uint64_t bytes;
+    if (!strata_multiply(count, size, &bytes)) return out_of_host_memory(UINT64_MAX);
+    void *grown = refused() ? NULL : realloc(memory, bytes);
+    return grown ? grown : out_of_host_memory(bytes);
+}
+
+char *strata_host_strdup(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    char *copy = strata_host_new(bytes, 1);
+    if (copy) memcpy(copy, text, bytes);
+    return copy;
+}
+
+void strata_host_delete(void *memory) {
+    free(memory);
+}
+
+void *strata_host_reserve(size_t size, size_t least, size_t *got) {
+    if (refused()) return out_of_host_memory(size);
+    for (; size >= least && size > 0; size /= 2) {
+        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory != MAP_FAILED) {
+            *got = size;
+            return memory;
+        }
+    }
+    return out_of_host_memory(least);
+}
+
+void strata_host_unreserve(void *memory, size_t size) {
+    if (memory) munmap(memory, size);
+}

@@ -1,0 +1,29 @@
+/* The library's own host memory. Everything that Strata allocates for itself goes through here, so that tests can fail each
+ * allocation in turn and count them (CONTRACTS §2). Never called with a lock held. */
+#ifndef STRATA_PLATFORM_HOST_MEMORY_H
+#define STRATA_PLATFORM_HOST_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "platform/status.h"
+
+/* Zeroed. NULL when there is none left, with the thread's last error set to E_HOST_MEMORY. */
+void *strata_host_new(size_t count, size_t size);
+/* Grows an array that strata_host_new() gave (or NULL) to `count` elements; the new tail is not zeroed. NULL: the old one
+ * stands as it was. */
+void *strata_host_resize(void *memory, size_t count, size_t size);
+char *strata_host_strdup(const char *text);
+void strata_host_delete(void *memory);
+
+/* Address space that is zero and costs memory only where it is touched; touching it later is no allocation. Where address
+ * space is limited the size is halved until it fits, down to `least`; *got says what came. NULL as above. */
+void *strata_host_reserve(size_t size, size_t least, size_t *got);
+void strata_host_unreserve(void *memory, size_t size);
+
+/* For tests. Allocations (new, resize, strdup, reserve) made by the process so far. */
+uint64_t strata_host_allocations(void);
+/* For tests: the k-th allocation from now on (1 = the next) fails, and with `onward` all behind it. 0 switches off. */
+void strata_host_fail_at(uint64_t k, int onward);
+
+#endif

@@ -1,0 +1,87 @@
+#include "platform/lock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer) {
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->observer = observer;
+    lock->observed = 0;
+    lock->rank = rank;
+}
+
+void strata_lock_destroy(strata_lock_t *lock) {
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+#ifdef STRATA_CHECK_LOCKS
+enum { HELD_MOST = 64 };
+static _Thread_local const strata_lock_t *held[HELD_MOST];
+static _Thread_local int held_count;
+
+static void wrong(const char *what, const strata_lock_t *lock) {
+    fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
+    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)held[i]->rank);
+    abort();
+}
+
+void strata_lock_note_take(const strata_lock_t *lock) {
+    for (int i = 0; i < held_count; i++) {
+        if (held[i] == lock) wrong("a lock is taken twice by one thread", lock);
+        /* A snapshot holds the stacks of a domain, taken in stack order: the only lawful pair of one rank. */
+        bool pair = held[i]->rank == lock->rank && lock->rank == STRATA_RANK_STACK;
+        if (held[i]->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
+    }
+    if (held_count == HELD_MOST) wrong("too many locks are held", lock);
+    held[held_count++] = lock;
+}
+
+void strata_lock_note_drop(const strata_lock_t *lock) {
+    for (int i = held_count - 1; i >= 0; i--) {
+        if (held[i] != lock) continue;
+        for (int j = i; j + 1 < held_count; j++) held[j] = held[j + 1];
+        held_count--;
+        return;
+    }
+    wrong("a lock is dropped that this thread does not hold", lock);
+}
+
+void strata_lock_assert_none(const char *what) {
+    for (int i = 0; i < held_count; i++)
+        if (held[i]->rank != STRATA_RANK_DEVICE) wrong(what, held[i]);
+}
+#endif
+
+void strata_condition_init(strata_condition_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&condition->condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void strata_condition_destroy(strata_condition_t *condition) {
+    pthread_cond_destroy(&condition->condition);
+}
+
+void strata_condition_broadcast(strata_condition_t *condition) {
+    pthread_cond_broadcast(&condition->condition);
+}
+
+void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, uint64_t timeout_ns) {
+    strata_lock_note_drop(lock);
+    if (lock->observer) lock->observer->releasing(lock->observer, lock);
+    if (timeout_ns == UINT64_MAX) {
+        pthread_cond_wait(&condition->condition, &lock->mutex);
+    } else {
+        struct timespec end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        uint64_t nanoseconds = (uint64_t)end.tv_nsec + timeout_ns % 1000000000u;
+        end.tv_sec += (time_t)(timeout_ns / 1000000000u + nanoseconds / 1000000000u);
+        end.tv_nsec = (long)(nanoseconds % 1000000000u);
+        pthread_cond_timedwait(&condition->condition, &lock->mutex, &end);
+    }
+    strata_lock_note_take(lock);
+    if (lock->observer) lock->observer->acquired(lock->observer, lock);
+}

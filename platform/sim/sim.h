@@ -1,0 +1,116 @@
+/* The simulated device: a model faithful enough to decide between strategies (docs/design.md, "The device contract").
+ *
+ * A world holds a clock and one or more devices that see each other. Its figures are a function of the calls made on it.
+ */
+#ifndef STRATA_PLATFORM_SIM_SIM_H
+#define STRATA_PLATFORM_SIM_SIM_H
+
+#include "platform/device.h"
+
+/* What one call costs: `fixed_ns` + `per_mib_ns` for each MiB of its size. */
+typedef struct strata_sim_cost {
+    double fixed_ns;
+    double per_mib_ns;
+} strata_sim_cost_t;
+
+/* X(name, meaning): the calls that a profile prices. A profile file gives each as {fixed: 88us, per_mib: 0.1us}. */
+#define STRATA_SIM_COST_MAP(X)                                              \
+    X(malloc, "cudaMalloc")                                                 \
+    X(free, "cudaFree, without its wait for the device")                    \
+    X(managed_malloc, "cudaMallocManaged")                                  \
+    X(host_alloc, "pin host memory")                                        \
+    X(host_free, "unpin host memory")                                       \
+    X(malloc_async, "cudaMallocAsync, served from the pool")                \
+    X(free_async, "cudaFreeAsync")                                          \
+    X(reserve, "reserve address space")                                     \
+    X(unreserve, "give address space back")                                 \
+    X(create, "create a physical handle")                                   \
+    X(map, "map a handle")                                                  \
+    X(set_access, "set access, for each mapped handle in the range")        \
+    X(unmap, "unmap a handle")                                              \
+    X(release, "release a physical handle")                                 \
+    X(event_create, "create an event")                                      \
+    X(event_destroy, "destroy an event")                                    \
+    X(event_record, "record an event")                                      \
+    X(event_query, "query an event or a stream")                            \
+    X(stream_wait, "make a stream wait for an event")                       \
+    X(stream_create, "create a stream")                                     \
+    X(stream_destroy, "destroy a stream")                                   \
+    X(synchronise, "wait for a stream, an event or the device, idle")       \
+    X(mem_info, "ask for free memory")                                      \
+    X(capture_status, "ask whether a stream is captured")                   \
+    X(launch, "launch a kernel, a fill or a graph")                         \
+    X(prefetch, "prefetch or advise managed memory")                        \
+    X(peer, "enable a peer, export or import")
+
+typedef struct strata_sim_profile {
+    char name[32];              /* "h100" */
+    uint64_t total_bytes;       /* as mem_info says */
+    uint64_t context_bytes;     /* taken by the context */
+    uint64_t foreign_bytes;     /* taken by other processes */
+    uint64_t granule_bytes;     /* physical granule and packing unit of malloc: 2 MiB */
+    uint64_t pack_below_bytes;  /* requests below are packed into one granule: 1 MiB */
+    uint64_t address_bytes;     /* address space of virtual memory: 128 TiB */
+    uint64_t mappings_max;      /* mappings at once: 524,288 */
+    bool free_waits;            /* free of malloc memory waits for all work submitted before */
+#define STRATA_SIM_COST_FIELD(name, meaning) strata_sim_cost_t name;
+    STRATA_SIM_COST_MAP(STRATA_SIM_COST_FIELD)
+#undef STRATA_SIM_COST_FIELD
+} strata_sim_profile_t;
+
+/* The built-in profiles, "h100" and "a100", with the values of docs/profiles.md; NULL for another name. */
+const strata_sim_profile_t *strata_sim_profile(const char *name);
+/* Names by index, NULL behind the last. */
+const char *strata_sim_profile_name(size_t index);
+
+#define STRATA_SIM_UNLIMITED UINT64_MAX
+
+typedef struct strata_sim_options {
+    const strata_sim_profile_t *profile; /* NULL: h100 */
+    uint32_t devices;                    /* 0 means 1; at most 16 */
+    uint64_t capacity;                   /* bytes a program may use on each device, context and foreign bytes already taken
+                                            off; 0: as the profile says; STRATA_SIM_UNLIMITED */
+    bool contents;                       /* device memory is backed by host memory */
+} strata_sim_options_t;
+
+typedef struct strata_sim strata_sim_t;
+
+/* A world whose last device's close frees it once strata_sim_drop() was called too. */
+strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t **world);
+void strata_sim_drop(strata_sim_t *world);
+uint32_t strata_sim_devices(const strata_sim_t *world);
+/* Opens device `ordinal`; strata_device_close() ends it. Each may be open once at a time. */
+strata_status_t strata_sim_open(strata_sim_t *world, uint32_t ordinal, strata_device_t **device);
+
+/* ---- for replay and tests ---- */
+
+/* The calling host thread's virtual time; advancing it is the host computing. */
+uint64_t strata_sim_now(strata_sim_t *world);
+void strata_sim_advance_to(strata_sim_t *world, uint64_t until);
+/* Work that the host submitted to `stream` ends at `end` (virtual ns) at the earliest, as if the GPU ran behind the host. */
+strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_handle_t stream, uint64_t end);
+/* When all work submitted so far to a stream, to all streams of the device, is done. */
+uint64_t strata_sim_stream_end(strata_device_t *device, strata_handle_t stream);
+uint64_t strata_sim_device_end(strata_device_t *device);
+
+typedef struct strata_sim_figures {
+    uint64_t device_call_ns; /* the calls' own time, waits excluded */
+    uint64_t stall_ns;       /* the host waited for the device */
+    uint64_t used_bytes;     /* physical memory, whole granules, without context and foreign bytes */
+    uint64_t peak_used_bytes;
+    uint64_t oversubscribed_bytes; /* managed memory beyond the capacity, at its peak */
+} strata_sim_figures_t;
+void strata_sim_figures(strata_device_t *device, strata_sim_figures_t *figures);
+
+/* Faults on order. The k-th call (1 = the next) of kind `call` answers `status` (E_NO_MEMORY, E_DEVICE, E_DEVICE_LOST) with
+ * the CUDA code that fits, and does nothing; with `onward` every later one too. Kind STRATA_DEVICE_CALLS means any call;
+ * E_DEVICE_LOST is always for every call from then on, until the faults are cleared. At most 16 at once. */
+strata_status_t strata_sim_fail(strata_device_t *device, strata_device_call_t call, uint64_t k, bool onward,
+                                strata_status_t status);
+void strata_sim_clear_faults(strata_device_t *device);
+/* Calls made so far that a fault of kind STRATA_DEVICE_CALLS would count (those that cost: not event_ready_at, host_view). */
+uint64_t strata_sim_calls(strata_device_t *device);
+/* Checks every structure of the world; E_CORRUPT says what is wrong. */
+strata_status_t strata_sim_validate(strata_sim_t *world);
+
+#endif
