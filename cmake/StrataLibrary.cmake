@@ -1,14 +1,19 @@
-# One object library a rank folder (tests link only the folders that they test), then the library and the command.
-# Sources are found by their folder, so that a new layer is one file.
+# One object library a rank folder (tests link only the folders that they test). StrataTargets.cmake makes the library and the
+# command of them. Sources are found by their folder, so that a new layer is one file.
 function(strata_folder name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c)
   if(name STREQUAL platform)
+    # The CUDA device, or what says that it was not built.
     if(STRATA_HAVE_CUDA)
       list(FILTER sources EXCLUDE REGEX "/cuda/cuda_absent\\.c$")
     else()
       list(FILTER sources EXCLUDE REGEX "/cuda/cuda_[^/]*\\.c$")
-      list(APPEND sources ${CMAKE_SOURCE_DIR}/platform/cuda/cuda_absent.c)
+      file(GLOB absent CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/platform/cuda/cuda_absent.c)
+      list(APPEND sources ${absent})
     endif()
+  elseif(name STREQUAL strategy)
+    strata_embed(sources DIRECTORY strategy/presets HEADER strategy/presets.h TYPE strata_preset_text_t
+                 ARRAY strata_preset_texts)
   endif()
   if(NOT sources)
     return()
@@ -20,6 +25,7 @@ function(strata_folder name)
   endif()
 endfunction()
 
+# What the library is made of, lowest rank first; replay and tools belong to the command alone.
 set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade)
 foreach(folder ${STRATA_LIBRARY_FOLDERS} replay tools)
   strata_folder(${folder})

@@ -1,0 +1,31 @@
+# cmake --install: headers, both libraries, the command, the CMake package, the pkg-config file, presets and pages.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY include/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS strata strata_static EXPORT strata
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET strata_command)
+  install(TARGETS strata_command DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/strata)
+install(EXPORT strata NAMESPACE strata:: FILE strataTargets.cmake DESTINATION ${package})
+configure_package_config_file(cmake/strataConfig.cmake.in ${CMAKE_BINARY_DIR}/strataConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/strataConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/strataConfig.cmake ${CMAKE_BINARY_DIR}/strataConfigVersion.cmake DESTINATION ${package})
+
+# The prefix in strata.pc is found from where the file lies, so that an installed tree may be moved.
+file(RELATIVE_PATH STRATA_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+set(STRATA_PC_PREFIX "\${pcfiledir}/${STRATA_PC_PREFIX}")
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  set(STRATA_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+endif()
+cmake_path(APPEND pc_libdir "\${prefix}" ${CMAKE_INSTALL_LIBDIR})
+cmake_path(APPEND pc_includedir "\${prefix}" ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(cmake/strata.pc.in ${CMAKE_BINARY_DIR}/strata.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/strata.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The presets are compiled in; the files are there to be read and to start one's own from.
+install(DIRECTORY strategy/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/strata FILES_MATCHING PATTERN "*.yaml")
+install(DIRECTORY docs/ examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.c")
+install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

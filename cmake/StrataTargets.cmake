@@ -1,0 +1,47 @@
+# The shared library `strata`, the static `strata_static`, and the command.
+strata_objects(library_objects ${STRATA_LIBRARY_FOLDERS})
+
+configure_file(cmake/strata.map ${CMAKE_BINARY_DIR}/strata.map @ONLY)
+add_library(strata SHARED ${library_objects})
+set_target_properties(strata PROPERTIES
+  VERSION ${STRATA_VERSION}
+  SOVERSION ${STRATA_ABI_VERSION}
+  LINKER_LANGUAGE C
+  LINK_DEPENDS ${CMAKE_BINARY_DIR}/strata.map)
+target_link_libraries(strata PRIVATE strata_dependencies)
+target_link_options(strata PRIVATE
+  -Wl,--version-script=${CMAKE_BINARY_DIR}/strata.map -Wl,--as-needed
+  $<$<BOOL:${STRATA_STATIC_DEPS}>:-Wl,--exclude-libs,ALL>)
+if(TARGET strata_facade AND NOT STRATA_SANITIZE)
+  target_link_options(strata PRIVATE -Wl,-z,defs)
+endif()
+
+add_library(strata_static STATIC ${library_objects})
+set_target_properties(strata_static PROPERTIES OUTPUT_NAME strata LINKER_LANGUAGE C)
+target_link_libraries(strata_static INTERFACE
+  $<BUILD_INTERFACE:strata_dependencies> $<INSTALL_INTERFACE:Threads::Threads> $<INSTALL_INTERFACE:-ldl>)
+if(STRATA_STATIC_DEPS)
+  # An archive that needs no other: the members of libyaml and zlib are put in.
+  file(WRITE ${CMAKE_BINARY_DIR}/merge.mri
+    "OPEN libstrata.a\nADDLIB ${STRATA_YAML_ARCHIVE}\nADDLIB ${STRATA_ZLIB_ARCHIVE}\nSAVE\nEND\n")
+  add_custom_command(TARGET strata_static POST_BUILD COMMAND ${CMAKE_AR} -M < merge.mri
+                     WORKING_DIRECTORY ${CMAKE_BINARY_DIR} VERBATIM)
+else()
+  target_link_libraries(strata_static INTERFACE $<INSTALL_INTERFACE:-lyaml> $<INSTALL_INTERFACE:-lz>)
+  set(STRATA_PC_REQUIRES "yaml-0.1, zlib")
+endif()
+
+foreach(target strata strata_static)
+  target_include_directories(${target} INTERFACE
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  add_library(strata::${target} ALIAS ${target})
+endforeach()
+
+# The command holds the library's objects itself, so that it runs from anywhere.
+if(TARGET strata_tools)
+  strata_objects(command_objects replay tools)
+  add_executable(strata_command ${library_objects} ${command_objects})
+  set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata)
+  target_link_libraries(strata_command PRIVATE strata_dependencies)
+  target_link_options(strata_command PRIVATE -Wl,--as-needed)
+endif()

@@ -1,0 +1,13 @@
+/* The presets' YAML, compiled in from strategy/presets/*.yaml by cmake/StrataEmbed.cmake. */
+#ifndef STRATA_STRATEGY_PRESETS_H
+#define STRATA_STRATEGY_PRESETS_H
+
+typedef struct strata_preset_text {
+    const char *name; /* the file's name without .yaml */
+    const char *text; /* the whole file */
+} strata_preset_text_t;
+
+/* In the order of the names; a row whose name is NULL ends the array. */
+extern const strata_preset_text_t strata_preset_texts[];
+
+#endif
