@@ -39,10 +39,10 @@ static void end(strata_device_t *device, uint64_t began) {
 }
 
 #define CALL(name, arguments)                                            \
-    uint64_t began = begin(device, STRATA_CALL_##name);                  \
-    strata_status_t status = device->operations->name arguments;         \
-    end(device, began);                                                  \
-    return status
+    uint64_t began_ = begin(device, STRATA_CALL_##name);                 \
+    strata_status_t answer_ = device->operations->name arguments;        \
+    end(device, began_);                                                 \
+    return answer_
 
 strata_status_t strata_device_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size,
                                      strata_address_t *address) {

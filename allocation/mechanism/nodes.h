@@ -1,0 +1,27 @@
+/* Small fixed-size nodes in a reserved range, by 32-bit number, reused last-in first-out; 0 is none. For the side tables of
+ * layers: taking one is no host allocation, so it may be done under a lock. Guarded by the owner. */
+#ifndef STRATA_ALLOCATION_MECHANISM_NODES_H
+#define STRATA_ALLOCATION_MECHANISM_NODES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "platform/status.h"
+
+typedef struct strata_nodes {
+    unsigned char *memory;
+    size_t node_size; /* at least 4, a multiple of 8 */
+    uint32_t free_head, used, capacity, unused;
+    size_t reserved;
+} strata_nodes_t;
+
+strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint32_t capacity);
+void strata_nodes_destroy(strata_nodes_t *nodes);
+/* 0 when all are taken; contents are undefined. */
+uint32_t strata_nodes_take(strata_nodes_t *nodes);
+void strata_nodes_give(strata_nodes_t *nodes, uint32_t node);
+static inline void *strata_node(const strata_nodes_t *nodes, uint32_t node) { return nodes->memory + (size_t)node * nodes->node_size; }
+/* The free list holds each unused node once. E_CORRUPT. */
+strata_status_t strata_nodes_validate(const strata_nodes_t *nodes);
+
+#endif

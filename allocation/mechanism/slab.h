@@ -1,0 +1,68 @@
+/* The slab of a stack: its records, in one reserved range. Slots are 32-bit numbers, reused last-in first-out, warm; slot 0 is
+ * the sentinel that is never free. Guarded by the stack's lock. */
+#ifndef STRATA_ALLOCATION_MECHANISM_SLAB_H
+#define STRATA_ALLOCATION_MECHANISM_SLAB_H
+
+#include "strata/layer.h"
+
+enum {
+    STRATA_REF_SLOT_BITS = 24,
+    STRATA_REF_GENERATION_BITS = 28,
+    STRATA_SLAB_SLOTS = 1u << STRATA_REF_SLOT_BITS,
+    STRATA_GENERATION_LAST = (1u << STRATA_REF_GENERATION_BITS) - 1 /* a slot that reaches it is retired, never wraps */
+};
+
+typedef struct strata_slab {
+    strata_record_t *records; /* records[slot] */
+    uint32_t free_head;       /* linked by `next` of unused records; 0: none */
+    uint32_t used;            /* slots ever touched, the sentinel included: records[used ..] are zero */
+    uint32_t capacity;
+    uint32_t first_generation;   /* of a slot's first use */
+    uint32_t highest_generation; /* of all slots, for the next slab of the same number; exact after strata_slab_retire_all */
+    uint32_t unused;             /* length of the free list */
+    uint32_t retired;            /* slots used up for ever */
+    uint16_t home;
+    size_t reserved;             /* bytes of the range */
+} strata_slab_t;
+
+/* `capacity` slots at most (fewer where address space is limited). E_HOST_MEMORY. */
+strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity);
+void strata_slab_destroy(strata_slab_t *slab);
+/* The rare way of strata_slab_take(): touches a new slot; 0 when the slab is full. */
+uint32_t strata_slab_touch(strata_slab_t *slab);
+/* Gives up a slot whose generations are used up. */
+void strata_slab_retire(strata_slab_t *slab, uint32_t slot);
+/* One above the highest generation in use: where the next slab of this number begins. */
+uint32_t strata_slab_next_generation(const strata_slab_t *slab);
+/* Every slot is in exactly one state, the free list holds exactly the unused ones, homes and counts are right. E_CORRUPT. */
+strata_status_t strata_slab_validate(const strata_slab_t *slab);
+
+static inline strata_record_t *strata_slab_record(const strata_slab_t *slab, uint32_t slot) { return &slab->records[slot]; }
+
+static inline uint32_t strata_slab_slot(const strata_slab_t *slab, const strata_record_t *record) {
+    return (uint32_t)(record - slab->records);
+}
+
+/* A slot in state UNUSED with its generation and home set, all else undefined; 0 when the slab is full. */
+static inline uint32_t strata_slab_take(strata_slab_t *slab) {
+    uint32_t slot = slab->free_head;
+    if (__builtin_expect(slot == 0, 0)) return strata_slab_touch(slab);
+    slab->free_head = slab->records[slot].next;
+    slab->unused--;
+    return slot;
+}
+
+/* The slot's generation has been raised by whoever freed the record, if it was ever live. */
+static inline void strata_slab_give(strata_slab_t *slab, uint32_t slot) {
+    strata_record_t *record = &slab->records[slot];
+    if (__builtin_expect(record->generation >= STRATA_GENERATION_LAST, 0)) {
+        strata_slab_retire(slab, slot);
+        return;
+    }
+    record->state = STRATA_RECORD_UNUSED;
+    record->next = slab->free_head;
+    slab->free_head = slot;
+    slab->unused++;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* Reading strategies: YAML, presets, the environment, the command line or the API; and telling about them. */
+#ifndef STRATA_CONFIG_CONFIG_H
+#define STRATA_CONFIG_CONFIG_H
+
+#include <stdio.h>
+
+#include "strategy/model.h"
+
+/* What to load and what to lay over it. Precedence: layer default < preset < file < environment (STRATA_SET) < set. */
+typedef struct strata_config_request {
+    const char *preset;     /* one of these three; none: STRATA_STRATEGY of the environment, else the preset "strata" */
+    const char *file;
+    const char *text;       /* YAML; errors call it "<text>" */
+    const char *const *set; /* "path=value" */
+    size_t set_count;
+    const char *devices;    /* over the strategy's; NULL: as it says */
+    bool environment;       /* read STRATA_STRATEGY and STRATA_SET */
+} strata_config_request_t;
+
+/* A complete strategy: places that it does not list get the preset strata's. E_STRATEGY, E_IO, E_HOST_MEMORY; the thread's
+ * last error has file:line:column. strata_strategy_delete() ends it. */
+strata_status_t strata_config_load(const strata_config_request_t *request, strata_strategy_t **strategy);
+
+/* Names of the presets by index, NULL behind the last. */
+const char *strata_preset_name(size_t index);
+/* NULL: unknown. */
+const char *strata_preset_text(const char *name);
+
+/* Checks one file and writes one line an error, "file:line:column: what is wrong; what to write", as many as can be told
+ * apart. Returns their number. */
+size_t strata_config_check(const char *file, FILE *errors);
+/* Each stack as built: layers, every value with where it came from, scope, what is shared. */
+strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out);
+/* The layers and their options as text, or as docs/layers.md. */
+strata_status_t strata_config_layers(FILE *out, bool markdown);
+
+#endif

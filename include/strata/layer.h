@@ -1,0 +1,214 @@
+/* The layer contract: what a layer of a stack is, what it gets and what it owes. Every layer of Strata is written against this
+ * header alone, and so is a layer written outside the tree (registering one at run time: not yet).
+ *
+ * A request goes down a stack, a record comes up. Each layer that took part is pushed onto the record on the way up; free pops
+ * them in exactly the reverse order. A cache is a boundary: it makes the record that the caller gets (its block), and holds
+ * the chunk, a record of its own with the layers below.
+ *
+ * Locks. A layer whose type says `guarded` runs with its stack's lock held, and finds everything it owns unchanged between
+ * two of its calls into the layers below: those calls are the points where the lock may have been open, so it holds no
+ * half-made state across them and reads its own again. Before it makes a call that can block (a device call that is not
+ * quick, the layer below a cache) it opens the locks with strata_path_unlock() and takes them again with strata_path_lock().
+ */
+#ifndef STRATA_LAYER_H
+#define STRATA_LAYER_H
+
+#include "strata/strata.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct strata_layer strata_layer_t;   /* an instance */
+typedef struct strata_stack strata_stack_t;   /* the instances that serve one (place, stream), or one device */
+typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
+typedef struct strata_record strata_record_t;
+
+/* ---- the call that is under way ---------------------------------------------------------------------------------------- */
+
+/* Which stack is served and which locks this call holds. On the C stack of whoever began the call. */
+typedef struct strata_path {
+    strata_stack_t *stack;   /* whose layer numbers the record's decorator stack uses */
+    strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a trunk; NULL: open */
+} strata_path_t;
+
+/* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */
+enum {
+    STRATA_SMALL_GROWTH = 1u << 16 /* a cache that must grow asks for the rounded request alone */
+};
+
+typedef struct strata_request {
+    size_t struct_size;
+    size_t size;      /* bytes, never 0 */
+    size_t alignment; /* a power of two; never more than the place's */
+    strata_stream_t stream;
+    uint64_t pool;
+    uint64_t freed_before; /* only memory freed before this count of the caller's may be served; 0: any */
+    const char *tag;
+    strata_path_t *path;
+    uint32_t flags;
+} strata_request_t;
+
+/* ---- the record -------------------------------------------------------------------------------------------------------- */
+
+typedef enum strata_record_state {
+    STRATA_RECORD_UNUSED = 0,  /* a slot nobody has */
+    STRATA_RECORD_FREE = 1,    /* a free block of a cache */
+    STRATA_RECORD_LIVE = 2,    /* somebody holds it */
+    STRATA_RECORD_DEFERRED = 3 /* freed by its holder, waiting for other streams */
+} strata_record_state_t;
+
+/* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a
+ * sentinel that is never free). Guarded by that stack's lock, except that a live record's holder may read ptr, size, slack. */
+struct strata_record {
+    uint64_t ptr;
+    uint64_t size;        /* granted bytes */
+    uint64_t path;        /* decorator stack: layer numbers, the top in the low byte */
+    uint32_t generation;  /* grows at every free; 28 bits are the ref's */
+    uint16_t stack;       /* number of the stack whose layer numbers `path` uses */
+    uint16_t attention;   /* bits of the layers whose free must not be left out */
+    uint32_t prev, next;  /* neighbours in the chunk, 0: none */
+    uint32_t bin_prev;    /* free: links of the index */
+    uint32_t bin_next;
+    uint32_t chunk;       /* the cache's number of the chunk; 0: not a block of a cache */
+    uint32_t slack;       /* granted - requested */
+    uint8_t state;        /* strata_record_state_t */
+    uint8_t pool;         /* the layer's own */
+    uint16_t home;        /* number of the stack whose slab this is */
+    uint32_t borrows;     /* stream_safe's list; 0: none */
+};
+
+static inline uint64_t strata_record_requested(const strata_record_t *record) { return record->size - record->slack; }
+
+/* ---- options and figures of a layer -------------------------------------------------------------------------------------- */
+
+typedef enum strata_option_kind {
+    STRATA_OPTION_BOOL,     /* bool:     true, false */
+    STRATA_OPTION_COUNT,    /* uint64_t: 12 */
+    STRATA_OPTION_SIZE,     /* uint64_t: 20MiB */
+    STRATA_OPTION_TIME,     /* uint64_t ns: 100ms */
+    STRATA_OPTION_FRACTION, /* double:   0.8 */
+    STRATA_OPTION_CHOICE    /* uint32_t: index of the word in `choices` */
+} strata_option_kind_t;
+
+/* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs. */
+typedef struct strata_option_row {
+    const char *name;
+    strata_option_kind_t kind;
+    uint32_t offset;          /* in the options struct */
+    const char *default_text; /* as a strategy file would say it */
+    uint64_t min, max;        /* of COUNT, SIZE, TIME; of FRACTION in millionths; 0, 0: no bound */
+    const char *choices;      /* CHOICE: "address|any" */
+    const char *doc;
+} strata_option_row_t;
+
+/* One row a figure of the layer's own, a uint64_t at `offset` of its state. */
+typedef struct strata_stat_row {
+    const char *name;
+    const char *unit;
+    uint32_t offset;
+    const char *doc;
+} strata_stat_row_t;
+
+/* ---- the layer --------------------------------------------------------------------------------------------------------- */
+
+typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
+typedef enum strata_scope {
+    STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE, STRATA_SCOPE_PROCESS
+} strata_scope_t;
+
+/* What a layer needs of the one below and gives to the one above. X(name, bit, meaning) */
+#define STRATA_TRAIT_MAP(X)                                                                                      \
+    X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                  \
+    X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                             \
+    X(OWNER_THREAD_ONLY, 2, "only the thread that allocated may free")                                           \
+    X(SUB_ALLOCATES, 3, "serves pieces of chunks")                                                               \
+    X(WAITS, 4, "may wait: no layer with a lock may stand above")                                                \
+    X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                  \
+    X(ZEROED, 6, "memory comes zeroed")                                                                          \
+    X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
+    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own")
+
+enum {
+#define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),
+    STRATA_TRAIT_MAP(STRATA_TRAIT_ENUM)
+#undef STRATA_TRAIT_ENUM
+};
+
+/* What poll() finds: frees that still wait for other streams. */
+typedef struct strata_pending {
+    uint64_t freed_bytes;   /* finished by this poll */
+    uint64_t pending_bytes; /* still waiting */
+    uint64_t ready_at;      /* when the earliest passes, on the device's clock; UINT64_MAX: nobody knows */
+} strata_pending_t;
+
+typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
+
+typedef struct strata_layer_type {
+    size_t struct_size;    /* a shorter struct is an older layer: what it lacks takes its default */
+    const char *name;      /* as in a strategy file */
+    const char *doc;       /* one line */
+    strata_role_t role;
+    strata_scope_t scope;
+    uint32_t needs, gives; /* STRATA_TRAIT_* */
+    uint32_t passes;       /* traits of the layer below that stay true above this one */
+    bool guarded;          /* its functions run under its stack's lock */
+    bool idle;             /* while its attention bit is clear in the stack (in the record), its allocate (free) is the one of
+                              the layer below, and its state starts as zero: it may be left out of the walk */
+    size_t state_size;     /* of the instance; begins with strata_layer_t; zeroed before create */
+    size_t options_size;
+    const strata_option_row_t *options; /* closed by a NULL name; NULL: none */
+    const strata_stat_row_t *stats;     /* likewise */
+
+    /* Mandatory. No lock is held in create and destroy. */
+    strata_status_t (*create)(strata_layer_t *self);
+    void (*destroy)(strata_layer_t *self);
+    /* *record is set on success alone. A decorator calls strata_below_allocate(). */
+    strata_status_t (*allocate)(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
+    /* Cannot fail. The layer has been popped from the record; a decorator calls strata_below_free(). */
+    void (*free)(strata_layer_t *self, strata_record_t *record, strata_path_t *path);
+
+    /* Optional; NULL passes on to the layers below, which the core asks each in turn. */
+    /* A cache's hit: serves from what it has, or answers NULL having changed nothing; no device call, no lock opened. */
+    strata_record_t *(*hit)(strata_layer_t *self, size_t size, size_t alignment);
+    /* A cache's free when no other layer took part: as free(), but answers false, having changed nothing, if it would have to
+     * open the lock. */
+    bool (*quick_free)(strata_layer_t *self, strata_record_t *record);
+    /* Gives idle chunks back; the bytes. */
+    uint64_t (*release)(strata_layer_t *self, strata_path_t *path);
+    /* Finishes deferred frees whose streams have passed; adds to *pending. */
+    void (*poll)(strata_layer_t *self, strata_path_t *path, strata_pending_t *pending);
+    /* E_UNSUPPORTED from all layers: the core waits on the host at free. */
+    strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path);
+    strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path);
+    /* The stack's own stream will be destroyed. */
+    void (*stream_gone)(strata_layer_t *self, strata_stream_t stream, strata_path_t *path);
+    void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
+    void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
+    void (*step)(strata_layer_t *self, strata_path_t *path);
+    /* Releases until at most `keep` idle bytes stay; the bytes. */
+    uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_path_t *path);
+    /* Every block of the layer, chunk by chunk in address order. */
+    void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
+    /* Bytes that the layer holds idle. */
+    uint64_t (*idle_bytes)(strata_layer_t *self);
+    /* E_CORRUPT with what is wrong. Called under the lock, with nothing under way. */
+    strata_status_t (*validate)(strata_layer_t *self);
+} strata_layer_type_t;
+
+/* The head of every instance. Filled by the builder, constant afterwards. */
+struct strata_layer {
+    const strata_layer_type_t *type;
+    strata_stack_t *stack;   /* whose lock guards it and whose slab its records come from */
+    strata_domain_t *domain;
+    const void *options;     /* the type's options struct */
+    strata_layer_t **below;  /* `below_count` instances; a source has none, a router several */
+    uint32_t below_count;
+    uint16_t attention;      /* its bit in stack and record; 0: it may not be left out */
+    uint8_t number;          /* in the decorator stack, 1 .. 255 */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* The strategy model: what a strategy says, each value with where it came from. Config reads YAML into it; the builder turns
+ * it into plans. */
+#ifndef STRATA_STRATEGY_MODEL_H
+#define STRATA_STRATEGY_MODEL_H
+
+#include "allocation/plan.h"
+
+/* Who said it, later ones over earlier ones. */
+typedef enum strata_source_of_value {
+    STRATA_FROM_DEFAULT, /* the layer's own default */
+    STRATA_FROM_PRESET,
+    STRATA_FROM_FILE,
+    STRATA_FROM_ENVIRONMENT,
+    STRATA_FROM_COMMAND  /* --set, or the API's `set` */
+} strata_source_of_value_t;
+
+/* `file` is the path, "preset NAME", "STRATA_SET", "--set"; owned by the strategy. */
+typedef struct strata_origin {
+    strata_source_of_value_t source;
+    const char *file;
+    uint32_t line, column;
+} strata_origin_t;
+
+typedef struct strata_model_layer strata_model_layer_t;
+
+/* A stack, outermost layer first. */
+typedef struct strata_model_stack {
+    strata_model_layer_t *layers;
+    size_t count;
+    strata_origin_t origin;
+} strata_model_stack_t;
+
+struct strata_model_layer {
+    const strata_layer_type_t *type;
+    const char *name; /* `name:` in the file, else the type's */
+    strata_origin_t origin;
+    void *options;                   /* the type's struct, filled */
+    strata_origin_t *option_origins; /* one a row */
+    strata_model_stack_t *branches;  /* of a router; read by issue-later layers, 0 for all others */
+    size_t branch_count;
+};
+
+typedef struct strata_strategy {
+    const char *name;        /* `strategy:`, else the preset's or the file's name */
+    const char *description;
+    const char *devices;     /* "gpu", "sim:a100", ...; never NULL */
+    strata_origin_t origin;
+    strata_origin_t devices_origin;
+    strata_model_stack_t stacks[STRATA_PLACE_KINDS]; /* by place kind; all present once completed */
+    void *memory;            /* what the strategy owns, freed with it */
+} strata_strategy_t;
+
+/* The registry: every layer of strategy/layers.def, by index (NULL behind the last) or by name (NULL: unknown). */
+const strata_layer_type_t *strata_layer_at(size_t index);
+const strata_layer_type_t *strata_layer_find(const char *name);
+
+/* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size" (a path without
+ * a place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that it fits. */
+strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value, const strata_origin_t *origin);
+/* Whether a strategy has the path at all. */
+bool strata_strategy_has(const strata_strategy_t *strategy, const char *path);
+
+/* Checks one place's stack for legality (needs and gives of each pair, waits above locks, a source at the bottom and nowhere
+ * else, depth) and makes the plan. E_STRATEGY at the upper of the two layers that clash, naming both. */
+strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan);
+
+void strata_strategy_delete(strata_strategy_t *strategy);
+
+#endif
