@@ -14,14 +14,14 @@ typedef struct names {
 } names_t;
 
 static bool has_name(const names_t *names, const char *name) {
-    char spaced[256];
-    snprintf(spaced, sizeof spaced, " %s ", name);
+    char spaced[260];
+    snprintf(spaced, sizeof spaced, " %.250s ", name);
     return strstr(names->text, spaced) != NULL;
 }
 
 static void add_name(names_t *names, const char *name) {
     if (names->length + strlen(name) + 3 > sizeof names->text || has_name(names, name)) return;
-    names->length += (size_t)sprintf(names->text + names->length, " %s ", name);
+    names->length += (size_t)sprintf(names->text + names->length, " %.250s ", name);
     names->count++;
 }
 

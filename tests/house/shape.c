@@ -134,5 +134,5 @@ TEST(house, marks_rule_can_fail) {
     expect_found(rule_marks, "a.c", "int a; /* TO" "DO: b */\n", "a.c:1: left over");
     expect_found(rule_marks, "a.md", "x\n<<<<" "<<< HEAD\n", "a.md:2: left over");
     expect_found(rule_marks, "a.sh", "cd /ho" "me/someone\n", "a.sh:1: a path of one machine");
-    expect_nothing(rule_marks, "a.sh", "mktemp -d /tmp/strata.XXX" "XXX; cd frame/wo" "rk/x; cat /usr/include/x.h\n");
+    expect_nothing(rule_marks, "a.sh", "mktemp -d /tmp/strata.XX" "XXXX; cd frame/wo" "rk/x; cat /usr/include/x.h\n");
 }

@@ -1,0 +1,60 @@
+# What scripts/demo, scripts/test and .ci/run share. Sourced by them; needs bash and a Debian (or all packages present).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+jobs=$(nproc 2>/dev/null || echo 2)
+
+say() { printf '\n== %s\n' "$*"; }
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif has sudo; then
+        sudo "$@"
+    else
+        echo "$0: not root, and there is no sudo; as root please run: $*" >&2
+        return 1
+    fi
+}
+
+# The Debian packages that are missing for: "library" (the library and the command) or "tests" as well.
+missing_packages() {
+    local tests=${1:-library}
+    has cmake || echo cmake
+    has make || echo make
+    has gcc || has cc || echo gcc libc6-dev
+    if ! has pkg-config; then
+        echo pkg-config libyaml-dev zlib1g-dev
+        [ "$tests" != tests ] || echo libgtest-dev
+    else
+        pkg-config --exists yaml-0.1 || echo libyaml-dev
+        pkg-config --exists zlib || echo zlib1g-dev
+        [ "$tests" != tests ] || pkg-config --exists gtest || echo libgtest-dev
+    fi
+    [ "$tests" != tests ] || has g++ || echo g++
+}
+
+install_missing() {
+    local packages
+    packages=$(missing_packages "$1" | tr '\n' ' ')
+    [ -n "${packages// /}" ] || return 0
+    if ! has apt-get; then
+        echo "$0: these are missing (by their Debian names), and there is no apt-get: $packages" >&2
+        return 1
+    fi
+    say "Installing $packages"
+    as_root apt-get update -qq </dev/null
+    # shellcheck disable=SC2086 -- one word a package
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages </dev/null
+}
+
+# configure_and_build PRESET [cmake's options]
+configure_and_build() {
+    local preset=$1
+    shift
+    say "Building ($preset)"
+    cmake --preset "$preset" "$@"
+    cmake --build --preset "$preset" -j "$jobs"
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# One part of the test of the installed package (tests/install/CMakeLists.txt sets the environment). `prefix` comes first.
+set -euo pipefail
+part=$1
+prefix=$HERE/prefix
+work=$HERE/$part
+rm -rf "$work"
+mkdir -p "$work"
+cd "$work"
+export PKG_CONFIG_PATH=$prefix/$LIBDIR/pkgconfig
+# The library is found by rpath or by this, never because one is installed on the machine already.
+export LD_LIBRARY_PATH=
+
+# The programs: the examples, and each C program that README.md shows.
+programs() {
+    mkdir -p programs
+    cp "$SOURCE"/examples/*.c programs/
+    if [ -f "$SOURCE/README.md" ]; then
+        awk '/^```c$/ { n++; inside = 1; next } /^```/ { inside = 0 } inside { print > ("programs/readme_" n ".c") }' "$SOURCE/README.md"
+    fi
+    grep -l 'int main(' programs/*.c
+}
+
+run() { # run PROGRAM: on the simulated device, from an empty environment of Strata's
+    echo "-- $1"
+    env -u STRATA_STRATEGY -u STRATA_SET "$@"
+}
+
+case $part in
+prefix)
+    rm -rf "$prefix"
+    "$CMAKE" --install "$BUILD" --prefix "$prefix" >install.log
+    for file in include/strata/strata.h "$LIBDIR/libstrata.so" "$LIBDIR/libstrata.a" "$LIBDIR/pkgconfig/strata.pc" \
+        "$LIBDIR/cmake/strata/strataConfig.cmake" share/strata/presets/strata.yaml; do
+        [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
+    done
+    if grep -rlF -e "$SOURCE" -e "$prefix" "$prefix" --include='*.h' --include='*.pc' --include='*.cmake'; then
+        echo "the files above name a folder of this machine"
+        exit 1
+    fi
+    ;;
+headers) # each header by itself, as C and as C++, under the strictest warnings
+    for header in "$prefix"/include/strata/*.h; do
+        echo "#include <strata/$(basename "$header")>" >one.c
+        # shellcheck disable=SC2046
+        "$CC" -std=c17 -Wall -Wextra -Wconversion -Wstrict-prototypes -pedantic -Werror $(pkg-config --cflags strata) -c one.c
+        # shellcheck disable=SC2046
+        "$CXX" -std=c++17 -x c++ -Wall -Wextra -pedantic -Werror $(pkg-config --cflags strata) -c one.c
+    done
+    ;;
+pkg_config)
+    static=$(pkg-config --static --libs strata)
+    for program in $(programs); do
+        name=$(basename "$program" .c)
+        # shellcheck disable=SC2046
+        "$CC" -std=c17 "$program" $(pkg-config --cflags --libs strata) -o "$name.shared"
+        LD_LIBRARY_PATH=$prefix/$LIBDIR run "./$name.shared"
+        # shellcheck disable=SC2046,SC2086
+        "$CC" -std=c17 "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o "$name.static"
+        if ldd "$name.static" | grep -q libstrata; then echo "$name.static needs libstrata.so"; exit 1; fi
+        run "./$name.static"
+    done
+    ;;
+find_package)
+    programs >programs.list
+    cat >CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(strata 0.1 REQUIRED)
+file(GLOB programs programs/*.c)
+foreach(program ${programs})
+  get_filename_component(name ${program} NAME_WE)
+  add_executable(${name}.shared ${program})
+  target_link_libraries(${name}.shared PRIVATE strata::strata)
+  add_executable(${name}.static ${program})
+  target_link_libraries(${name}.static PRIVATE strata::strata_static)
+endforeach()
+CMAKE
+    for program in programs/*.c; do
+        grep -q "^$program\$" programs.list || rm "$program"
+    done
+    "$CMAKE" -S . -B build -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="$prefix" >configure.log || { cat configure.log; exit 1; }
+    "$CMAKE" --build build >build.log || { cat build.log; exit 1; }
+    for program in build/*.shared build/*.static; do run "$program"; done
+    ;;
+command)
+    mv_to=$work/elsewhere
+    cp -r "$prefix" "$mv_to"
+    run "$mv_to/bin/strata" layers >layers.txt
+    grep -q auto_growth layers.txt
+    run "$mv_to/bin/strata" check "$mv_to"/share/strata/presets/*.yaml
+    ;;
+esac
