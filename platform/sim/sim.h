@@ -52,6 +52,7 @@ typedef struct strata_sim_profile {
     uint64_t pack_below_bytes;  /* requests below are packed into one granule: 1 MiB */
     uint64_t address_bytes;     /* address space of virtual memory: 128 TiB */
     uint64_t mappings_max;      /* mappings at once: 524,288 */
+    uint64_t pool_chunk_bytes;  /* a pool grows by at least so much: a model, 32 MiB */
     bool free_waits;            /* free of malloc memory waits for all work submitted before */
 #define STRATA_SIM_COST_FIELD(name, meaning) strata_sim_cost_t name;
     STRATA_SIM_COST_MAP(STRATA_SIM_COST_FIELD)
