@@ -92,9 +92,11 @@ char *command_output(const char *command) {
     return NULL;
 }
 
-/* Not of the tree: what git keeps for itself, and builds. */
-static bool is_foreign(const char *name) {
-    return starts_with(name, "build") || (name[0] == '.' && strcmp(name, ".ci") != 0);
+/* Not of the tree: what git keeps for itself, and builds wherever they are. */
+static bool is_foreign(const char *name, const char *path) {
+    char cache[600];
+    snprintf(cache, sizeof cache, "%s/CMakeCache.txt", path);
+    return strcmp(path, "build") == 0 || (name[0] == '.' && strcmp(name, ".ci") != 0) || tree_has(cache);
 }
 
 typedef struct walk {
@@ -120,8 +122,8 @@ static void walk_folder(walk_t *walk, const char *folder) {
     DIR *directory = opendir(whole);
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));) {
-        if (is_foreign(entry->d_name)) continue;
         snprintf(path, sizeof path, "%s%s%.255s", folder, *folder ? "/" : "", entry->d_name);
+        if (is_foreign(entry->d_name, path)) continue;
         if (entry->d_type == DT_DIR) {
             walk_folder(walk, path);
         } else {

@@ -2,7 +2,7 @@
 # One part of the test of the installed package (tests/install/CMakeLists.txt sets the environment). `prefix` comes first.
 set -euo pipefail
 part=$1
-prefix=$HERE/prefix
+prefix=$HERE/installed
 work=$HERE/$part
 rm -rf "$work"
 mkdir -p "$work"
@@ -84,10 +84,10 @@ CMAKE
     for program in build/*.shared build/*.static; do run "$program"; done
     ;;
 command)
-    mv_to=$work/elsewhere
-    cp -r "$prefix" "$mv_to"
-    run "$mv_to/bin/strata" layers >layers.txt
+    moved=$work/elsewhere
+    cp -r "$prefix" "$moved"
+    run "$moved/bin/strata" layers >layers.txt
     grep -q auto_growth layers.txt
-    run "$mv_to/bin/strata" check "$mv_to"/share/strata/presets/*.yaml
+    run "$moved/bin/strata" check "$moved"/share/strata/presets/*.yaml
     ;;
 esac
