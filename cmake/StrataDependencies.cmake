@@ -13,7 +13,7 @@ if(STRATA_STATIC_DEPS)
 else()
   target_link_libraries(strata_dependencies INTERFACE ${YAML_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES})
 endif()
-target_link_libraries(strata_dependencies INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(strata_dependencies INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 
 set(STRATA_HAVE_CUDA FALSE)
 if(NOT STRATA_CUDA STREQUAL OFF)

@@ -19,7 +19,7 @@ endif()
 add_library(strata_static STATIC ${library_objects})
 set_target_properties(strata_static PROPERTIES OUTPUT_NAME strata LINKER_LANGUAGE C)
 target_link_libraries(strata_static INTERFACE
-  $<BUILD_INTERFACE:strata_dependencies> $<INSTALL_INTERFACE:Threads::Threads> $<INSTALL_INTERFACE:-ldl>)
+  $<BUILD_INTERFACE:strata_dependencies> $<INSTALL_INTERFACE:Threads::Threads> $<INSTALL_INTERFACE:-ldl> $<INSTALL_INTERFACE:-lm>)
 if(STRATA_STATIC_DEPS)
   # An archive that needs no other: the members of libyaml and zlib are put in.
   file(WRITE ${CMAKE_BINARY_DIR}/merge.mri
