@@ -1,0 +1,192 @@
+/* Capture and graphs. */
+#include "platform/cuda/cuda_device.h"
+#include "platform/host_memory.h"
+
+/* Graphs with a callback that live in this process: other people's captures are known by them alone. */
+static _Atomic uint64_t watched_graphs;
+
+bool strata_cuda_captures_known(strata_cuda_device_t *device) {
+    if (atomic_load(&device->open_captures) || atomic_load(&watched_graphs)) return true;
+    bool capturing;
+    return strata_cuda_capturing(device, CU_STREAM_LEGACY, &capturing) == STRATA_E_CAPTURE;
+}
+
+static uint64_t key_of(strata_handle_t handle) {
+    return (uint64_t)(uintptr_t)handle;
+}
+
+void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t stream) {
+    strata_lock(&device->lock);
+    if (strata_cuda_table_take(&device->captures, key_of(stream), NULL)) atomic_fetch_sub(&device->open_captures, 1);
+    strata_unlock(&device->lock);
+}
+
+strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t stream, strata_capture_mode_t mode) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
+    if (status != STRATA_OK) return status;
+    strata_cuda_device_t *device = scope.device;
+    if (!stream || stream == CU_STREAM_LEGACY)
+        return strata_cuda_leave(&scope, strata_fail(STRATA_E_CAPTURE, 0, "the legacy stream cannot be captured"));
+    status = strata_cuda_table_claim(&device->captures, &device->lock);
+    if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
+    status = CUDA_CALL(device, StreamBeginCapture, (CUstream)stream, (CUstreamCaptureMode)mode);
+    strata_lock(&device->lock);
+    if (status == STRATA_OK) {
+        strata_cuda_table_put(&device->captures, key_of(stream), true);
+        atomic_store(&device->open_captures, device->captures.count);
+    } else {
+        strata_cuda_table_unclaim(&device->captures);
+    }
+    strata_unlock(&device->lock);
+    return strata_cuda_leave(&scope, status);
+}
+
+/* Where ending fails, the capture is over all the same unless the stream says otherwise (another thread's capture). */
+strata_status_t strata_cuda_capture_end(strata_device_t *self, strata_handle_t stream, strata_handle_t *graph) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
+    if (status != STRATA_OK) return status;
+    strata_cuda_device_t *device = scope.device;
+    CUgraph made = NULL;
+    status = CUDA_CALL(device, StreamEndCapture, (CUstream)stream, &made);
+    CUstreamCaptureStatus left = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (status != STRATA_OK && device->driver->StreamIsCapturing((CUstream)stream, &left) != CUDA_SUCCESS)
+        left = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (left == CU_STREAM_CAPTURE_STATUS_NONE) strata_cuda_forget_capture(device, stream);
+    if (status == STRATA_OK) *graph = made;
+    return strata_cuda_leave(&scope, status);
+}
+
+strata_status_t strata_cuda_capture_status(strata_device_t *self, strata_handle_t stream, strata_capture_status_t *result,
+                                           uint64_t *id) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
+    if (status != STRATA_OK) return status;
+    if (!scope.device->driver->StreamGetCaptureInfo)
+        return strata_cuda_leave(&scope, strata_cuda_missing("cuStreamGetCaptureInfo"));
+    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t found_id = 0;
+    CUresult code =
+        scope.device->driver->StreamGetCaptureInfo((CUstream)stream, &found, &found_id, NULL, NULL, NULL);
+    if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        *result = STRATA_CAPTURE_IMPLICIT;
+        *id = 0;
+        return strata_cuda_leave(&scope, STRATA_OK);
+    }
+    status = strata_cuda_check(scope.device, "cuStreamGetCaptureInfo", code);
+    if (status == STRATA_OK) {
+        *result = (strata_capture_status_t)found;
+        *id = found == CU_STREAM_CAPTURE_STATUS_ACTIVE ? found_id : 0;
+    }
+    return strata_cuda_leave(&scope, status);
+}
+
+typedef struct watch {
+    void (*callback)(void *);
+    void *context;
+} watch_t;
+
+/* On a thread of the driver's, or on the one that drops the graph: no call of CUDA is allowed. */
+static void CUDA_CB graph_is_gone(void *self) {
+    watch_t watch = *(watch_t *)self;
+    strata_host_delete(self);
+    atomic_fetch_sub(&watched_graphs, 1);
+    if (watch.callback) watch.callback(watch.context);
+}
+
+static strata_status_t graph_of_capture(strata_cuda_device_t *device, CUstream stream, CUgraph *graph) {
+    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph captured = NULL;
+    strata_status_t status = CUDA_CALL(device, StreamGetCaptureInfo, stream, &found, NULL, &captured, NULL, NULL);
+    if (status != STRATA_OK) return status;
+    if (found != CU_STREAM_CAPTURE_STATUS_ACTIVE || !captured)
+        return strata_fail(STRATA_E_INVALID, 0, "the stream is not being captured");
+    *graph = captured;
+    return STRATA_OK;
+}
+
+strata_status_t strata_cuda_graph_on_destroy(strata_device_t *self, strata_handle_t stream, void (*callback)(void *),
+                                             void *context) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
+    if (status != STRATA_OK) return status;
+    strata_cuda_device_t *device = scope.device;
+    CUgraph graph = NULL;
+    CUuserObject object = NULL;
+    status = graph_of_capture(device, (CUstream)stream, &graph);
+    if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
+    watch_t *watch = strata_host_new(1, sizeof *watch);
+    if (!watch) return strata_cuda_leave(&scope, STRATA_E_HOST_MEMORY);
+    *watch = (watch_t){callback, context};
+    atomic_fetch_add(&watched_graphs, 1);
+    status = CUDA_CALL(device, UserObjectCreate, &object, watch, graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+    if (status != STRATA_OK) {
+        atomic_fetch_sub(&watched_graphs, 1);
+        strata_host_delete(watch);
+        return strata_cuda_leave(&scope, status);
+    }
+    status = CUDA_CALL(device, GraphRetainUserObject, graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+    if (status != STRATA_OK) {
+        watch->callback = NULL; /* its graph lives on */
+        device->driver->UserObjectRelease(object, 1);
+    }
+    return strata_cuda_leave(&scope, status);
+}
+
+/* With slow_lock held. Memory that a launch left allocated is freed by the next one, as its addresses are the same again. */
+static strata_status_t instance_of(strata_cuda_device_t *device, CUgraph graph, CUgraphExec *instance) {
+    uint64_t *found = strata_cuda_table_find(&device->graphs, key_of(graph));
+    if (found) {
+        *instance = (CUgraphExec)(uintptr_t)*found;
+        strata_cuda_table_unclaim(&device->graphs);
+        return STRATA_OK;
+    }
+    CUgraphExec made = NULL;
+    strata_status_t status =
+        CUDA_CALL(device, GraphInstantiateWithFlags, &made, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    if (status == STRATA_OK) {
+        strata_cuda_table_put(&device->graphs, key_of(graph), (uint64_t)(uintptr_t)made);
+        *instance = made;
+    } else {
+        strata_cuda_table_unclaim(&device->graphs);
+    }
+    return status;
+}
+
+strata_status_t strata_cuda_graph_launch(strata_device_t *self, strata_handle_t graph, strata_handle_t stream) {
+    if (!graph) return strata_fail(STRATA_E_INVALID, 0, "no graph");
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_RELAXED, stream, &scope);
+    if (status != STRATA_OK) return status;
+    strata_cuda_device_t *device = scope.device;
+    status = strata_cuda_table_claim(&device->graphs, &device->slow_lock);
+    if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
+    CUgraphExec instance = NULL;
+    strata_lock(&device->slow_lock);
+    status = instance_of(device, (CUgraph)graph, &instance);
+    if (status == STRATA_OK) status = CUDA_CALL(device, GraphLaunch, instance, (CUstream)stream);
+    strata_unlock(&device->slow_lock);
+    return strata_cuda_leave(&scope, status);
+}
+
+/* No lock is held when graph and instance go: the callback of graph_on_destroy may run inside. */
+strata_status_t strata_cuda_graph_destroy(strata_device_t *self, strata_handle_t graph) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
+    if (status != STRATA_OK) return strata_cuda_given_back(status);
+    strata_cuda_device_t *device = scope.device;
+    uint64_t instance = 0;
+    strata_lock(&device->slow_lock);
+    bool launched = strata_cuda_table_take(&device->graphs, key_of(graph), &instance);
+    strata_unlock(&device->slow_lock);
+    if (launched) status = CUDA_CALL(device, GraphExecDestroy, (CUgraphExec)(uintptr_t)instance);
+    if (status == STRATA_OK) status = CUDA_CALL(device, GraphDestroy, (CUgraph)graph);
+    return strata_cuda_given_back(strata_cuda_leave(&scope, status));
+}
+
+void strata_cuda_drop_graphs(strata_cuda_device_t *device) {
+    for (uint64_t i = 0; i < device->graphs.capacity; i++)
+        if (device->graphs.slots[i].key)
+            device->driver->GraphExecDestroy((CUgraphExec)(uintptr_t)device->graphs.slots[i].value);
+}

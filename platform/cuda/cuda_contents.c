@@ -1,0 +1,72 @@
+/* What lies in memory: fill, the host's view, managed memory's prefetch and advice. */
+#include "platform/cuda/cuda_device.h"
+
+strata_status_t strata_cuda_fill(strata_device_t *self, strata_address_t address, uint8_t byte, uint64_t size,
+                                 strata_handle_t stream) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_PLAIN, stream, &scope);
+    if (status != STRATA_OK) return status;
+    return strata_cuda_leave(&scope, CUDA_CALL(scope.device, MemsetD8Async, address, byte, size, (CUstream)stream));
+}
+
+/* With the context current. The answers of the driver are no failures here. */
+static void *view(const strata_device_t *self, const strata_cuda_driver_t *driver, strata_address_t address) {
+    unsigned int kind = 0, managed = 0;
+    CUresult code = driver->PointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    if (code == CUDA_ERROR_INVALID_VALUE) return (void *)(uintptr_t)address; /* not the driver's: host memory */
+    if (code != CUDA_SUCCESS) return NULL;
+    if (driver->PointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS) return NULL;
+    bool seen = managed ? self->capabilities.concurrent_managed : kind == CU_MEMORYTYPE_HOST;
+    return seen ? (void *)(uintptr_t)address : NULL;
+}
+
+void *strata_cuda_host_view(strata_device_t *self, strata_address_t address, uint64_t size) {
+    (void)size;
+    strata_cuda_scope_t scope;
+    if (address == 0 || strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope) != STRATA_OK) return NULL;
+    void *seen = view(self, scope.device->driver, address);
+    strata_cuda_leave(&scope, STRATA_OK);
+    return seen;
+}
+
+#if CUDA_VERSION >= 12020
+static CUmemLocation place(const strata_cuda_device_t *device, bool host) {
+    CUmemLocation location = {0};
+    location.type = host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = host ? 0 : device->handle;
+    return location;
+}
+#endif
+
+/* Both forms of the call do the same; each driver has at least one. */
+strata_status_t strata_cuda_prefetch(strata_device_t *self, strata_address_t address, uint64_t size, bool to_host,
+                                     strata_handle_t stream) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_PLAIN, stream, &scope);
+    if (status != STRATA_OK) return status;
+    strata_cuda_device_t *device = scope.device;
+    CUdevice to = to_host ? CU_DEVICE_CPU : device->handle;
+#if CUDA_VERSION >= 12020
+    if (!device->driver->MemPrefetchAsync)
+        status = CUDA_CALL(device, MemPrefetchAsyncAt, address, size, place(device, to_host), 0, (CUstream)stream);
+    else
+#endif
+        status = CUDA_CALL(device, MemPrefetchAsync, address, size, to, (CUstream)stream);
+    return strata_cuda_leave(&scope, status);
+}
+
+strata_status_t strata_cuda_advise(strata_device_t *self, strata_address_t address, uint64_t size, strata_advice_t advice,
+                                   bool host) {
+    strata_cuda_scope_t scope;
+    strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
+    if (status != STRATA_OK) return status;
+    strata_cuda_device_t *device = scope.device;
+    CUdevice about = host ? CU_DEVICE_CPU : device->handle;
+#if CUDA_VERSION >= 12020
+    if (!device->driver->MemAdvise)
+        status = CUDA_CALL(device, MemAdviseAt, address, size, (CUmem_advise)advice, place(device, host));
+    else
+#endif
+        status = CUDA_CALL(device, MemAdvise, address, size, (CUmem_advise)advice, about);
+    return strata_cuda_leave(&scope, status);
+}

@@ -1,0 +1,98 @@
+/* The CUDA device as its files share it. */
+#ifndef STRATA_PLATFORM_CUDA_DEVICE_H
+#define STRATA_PLATFORM_CUDA_DEVICE_H
+
+#include <sys/types.h>
+
+#include "platform/cuda/cuda.h"
+#include "platform/cuda/cuda_driver.h"
+#include "platform/cuda/cuda_table.h"
+#include "platform/device.h"
+
+#define STRATA_CUDA_DEVICES_MAX 64u
+
+typedef struct strata_cuda_device {
+    strata_device_t base; /* first: a strata_device_t * is this device */
+    const strata_cuda_driver_t *driver;
+    pid_t pid;            /* who opened it */
+    CUdevice handle;
+    CUcontext context;    /* the primary one, retained */
+    CUmemoryPool default_pool;
+    int driver_version;
+    uint32_t device_count;
+    bool rdma;            /* physical memory can be made known to network cards */
+    _Atomic int lost;     /* the sticky code, or 0; once set no call is made */
+
+    strata_lock_t lock;          /* guards the next three; leaf */
+    strata_cuda_table_t events;  /* events created here -> whether last recorded in a capture */
+    strata_cuda_table_t captures; /* streams whose capture was begun here */
+    strata_cuda_table_t shifted; /* pinned addresses that were moved up to their alignment -> what the driver gave */
+    _Atomic uint64_t captured_events; /* events marked so; 0 spares every query the lock */
+    _Atomic uint64_t open_captures;   /* captures.count, readable without the lock */
+    _Atomic uint64_t shifted_count;
+
+    strata_lock_t slow_lock;   /* guards the rest across driver calls; never together with `lock` but before it */
+    strata_cuda_table_t graphs; /* graph -> its instance, made at the first launch */
+    CUcontext peers[STRATA_CUDA_DEVICES_MAX]; /* primary contexts retained by enable_peer */
+    CUmodule spin_module;      /* of work(), loaded at its first call */
+    CUfunction spin;
+} strata_cuda_device_t;
+
+static inline strata_cuda_device_t *strata_cuda_of(strata_device_t *device) {
+    return (strata_cuda_device_t *)device;
+}
+
+/* What a call has to put back. */
+typedef struct strata_cuda_scope {
+    strata_cuda_device_t *device;
+    bool pushed;
+    bool exchanged;
+    CUstreamCaptureMode mode;
+} strata_cuda_scope_t;
+
+/* PLAIN: for the calls that a capture records. RELAXED: for all others, which a capture of the caller's would refuse and then be
+ * invalidated by. */
+typedef enum strata_cuda_mode { STRATA_CUDA_PLAIN, STRATA_CUDA_RELAXED } strata_cuda_mode_t;
+
+/* Whether the driver may be called at all: E_FORKED, E_SHUTDOWN or E_DEVICE_LOST where not. */
+strata_status_t strata_cuda_usable(const strata_cuda_device_t *device);
+/* Begins a call: refuses in a forked child, behind the driver's end and on a lost device (no driver call is made then), makes
+ * the device's context current and enters the mode. Where it fails there is nothing to leave. */
+strata_status_t strata_cuda_enter(strata_device_t *device, strata_cuda_mode_t mode, strata_cuda_scope_t *scope);
+/* The same for a call that uses `stream`: E_CAPTURE for the legacy stream while a blocking stream is captured, because using
+ * it then would invalidate that capture. */
+strata_status_t strata_cuda_enter_stream(strata_device_t *device, strata_cuda_mode_t mode, strata_handle_t stream,
+                                         strata_cuda_scope_t *scope);
+/* Puts context and mode back; answers `status`. */
+strata_status_t strata_cuda_leave(strata_cuda_scope_t *scope, strata_status_t status);
+/* For what gives something back: when the driver is shutting down it is gone already, which is success. */
+static inline strata_status_t strata_cuda_given_back(strata_status_t status) {
+    return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
+}
+
+/* Status of a driver call's code; notes a lost device and the driver's end. */
+strata_status_t strata_cuda_check(strata_cuda_device_t *device, const char *call, CUresult code);
+strata_status_t strata_cuda_missing(const char *call);
+/* CUDA_CALL(device, MemFree, address): one driver call, checked. An entry that the driver lacks is E_UNSUPPORTED. */
+#define CUDA_CALL(device, field, ...)                                                                             \
+    ((device)->driver->field ? strata_cuda_check((device), "cu" #field, (device)->driver->field(__VA_ARGS__))     \
+                             : strata_cuda_missing("cu" #field))
+
+/* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe while capturing. */
+strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing);
+/* Some capture is known to be on, so that waiting for the whole context would invalidate it. */
+bool strata_cuda_captures_known(strata_cuda_device_t *device);
+/* Bookkeeping of the capture calls for a stream that goes. */
+void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t stream);
+void strata_cuda_drop_graphs(strata_cuda_device_t *device);
+
+/* The operations, one per call of the contract, of its types. */
+#define STRATA_CUDA_OPERATION(name, quick, shown) extern __typeof__(*((strata_device_operations_t *)0)->name) strata_cuda_##name;
+STRATA_DEVICE_CALL_MAP(STRATA_CUDA_OPERATION)
+#undef STRATA_CUDA_OPERATION
+/* With the context current. */
+strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *granularity);
+uint64_t strata_cuda_event_ready_at(strata_device_t *device, strata_handle_t event);
+void *strata_cuda_host_view(strata_device_t *device, strata_address_t address, uint64_t size);
+
+#endif
