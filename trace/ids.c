@@ -1,0 +1,52 @@
+#include "trace/ids.h"
+
+#include "platform/clock.h"
+#include "platform/host_memory.h"
+
+/* The finaliser of splitmix64, public domain. */
+static uint64_t mix(uint64_t value) {
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+/* The slot of `key`, or the empty one where it would stand. */
+static struct strata_ids_slot *slot_of(const strata_ids_t *ids, uint64_t key) {
+    uint32_t mask = ids->capacity - 1;
+    uint32_t at = (uint32_t)mix(key ^ ids->seed) & mask;
+    while (ids->slots[at].number != STRATA_IDS_NONE && ids->slots[at].key != key) at = (at + 1) & mask;
+    return &ids->slots[at];
+}
+
+uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
+    return ids->capacity ? slot_of(ids, key)->number : STRATA_IDS_NONE;
+}
+
+static strata_status_t grow(strata_ids_t *ids) {
+    strata_ids_t larger = {.capacity = ids->capacity ? ids->capacity * 2 : 64, .count = ids->count, .seed = ids->seed};
+    if (!ids->capacity) larger.seed = mix(strata_real_now() ^ (uintptr_t)ids);
+    larger.slots = strata_host_new(larger.capacity, sizeof *larger.slots);
+    if (!larger.slots) return STRATA_E_HOST_MEMORY;
+    for (uint32_t i = 0; i < larger.capacity; i++) larger.slots[i].number = STRATA_IDS_NONE;
+    for (uint32_t i = 0; i < ids->capacity; i++) {
+        if (ids->slots[i].number != STRATA_IDS_NONE) *slot_of(&larger, ids->slots[i].key) = ids->slots[i];
+    }
+    strata_host_delete(ids->slots);
+    *ids = larger;
+    return STRATA_OK;
+}
+
+strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key) {
+    if (ids->count >= ids->capacity / 2) {
+        strata_status_t status = grow(ids);
+        if (status != STRATA_OK) return status;
+    }
+    *slot_of(ids, key) = (struct strata_ids_slot){.key = key, .number = ids->count};
+    ids->count++;
+    return STRATA_OK;
+}
+
+void strata_ids_clear(strata_ids_t *ids) {
+    strata_host_delete(ids->slots);
+    *ids = (strata_ids_t){0};
+}

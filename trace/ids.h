@@ -1,0 +1,29 @@
+/* Numbers and words of a file, each given the next small number at its first use. Hashed with a seed of the process, so that no
+ * file can be written against it. */
+#ifndef STRATA_TRACE_IDS_H
+#define STRATA_TRACE_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "platform/status.h"
+
+#define STRATA_IDS_NONE UINT32_MAX
+
+typedef struct strata_ids {
+    struct strata_ids_slot {
+        uint64_t key;
+        uint32_t number; /* STRATA_IDS_NONE: empty */
+    } *slots;
+    uint32_t capacity; /* a power of two, or 0 */
+    uint32_t count;
+    uint64_t seed;
+} strata_ids_t; /* zero is empty */
+
+/* The number of `key`, or STRATA_IDS_NONE. */
+uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key);
+/* Gives `key`, which must not be there, the number `count`. E_HOST_MEMORY. */
+strata_status_t strata_ids_add(strata_ids_t *ids, uint64_t key);
+void strata_ids_clear(strata_ids_t *ids);
+
+#endif

@@ -1,0 +1,289 @@
+/* A whole trace: what rows say of each other is checked, ids and streams get small numbers. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "platform/arithmetic.h"
+#include "platform/host_memory.h"
+#include "trace/ids.h"
+#include "trace/trace.h"
+
+/* What is known of an id while the file is read. */
+typedef struct lifetime {
+    uint64_t size;
+    uint32_t begun; /* line of its alloc */
+    uint32_t ended; /* line of its free; 0: live */
+    uint8_t device;
+    uint8_t place;
+} lifetime_t;
+
+/* The kernel that further rows of the same stream and time belong to. */
+typedef struct kernel {
+    uint64_t time_us;
+    uint64_t dur_us;
+    uint32_t line; /* 0: none yet */
+} kernel_t;
+
+typedef struct loader {
+    strata_trace_t *trace;
+    size_t capacity; /* of trace->events */
+    lifetime_t *lifetimes;
+    size_t lifetime_capacity;
+    kernel_t *kernels; /* by stream */
+    strata_ids_t ids, streams, pools, tags;
+    uint64_t live_bytes;
+    uint64_t work_us; /* sum of the kernels */
+} loader_t;
+
+static STRATA_PRINTF(3, 4) strata_status_t wrong(const loader_t *loader, uint32_t line, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", loader->trace->path, line, text);
+}
+
+/* Makes room for one more element behind `count`, growing by half. */
+static strata_status_t reserve(void **array, size_t *capacity, size_t count, size_t size) {
+    if (count < *capacity) return STRATA_OK;
+    size_t larger = *capacity + *capacity / 2 + 64;
+    void *grown = strata_host_resize(*array, larger, size);
+    if (!grown) return STRATA_E_HOST_MEMORY;
+    *array = grown;
+    *capacity = larger;
+    return STRATA_OK;
+}
+
+/* ---- small numbers for streams, pools and tags ------------------------------------------------------------------------- */
+
+static strata_status_t intern_stream(loader_t *loader, uint32_t device, uint64_t number, uint32_t line, uint16_t *index) {
+    strata_trace_t *trace = loader->trace;
+    uint64_t key = number * STRATA_TRACE_DEVICES + device;
+    uint32_t found = strata_ids_find(&loader->streams, key);
+    if (found == STRATA_IDS_NONE) {
+        found = trace->stream_count;
+        if (found == STRATA_TRACE_STREAMS) return wrong(loader, line, "more than %d streams", STRATA_TRACE_STREAMS);
+        strata_status_t status = strata_ids_add(&loader->streams, key);
+        if (status != STRATA_OK) return status;
+        trace->streams[found] = (strata_trace_stream_t){.number = number, .device = device};
+        trace->stream_count++;
+    }
+    *index = (uint16_t)found;
+    return STRATA_OK;
+}
+
+static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t *record, uint16_t *index) {
+    strata_trace_t *trace = loader->trace;
+    *index = STRATA_TRACE_NO_POOL;
+    if (!record->has_pool) return STRATA_OK;
+    if (!trace->pool_line) trace->pool_line = record->line;
+    uint32_t found = strata_ids_find(&loader->pools, record->pool);
+    if (found == STRATA_IDS_NONE) {
+        found = trace->pool_count;
+        if (found == STRATA_TRACE_POOLS) return wrong(loader, record->line, "more than %d pools", STRATA_TRACE_POOLS);
+        strata_status_t status = strata_ids_add(&loader->pools, record->pool);
+        if (status != STRATA_OK) return status;
+        trace->pools[trace->pool_count++] = record->pool;
+    }
+    *index = (uint16_t)found;
+    return STRATA_OK;
+}
+
+static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, uint32_t line) {
+    strata_trace_t *trace = loader->trace;
+    if (trace->tag_count == STRATA_TRACE_TAGS) return wrong(loader, line, "more than %d different tags", STRATA_TRACE_TAGS);
+    if ((trace->tag_count & (trace->tag_count - 1)) == 0) {
+        char **grown = strata_host_resize(trace->tags, trace->tag_count ? trace->tag_count * 2 : 1, sizeof *grown);
+        if (!grown) return STRATA_E_HOST_MEMORY;
+        trace->tags = grown;
+    }
+    char *copy = strata_host_strdup(tag);
+    if (!copy) return STRATA_E_HOST_MEMORY;
+    trace->tags[trace->tag_count++] = copy;
+    return strata_ids_add(&loader->tags, key);
+}
+
+/* Tags are found by a hash; those of one hash take the next keys in turn. */
+static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t line, uint16_t *index) {
+    uint64_t key = UINT64_C(14695981039346656037);
+    for (const char *at = tag; *at; at++) key = (key ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    uint32_t found = strata_ids_find(&loader->tags, key);
+    while (found != STRATA_IDS_NONE && strcmp(loader->trace->tags[found], tag) != 0)
+        found = strata_ids_find(&loader->tags, ++key);
+    if (found == STRATA_IDS_NONE) {
+        found = loader->trace->tag_count;
+        strata_status_t status = add_tag(loader, tag, key, line);
+        if (status != STRATA_OK) return status;
+    }
+    *index = (uint16_t)found;
+    return STRATA_OK;
+}
+
+/* ---- lifetimes and kernels --------------------------------------------------------------------------------------------- */
+
+static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
+    strata_trace_t *trace = loader->trace;
+    uint32_t known = strata_ids_find(&loader->ids, record->id);
+    if (known != STRATA_IDS_NONE)
+        return wrong(loader, record->line, "id %llu is allocated a second time (first on line %u); give each lifetime its own id",
+                     (unsigned long long)record->id, loader->lifetimes[known].begun);
+    strata_status_t status = reserve((void **)&loader->lifetimes, &loader->lifetime_capacity, trace->lifetimes,
+                                     sizeof *loader->lifetimes);
+    if (status == STRATA_OK) status = strata_ids_add(&loader->ids, record->id);
+    if (status != STRATA_OK) return status;
+    loader->lifetimes[trace->lifetimes] = (lifetime_t){
+        .size = record->size, .begun = record->line, .device = (uint8_t)record->device, .place = (uint8_t)record->place};
+    event->id = trace->lifetimes++;
+    event->value = record->size;
+    trace->places |= 1u << record->place;
+    loader->live_bytes += record->size; /* both are far below 2^63 */
+    if (loader->live_bytes > STRATA_TRACE_LIVE_MAX)
+        return wrong(loader, record->line, "the sizes of all live ids add up to more than 2^60 bytes; write sizes in bytes");
+    trace->peak_requested = strata_max(trace->peak_requested, loader->live_bytes);
+    return STRATA_OK;
+}
+
+/* The live id that a free, borrow, unborrow or work names. */
+static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
+    const char *op = strata_trace_op_name(record->op);
+    unsigned long long id = record->id;
+    event->id = strata_ids_find(&loader->ids, record->id);
+    if (event->id == STRATA_IDS_NONE)
+        return wrong(loader, record->line, "%s of id %llu, which no row above allocates; write its alloc first", op, id);
+    lifetime_t *lifetime = &loader->lifetimes[event->id];
+    if (lifetime->ended)
+        return wrong(loader, record->line, "%s of id %llu, which was freed on line %u; give each lifetime its own id", op, id,
+                     lifetime->ended);
+    bool device_memory = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;
+    if (device_memory && lifetime->device != record->device)
+        return wrong(loader, record->line, "%s of id %llu on device %u, but it was allocated on device %u (line %u)", op, id,
+                     record->device, lifetime->device, lifetime->begun);
+    event->place = lifetime->place;
+    if (record->op != STRATA_TRACE_free) return STRATA_OK;
+    lifetime->ended = record->line;
+    loader->live_bytes -= lifetime->size;
+    return STRATA_OK;
+}
+
+static strata_status_t check_kernel(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
+    kernel_t *kernel = &loader->kernels[event->stream];
+    loader->trace->has_work = true;
+    event->value = record->dur_us;
+    if (kernel->line && kernel->time_us == record->time_us) {
+        if (kernel->dur_us == record->dur_us) return STRATA_OK;
+        return wrong(loader, record->line, "dur_us is %llu, but %llu on line %u of the same kernel (same stream and time_us)",
+                     (unsigned long long)record->dur_us, (unsigned long long)kernel->dur_us, kernel->line);
+    }
+    *kernel = (kernel_t){.time_us = record->time_us, .dur_us = record->dur_us, .line = record->line};
+    loader->work_us += record->dur_us;
+    if (loader->work_us <= STRATA_TRACE_TIME_MAX) return STRATA_OK;
+    return wrong(loader, record->line, "the dur_us of all kernels add up to more than %llu; write microseconds",
+                 (unsigned long long)STRATA_TRACE_TIME_MAX);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+
+static strata_status_t set_streams(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
+    bool none = record->op == STRATA_TRACE_step || record->op == STRATA_TRACE_release || record->all_streams;
+    if (none) {
+        event->stream = STRATA_TRACE_NO_STREAM;
+        event->other = (uint16_t)record->device;
+        return STRATA_OK;
+    }
+    strata_status_t status = intern_stream(loader, record->device, record->stream, record->line, &event->stream);
+    if (status == STRATA_OK && record->op == STRATA_TRACE_wait)
+        status = intern_stream(loader, record->device, record->other, record->line, &event->other);
+    return status;
+}
+
+static strata_status_t set_subject(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
+    strata_status_t status = STRATA_OK;
+    if (record->op == STRATA_TRACE_alloc) {
+        status = begin_lifetime(loader, record, event);
+    } else if (record->has_id) {
+        status = use_lifetime(loader, record, event);
+    }
+    if (status == STRATA_OK && record->op == STRATA_TRACE_work) status = check_kernel(loader, record, event);
+    return status;
+}
+
+static strata_status_t add(loader_t *loader, const strata_trace_record_t *record) {
+    strata_trace_t *trace = loader->trace;
+    if (trace->count == STRATA_TRACE_EVENTS)
+        return wrong(loader, record->line, "more than %d rows; split the trace", STRATA_TRACE_EVENTS);
+    strata_status_t status = reserve((void **)&trace->events, &loader->capacity, trace->count, sizeof *trace->events);
+    if (status != STRATA_OK) return status;
+    strata_trace_event_t event = {.time_us = record->time_us,
+                                  .id = STRATA_TRACE_NONE,
+                                  .line = record->line,
+                                  .op = (uint8_t)record->op,
+                                  .place = (uint8_t)record->place};
+    if (record->align) event.align = (uint8_t)__builtin_ctzll(record->align);
+    trace->devices = (uint32_t)strata_max(trace->devices, record->device + 1);
+    status = set_streams(loader, record, &event);
+    if (status == STRATA_OK) status = set_subject(loader, record, &event);
+    if (status == STRATA_OK) status = intern_pool(loader, record, &event.pool);
+    if (status == STRATA_OK) status = intern_tag(loader, record->tag, record->line, &event.tag);
+    if (status == STRATA_OK) trace->events[trace->count++] = event;
+    return status;
+}
+
+static strata_status_t load_rows(loader_t *loader, strata_trace_reader_t *reader) {
+    for (;;) {
+        strata_trace_record_t record;
+        bool end;
+        strata_status_t status = strata_trace_read(reader, &record, &end);
+        if (status != STRATA_OK || end) return status;
+        status = add(loader, &record);
+        if (status != STRATA_OK) return status;
+    }
+}
+
+static strata_status_t loader_begin(loader_t *loader, const char *path) {
+    strata_trace_t *trace = loader->trace = strata_host_new(1, sizeof *trace);
+    if (!trace) return STRATA_E_HOST_MEMORY;
+    trace->path = strata_host_strdup(path);
+    trace->streams = strata_host_new(STRATA_TRACE_STREAMS, sizeof *trace->streams);
+    trace->pools = strata_host_new(STRATA_TRACE_POOLS, sizeof *trace->pools);
+    loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);
+    bool all = trace->path && trace->streams && trace->pools && loader->kernels;
+    uint16_t none;
+    return all ? intern_tag(loader, "", 0, &none) : STRATA_E_HOST_MEMORY;
+}
+
+static void loader_end(loader_t *loader) {
+    strata_host_delete(loader->lifetimes);
+    strata_host_delete(loader->kernels);
+    strata_ids_clear(&loader->ids);
+    strata_ids_clear(&loader->streams);
+    strata_ids_clear(&loader->pools);
+    strata_ids_clear(&loader->tags);
+}
+
+strata_status_t strata_trace_load(const char *path, strata_trace_t **trace) {
+    strata_trace_reader_t *reader = NULL;
+    loader_t loader = {0};
+    strata_status_t status = loader_begin(&loader, path);
+    if (status == STRATA_OK) status = strata_trace_reader_open(path, &reader);
+    if (status == STRATA_OK) status = load_rows(&loader, reader);
+    strata_trace_reader_close(reader);
+    loader_end(&loader);
+    if (status == STRATA_OK) {
+        *trace = loader.trace;
+    } else {
+        strata_trace_delete(loader.trace);
+    }
+    return status;
+}
+
+void strata_trace_delete(strata_trace_t *trace) {
+    if (!trace) return;
+    for (uint32_t i = 0; i < trace->tag_count; i++) strata_host_delete(trace->tags[i]);
+    strata_host_delete(trace->tags);
+    strata_host_delete(trace->pools);
+    strata_host_delete(trace->streams);
+    strata_host_delete(trace->events);
+    strata_host_delete(trace->path);
+    strata_host_delete(trace);
+}

@@ -1,0 +1,173 @@
+#include "trace/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "platform/host_memory.h"
+
+enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192 };
+
+struct strata_output {
+    int file;
+    bool standard; /* standard output: no name, nothing to rename */
+    bool gzip;
+    strata_status_t status; /* of the first failure */
+    char *path;
+    char *beside; /* the name while it is written */
+    size_t length;
+    z_stream deflate;
+    char buffer[BUFFER_BYTES];
+    unsigned char packed[BUFFER_BYTES];
+};
+
+static voidpf zlib_new(voidpf unused, uInt count, uInt size) {
+    (void)unused;
+    return strata_host_new(count, size);
+}
+
+static void zlib_delete(voidpf unused, voidpf memory) {
+    (void)unused;
+    strata_host_delete(memory);
+}
+
+static bool ends_with(const char *text, const char *with) {
+    size_t length = strlen(text), wanted = strlen(with);
+    return length >= wanted && strcmp(text + length - wanted, with) == 0;
+}
+
+static void output_delete(strata_output_t *output) {
+    if (output->gzip) deflateEnd(&output->deflate);
+    if (output->file >= 0 && !output->standard) close(output->file);
+    if (output->beside && output->file >= 0) unlink(output->beside);
+    strata_host_delete(output->beside);
+    strata_host_delete(output->path);
+    strata_host_delete(output);
+}
+
+/* A name of its own beside the file: of several writers of one file the last to finish wins, whole. */
+static strata_status_t open_beside(strata_output_t *output, const char *path) {
+    enum { ENDING_BYTES = 48, TRIES = 100 };
+    size_t length = strlen(path);
+    output->path = strata_host_strdup(path);
+    output->beside = strata_host_new(length + ENDING_BYTES, 1);
+    if (!output->path || !output->beside) return STRATA_E_HOST_MEMORY;
+    memcpy(output->beside, path, length);
+    for (int i = 0; i < TRIES && output->file < 0; i++) {
+        snprintf(output->beside + length, ENDING_BYTES, ".%ld.%d.part", (long)getpid(), i);
+        output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (output->file < 0 && errno != EEXIST) break;
+    }
+    if (output->file < 0) return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", path, strerror(errno));
+    return STRATA_OK;
+}
+
+strata_status_t strata_output_open(const char *path, strata_output_t **output) {
+    strata_output_t *made = strata_host_new(1, sizeof *made);
+    if (!made) return STRATA_E_HOST_MEMORY;
+    made->file = -1;
+    strata_status_t status = STRATA_OK;
+    made->standard = strcmp(path, "-") == 0;
+    if (made->standard) {
+        made->file = STDOUT_FILENO;
+    } else {
+        status = open_beside(made, path);
+    }
+    if (status == STRATA_OK && ends_with(path, ".gz")) {
+        made->deflate.zalloc = zlib_new;
+        made->deflate.zfree = zlib_delete;
+        made->gzip = deflateInit2(&made->deflate, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+        if (!made->gzip) status = strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to pack gzip");
+    }
+    if (status != STRATA_OK) {
+        output_delete(made);
+        return status;
+    }
+    *output = made;
+    return STRATA_OK;
+}
+
+static strata_status_t to_file(strata_output_t *output, const void *bytes, size_t count) {
+    const char *at = bytes;
+    while (count > 0) {
+        ssize_t put = write(output->file, at, count);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0)
+            return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path ? output->path : "standard output",
+                               strerror(errno));
+        at += put;
+        count -= (size_t)put;
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t pack(strata_output_t *output, int flush) {
+    z_stream *z = &output->deflate;
+    z->next_in = (Bytef *)output->buffer;
+    z->avail_in = (uInt)output->length;
+    do {
+        z->next_out = output->packed;
+        z->avail_out = BUFFER_BYTES;
+        if (deflate(z, flush) == Z_STREAM_ERROR) return strata_fail(STRATA_E_IO, 0, "%s cannot be packed", output->path);
+        strata_status_t status = to_file(output, output->packed, BUFFER_BYTES - z->avail_out);
+        if (status != STRATA_OK) return status;
+    } while (z->avail_out == 0);
+    return STRATA_OK;
+}
+
+static void flush(strata_output_t *output, bool end) {
+    if (output->status != STRATA_OK) return;
+    if (output->gzip) {
+        output->status = pack(output, end ? Z_FINISH : Z_NO_FLUSH);
+    } else {
+        output->status = to_file(output, output->buffer, output->length);
+    }
+    output->length = 0;
+}
+
+strata_status_t strata_output_write(strata_output_t *output, const char *bytes, size_t count) {
+    while (count > 0 && output->status == STRATA_OK) {
+        size_t room = BUFFER_BYTES - output->length, part = count < room ? count : room;
+        memcpy(output->buffer + output->length, bytes, part);
+        output->length += part;
+        bytes += part;
+        count -= part;
+        if (output->length == BUFFER_BYTES) flush(output, false);
+    }
+    return output->status;
+}
+
+strata_status_t strata_output_print(strata_output_t *output, const char *format, ...) {
+    char text[PRINT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (output->status == STRATA_OK && (written < 0 || written >= PRINT_BYTES))
+        output->status = strata_fail(STRATA_E_LIMIT, 0, "a line of more than %d bytes cannot be written", PRINT_BYTES - 1);
+    return output->status == STRATA_OK ? strata_output_write(output, text, (size_t)written) : output->status;
+}
+
+strata_status_t strata_output_finish(strata_output_t *output) {
+    flush(output, true);
+    strata_status_t status = output->status;
+    if (status == STRATA_OK && !output->standard) {
+        bool closed = close(output->file) == 0;
+        output->file = -1;
+        if (!closed || rename(output->beside, output->path) != 0) {
+            status = strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path, strerror(errno));
+            unlink(output->beside);
+        }
+    }
+    output_delete(output);
+    return status;
+}
+
+void strata_output_abandon(strata_output_t *output) {
+    if (output) output_delete(output);
+}

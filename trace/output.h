@@ -1,0 +1,21 @@
+/* Files that are whole or not there: written beside and renamed. Gzip where the name ends in .gz; "-" is standard output. */
+#ifndef STRATA_TRACE_OUTPUT_H
+#define STRATA_TRACE_OUTPUT_H
+
+#include <stddef.h>
+
+#include "platform/status.h"
+
+typedef struct strata_output strata_output_t;
+
+/* E_IO (the folder must exist and be writable), E_HOST_MEMORY. */
+strata_status_t strata_output_open(const char *path, strata_output_t **output);
+/* A failure is remembered and said again by every later call. */
+strata_status_t strata_output_write(strata_output_t *output, const char *bytes, size_t count);
+strata_status_t strata_output_print(strata_output_t *output, const char *format, ...) STRATA_PRINTF(2, 3);
+/* Puts the file under its name and ends the output; after any failure no file is left. */
+strata_status_t strata_output_finish(strata_output_t *output);
+/* Ends the output; no file is left. NULL is ignored. */
+void strata_output_abandon(strata_output_t *output);
+
+#endif

@@ -1,0 +1,174 @@
+/* Traces: what a program asked of its allocator, row by row. The format is docs/trace-format.md.
+ *
+ * Every function that reads treats the file as hostile: lengths, counts and sums are bounded, and what is wrong is refused with
+ * E_FORMAT and "file:line: what is wrong; what to write". Threads: one at a time on each reader, writer or trace.
+ */
+#ifndef STRATA_TRACE_TRACE_H
+#define STRATA_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "strata/strata.h"
+
+/* X(name): the word in column `op`. */
+#define STRATA_TRACE_OP_MAP(X) \
+    X(alloc)                   \
+    X(free)                    \
+    X(borrow)                  \
+    X(unborrow)                \
+    X(work)                    \
+    X(wait)                    \
+    X(sync)                    \
+    X(step)                    \
+    X(release)                 \
+    X(pool_begin)              \
+    X(pool_end)
+
+typedef enum strata_trace_op {
+#define STRATA_TRACE_OP_ENUM(name) STRATA_TRACE_##name,
+    STRATA_TRACE_OP_MAP(STRATA_TRACE_OP_ENUM)
+#undef STRATA_TRACE_OP_ENUM
+        STRATA_TRACE_OPS
+} strata_trace_op_t;
+
+/* X(name, mandatory) */
+#define STRATA_TRACE_COLUMN_MAP(X) \
+    X(op, 1)                       \
+    X(id, 1)                       \
+    X(size, 1)                     \
+    X(stream, 1)                   \
+    X(time_us, 1)                  \
+    X(device, 0)                   \
+    X(place, 0)                    \
+    X(pool, 0)                     \
+    X(align, 0)                    \
+    X(thread, 0)                   \
+    X(tag, 0)                      \
+    X(dur_us, 0)                   \
+    X(other, 0)
+
+typedef enum strata_trace_column {
+#define STRATA_TRACE_COLUMN_ENUM(name, mandatory) STRATA_COLUMN_##name,
+    STRATA_TRACE_COLUMN_MAP(STRATA_TRACE_COLUMN_ENUM)
+#undef STRATA_TRACE_COLUMN_ENUM
+        STRATA_TRACE_COLUMNS
+} strata_trace_column_t;
+
+enum {
+    STRATA_TRACE_LINE_BYTES = 4096,    /* of one line, its end included */
+    STRATA_TRACE_FIELDS = 64,          /* columns, x_* counted in */
+    STRATA_TRACE_TAG_BYTES = 256,      /* with the closing zero */
+    STRATA_TRACE_TAGS = 65535,         /* different ones in a trace */
+    STRATA_TRACE_STREAMS = 4000,       /* different ones in a trace, all devices */
+    STRATA_TRACE_POOLS = 4000,
+    STRATA_TRACE_DEVICES = 16,
+    STRATA_TRACE_EVENTS = 1 << 26
+};
+#define STRATA_TRACE_SIZE_MAX ((uint64_t)1 << 48)       /* of one request, as strata_allocate() */
+#define STRATA_TRACE_LIVE_MAX ((uint64_t)1 << 60)       /* of all live requests */
+#define STRATA_TRACE_NUMBER_MAX (((uint64_t)1 << 60) - 1) /* of a stream's number */
+#define STRATA_TRACE_TIME_MAX UINT64_C(1000000000000000) /* us: 31 years; of time_us, and of the sum of dur_us */
+
+/* ---- one row -------------------------------------------------------------------------------------------------------- */
+
+typedef struct strata_trace_record {
+    strata_trace_op_t op;
+    strata_place_kind_t place;
+    uint64_t id;       /* if has_id */
+    uint64_t size;     /* alloc */
+    uint64_t stream;
+    uint64_t time_us;
+    uint64_t dur_us;   /* work */
+    uint64_t other;    /* wait */
+    uint64_t pool;     /* if has_pool */
+    uint64_t align;    /* bytes; 0: the place's */
+    uint32_t device;
+    uint32_t thread;
+    bool has_id;       /* alloc, free, borrow, unborrow always; work, where the kernel uses a block at all */
+    bool has_pool;     /* pool_begin, pool_end always; alloc from a pool */
+    bool all_streams;  /* sync: the whole device */
+    uint32_t line;     /* of the file, 1-based */
+    const char *tag;   /* never NULL; valid until the next row is read */
+} strata_trace_record_t;
+
+const char *strata_trace_op_name(strata_trace_op_t op);
+const char *strata_trace_column_name(strata_trace_column_t column);
+/* "gpu", "managed", "pinned", "host". */
+const char *strata_trace_place_name(strata_place_kind_t place);
+
+/* ---- reading row by row ------------------------------------------------------------------------------------------------ */
+
+typedef struct strata_trace_reader strata_trace_reader_t;
+
+/* Opens a file (gzip is told by its first bytes, not by its name) and reads its header. E_IO, E_FORMAT, E_HOST_MEMORY. */
+strata_status_t strata_trace_reader_open(const char *path, strata_trace_reader_t **reader);
+/* The next row; *end is true, and the record untouched, behind the last. After a failure the reader can only be closed. */
+strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end);
+void strata_trace_reader_close(strata_trace_reader_t *reader);
+
+/* ---- a whole trace in memory ---------------------------------------------------------------------------------------- */
+
+#define STRATA_TRACE_NONE UINT32_MAX
+#define STRATA_TRACE_NO_STREAM UINT16_MAX
+#define STRATA_TRACE_NO_POOL UINT16_MAX
+
+/* 40 bytes. */
+typedef struct strata_trace_event {
+    uint64_t time_us;
+    uint64_t value;   /* alloc: the size; work: dur_us */
+    uint32_t id;      /* 0 .. lifetimes - 1, in the order of the allocs; STRATA_TRACE_NONE */
+    uint32_t line;
+    uint16_t stream;  /* index of streams[]; NO_STREAM: step, release, sync of the whole device */
+    uint16_t other;   /* wait: index of streams[]; where stream is NO_STREAM: the device */
+    uint16_t pool;    /* index of pools[]; NO_POOL */
+    uint16_t tag;     /* index of tags[]; 0 is "" */
+    uint8_t op;       /* strata_trace_op_t */
+    uint8_t place;    /* strata_place_kind_t */
+    uint8_t align;    /* log2; 0: the place's */
+} strata_trace_event_t;
+
+typedef struct strata_trace_stream {
+    uint64_t number; /* as the file says */
+    uint32_t device;
+} strata_trace_stream_t;
+
+typedef struct strata_trace {
+    char *path;
+    strata_trace_event_t *events;
+    size_t count;
+    strata_trace_stream_t *streams;
+    uint32_t stream_count;
+    uint64_t *pools;
+    uint32_t pool_count;
+    char **tags;
+    uint32_t tag_count;
+    uint32_t lifetimes;    /* allocs */
+    uint32_t devices;      /* highest device + 1 */
+    uint32_t places;       /* bit k: a row of place kind k allocates */
+    bool has_work;
+    uint32_t pool_line;    /* the first row that wants a pool; 0: none */
+    uint64_t peak_requested; /* of the sum of all places */
+} strata_trace_t;
+
+/* Reads and checks a whole file. strata_trace_delete() ends it (NULL is ignored). */
+strata_status_t strata_trace_load(const char *path, strata_trace_t **trace);
+void strata_trace_delete(strata_trace_t *trace);
+
+/* ---- writing ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct strata_trace_writer strata_trace_writer_t;
+
+/* Begins a trace; `columns` has a bit (1u << STRATA_COLUMN_x) for each optional column that rows will fill. A path that ends in
+ * .gz is compressed. Nothing stands under `path` before strata_trace_writer_finish(). */
+strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, strata_trace_writer_t **writer);
+/* E_INVALID for a record that the reader would refuse by itself (what rows say of each other is not checked), or that needs
+ * a column that was not asked for. */
+strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_trace_record_t *record);
+/* Writes the rest, puts the file in its place and ends the writer, whatever it answers. */
+strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer);
+/* Ends the writer; no file is left. */
+void strata_trace_writer_abandon(strata_trace_writer_t *writer);
+
+#endif
