@@ -10,11 +10,15 @@
 
 typedef struct strata_nodes {
     unsigned char *memory;
-    size_t node_size; /* at least 4, a multiple of 8 */
-    uint32_t free_head, used, capacity, unused;
-    size_t reserved;
+    size_t node_size;   /* a multiple of 8, not 0 */
+    uint32_t free_head; /* each unused node begins with the number of the next; 0: none */
+    uint32_t used;      /* nodes ever taken, number 0 included */
+    uint32_t capacity;  /* number 0 included */
+    uint32_t unused;    /* length of the free list */
+    size_t reserved;    /* bytes of the range */
 } strata_nodes_t;
 
+/* `capacity` nodes at most (fewer where address space is limited). E_HOST_MEMORY, E_INVALID. */
 strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint32_t capacity);
 void strata_nodes_destroy(strata_nodes_t *nodes);
 /* 0 when all are taken; contents are undefined. */

@@ -17,12 +17,11 @@ typedef struct strata_slab {
     uint32_t free_head;       /* linked by `next` of unused records; 0: none */
     uint32_t used;            /* slots ever touched, the sentinel included: records[used ..] are zero */
     uint32_t capacity;
-    uint32_t first_generation;   /* of a slot's first use */
-    uint32_t highest_generation; /* of all slots, for the next slab of the same number; exact after strata_slab_retire_all */
-    uint32_t unused;             /* length of the free list */
-    uint32_t retired;            /* slots used up for ever */
+    uint32_t first_generation; /* of a slot's first use */
+    uint32_t unused;           /* length of the free list */
+    uint32_t retired;          /* slots used up for ever */
     uint16_t home;
-    size_t reserved;             /* bytes of the range */
+    size_t reserved; /* bytes of the range */
 } strata_slab_t;
 
 /* `capacity` slots at most (fewer where address space is limited). E_HOST_MEMORY. */
@@ -32,7 +31,8 @@ void strata_slab_destroy(strata_slab_t *slab);
 uint32_t strata_slab_touch(strata_slab_t *slab);
 /* Gives up a slot whose generations are used up. */
 void strata_slab_retire(strata_slab_t *slab, uint32_t slot);
-/* One above the highest generation in use: where the next slab of this number begins. */
+/* One above the highest generation of any slot: where the next slab of this number begins. A slab that begins at
+ * STRATA_GENERATION_LAST is full from the start. Reads every slot. */
 uint32_t strata_slab_next_generation(const strata_slab_t *slab);
 /* Every slot is in exactly one state, the free list holds exactly the unused ones, homes and counts are right. E_CORRUPT. */
 strata_status_t strata_slab_validate(const strata_slab_t *slab);

@@ -1,0 +1,89 @@
+#include "allocation/mechanism/bins.h"
+
+#include <string.h>
+
+#include "platform/status.h"
+
+_Static_assert(STRATA_BINS_WORDS < 63, "one summary word, and a shift by one word more than there are");
+_Static_assert(STRATA_BINS % 64 == 0, "whole words");
+
+void strata_bins_init(strata_bins_t *bins, uint32_t unit_shift) {
+    memset(bins, 0, sizeof *bins);
+    bins->unit_shift = unit_shift;
+}
+
+uint32_t strata_bins_find_any(const strata_bins_t *bins, const strata_slab_t *slab, uint64_t size) {
+    uint32_t scan = UINT32_MAX;
+    uint32_t slot = strata_bins_best(slab, bins->heads[strata_bins_of(bins, size)], size, &scan);
+    return slot ? slot : strata_bins_find(bins, slab, size);
+}
+
+static uint32_t last_bin(const strata_bins_t *bins) {
+    uint32_t word = 63u ^ (uint32_t)__builtin_clzll(bins->summary);
+    return word * 64 + (63u ^ (uint32_t)__builtin_clzll(bins->words[word]));
+}
+
+uint64_t strata_bins_largest(const strata_bins_t *bins, const strata_slab_t *slab) {
+    uint64_t largest = 0;
+    if (bins->summary == 0) return 0;
+    for (uint32_t slot = bins->heads[last_bin(bins)]; slot; slot = slab->records[slot].bin_next) {
+        if (slab->records[slot].size > largest) largest = slab->records[slot].size;
+    }
+    return largest;
+}
+
+typedef struct bins_census {
+    uint32_t count;
+    uint64_t bytes;
+} bins_census_t;
+
+static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t slot, uint32_t previous,
+                                   uint32_t bin) {
+    if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "bin %u has a link to slot %u, which is none", bin, slot);
+    const strata_record_t *record = &slab->records[slot];
+    if (record->state != STRATA_RECORD_FREE)
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u in state %u", slot, bin, record->state);
+    if (record->bin_prev != previous)
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev, previous);
+    if (record->size == 0 || record->size % (1ull << bins->unit_shift) != 0)
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u has %llu bytes, which are no whole units", slot, bin,
+                           (unsigned long long)record->size);
+    if (strata_bins_of(bins, record->size) != bin)
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u of %llu bytes is in bin %u, not %u", slot,
+                           (unsigned long long)record->size, bin, strata_bins_of(bins, record->size));
+    return STRATA_OK;
+}
+
+/* A list that runs in a circle ends with the count of all. */
+static strata_status_t count_bin(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t bin, bins_census_t *census) {
+    uint32_t previous = 0;
+    for (uint32_t slot = bins->heads[bin]; slot; slot = slab->records[slot].bin_next) {
+        strata_status_t status = count_block(bins, slab, slot, previous, bin);
+        if (status != STRATA_OK) return status;
+        if (++census->count > bins->count)
+            return strata_fail(STRATA_E_CORRUPT, 0, "the bins have more blocks than the %u they count", bins->count);
+        census->bytes += slab->records[slot].size;
+        previous = slot;
+    }
+    return STRATA_OK;
+}
+
+strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_slab_t *slab) {
+    bins_census_t census = {0, 0};
+    for (uint32_t bin = 0; bin < STRATA_BINS; bin++) {
+        bool marked = (bins->words[bin / 64] >> (bin % 64)) & 1;
+        if (marked != (bins->heads[bin] != 0))
+            return strata_fail(STRATA_E_CORRUPT, 0, "bin %u begins with slot %u, its bit is %d", bin, bins->heads[bin], marked);
+        strata_status_t status = count_bin(bins, slab, bin, &census);
+        if (status != STRATA_OK) return status;
+    }
+    for (uint32_t word = 0; word < 64; word++) {
+        bool marked = (bins->summary >> word) & 1;
+        if (marked != (word < STRATA_BINS_WORDS && bins->words[word] != 0))
+            return strata_fail(STRATA_E_CORRUPT, 0, "the summary bit of word %u is %d", word, marked);
+    }
+    if (census.count != bins->count || census.bytes != bins->bytes)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the bins count %u blocks of %llu bytes, they have %u of %llu", bins->count,
+                           (unsigned long long)bins->bytes, census.count, (unsigned long long)census.bytes);
+    return STRATA_OK;
+}

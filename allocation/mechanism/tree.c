@@ -1,0 +1,156 @@
+/* A treap: a search tree by (size, ptr) that is a heap by a hash of the slot. The hash maps no two slots to one priority, so
+ * the shape follows from the blocks alone. Left is bin_prev, right is bin_next. */
+#include "allocation/mechanism/tree.h"
+
+#include "platform/status.h"
+
+/* A path of a treap is this long by no chance. */
+enum { MOST_DEPTH = 512 };
+
+/* A bijection on 32 bits (the finaliser of MurmurHash3). */
+static inline uint32_t priority(uint32_t slot) {
+    slot ^= slot >> 16;
+    slot *= 0x85ebca6bu;
+    slot ^= slot >> 13;
+    slot *= 0xc2b2ae35u;
+    return slot ^ (slot >> 16);
+}
+
+static inline bool before(const strata_record_t *a, const strata_record_t *b) {
+    return a->size != b->size ? a->size < b->size : a->ptr < b->ptr;
+}
+
+/* Hangs what lies before `pivot` in the subtree under *left, the rest under *right. */
+static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *pivot, uint32_t *left, uint32_t *right) {
+    while (subtree) {
+        strata_record_t *record = &slab->records[subtree];
+        if (before(record, pivot)) {
+            *left = subtree;
+            left = &record->bin_next;
+            subtree = record->bin_next;
+        } else {
+            *right = subtree;
+            right = &record->bin_prev;
+            subtree = record->bin_prev;
+        }
+    }
+    *left = 0;
+    *right = 0;
+}
+
+void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
+    strata_record_t *record = &slab->records[slot];
+    uint32_t own = priority(slot);
+    uint32_t *link = &tree->root;
+    while (*link && priority(*link) > own) {
+        strata_record_t *above = &slab->records[*link];
+        link = before(above, record) ? &above->bin_next : &above->bin_prev;
+    }
+    uint32_t subtree = *link, left, right;
+    split(slab, subtree, record, &left, &right);
+    record->bin_prev = left;
+    record->bin_next = right;
+    *link = slot;
+    tree->count++;
+    tree->bytes += record->size;
+}
+
+/* Every key under `left` lies before every key under `right`. */
+static void merge(strata_slab_t *slab, uint32_t left, uint32_t right, uint32_t *link) {
+    while (left && right) {
+        if (priority(left) > priority(right)) {
+            *link = left;
+            link = &slab->records[left].bin_next;
+            left = *link;
+        } else {
+            *link = right;
+            link = &slab->records[right].bin_prev;
+            right = *link;
+        }
+    }
+    *link = left ? left : right;
+}
+
+void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
+    strata_record_t *record = &slab->records[slot];
+    uint32_t *link = &tree->root;
+    while (*link != slot) {
+        if (*link == 0) return; /* not in the tree: left as it is, for validate to tell */
+        strata_record_t *above = &slab->records[*link];
+        link = before(above, record) ? &above->bin_next : &above->bin_prev;
+    }
+    merge(slab, record->bin_prev, record->bin_next, link);
+    tree->count--;
+    tree->bytes -= record->size;
+}
+
+uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
+    uint32_t best = 0;
+    for (uint32_t slot = tree->root; slot;) {
+        const strata_record_t *record = &slab->records[slot];
+        if (record->size >= size) {
+            best = slot;
+            slot = record->bin_prev;
+        } else {
+            slot = record->bin_next;
+        }
+    }
+    return best;
+}
+
+uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *slab) {
+    uint64_t largest = 0;
+    for (uint32_t slot = tree->root; slot; slot = slab->records[slot].bin_next) largest = slab->records[slot].size;
+    return largest;
+}
+
+/* The walk in order: the nodes whose left side is under way. */
+typedef struct tree_walk {
+    uint32_t path[MOST_DEPTH];
+    uint32_t depth, count;
+    uint64_t bytes;
+    const strata_record_t *last;
+} tree_walk_t;
+
+static strata_status_t descend(const strata_slab_t *slab, tree_walk_t *walk, uint32_t slot, uint32_t above) {
+    while (slot) {
+        if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "the tree has a link to slot %u, which is none", slot);
+        if (above && priority(slot) >= priority(above))
+            return strata_fail(STRATA_E_CORRUPT, 0, "slot %u stands below slot %u in the tree against their priorities", slot, above);
+        if (walk->depth == MOST_DEPTH)
+            return strata_fail(STRATA_E_CORRUPT, 0, "the tree is more than %d deep at slot %u", MOST_DEPTH, slot);
+        walk->path[walk->depth++] = slot;
+        above = slot;
+        slot = slab->records[slot].bin_prev;
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t visit(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk, uint32_t slot) {
+    const strata_record_t *record = &slab->records[slot];
+    if (record->state != STRATA_RECORD_FREE)
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in the tree in state %u", slot, record->state);
+    if (walk->last && !before(walk->last, record))
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u of %llu bytes is out of order in the tree", slot,
+                           (unsigned long long)record->size);
+    if (++walk->count > tree->count)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the tree has more blocks than the %u it counts", tree->count);
+    walk->bytes += record->size;
+    walk->last = record;
+    return STRATA_OK;
+}
+
+strata_status_t strata_tree_validate(const strata_tree_t *tree, const strata_slab_t *slab) {
+    tree_walk_t walk = {.depth = 0};
+    strata_status_t status = descend(slab, &walk, tree->root, 0);
+    while (status == STRATA_OK && walk.depth) {
+        uint32_t slot = walk.path[--walk.depth];
+        status = visit(tree, slab, &walk, slot);
+        if (status == STRATA_OK) status = descend(slab, &walk, slab->records[slot].bin_next, slot);
+    }
+    if (status != STRATA_OK) return status;
+    if (walk.count != tree->count || walk.bytes != tree->bytes)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the tree counts %u blocks of %llu bytes, it has %u of %llu", tree->count,
+                           (unsigned long long)tree->bytes, walk.count, (unsigned long long)walk.bytes);
+    return STRATA_OK;
+}
