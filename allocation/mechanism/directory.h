@@ -3,29 +3,89 @@
  * never erased, and whoever reads one checks the record itself (full pointer, state) under its stack's lock. So look-ups and
  * writes take no lock; covering and uncovering do.
  *
- * Leaves come from a range reserved at creation: an uncovered leaf is reused, and costs memory only where it was written. */
+ * Leaves come from a range reserved at creation: an uncovered leaf is emptied and reused, and costs memory only where it was
+ * written. A reader that found a leaf just before it was uncovered may get a hint for another address. */
 #ifndef STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 #define STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
+
+#include <stdatomic.h>
+#include <stddef.h>
 
 #include "platform/lock.h"
 #include "platform/status.h"
 
-enum { STRATA_DIRECTORY_GRANULE_SHIFT = 21 };
+enum {
+    STRATA_DIRECTORY_ADDRESS_BITS = 57,
+    STRATA_DIRECTORY_GRANULE_SHIFT = 21, /* a leaf covers so much */
+    STRATA_DIRECTORY_INNER_SHIFT = 39,   /* an inner node covers so much */
+    STRATA_DIRECTORY_INNERS = 1 << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_INNER_SHIFT),
+    STRATA_DIRECTORY_GRANULES = 1 << (STRATA_DIRECTORY_INNER_SHIFT - STRATA_DIRECTORY_GRANULE_SHIFT) /* of an inner node */
+};
 
-typedef struct strata_directory strata_directory_t;
+/* For each granule its leaf; 0: not covered. */
+typedef _Atomic uint32_t strata_directory_inner_t;
 
-/* `unit_shift`: blocks begin at multiples of 2^unit_shift. Covers at most 2 TiB at a time, less where address space is limited. */
+/* Guarded by the lock. */
+typedef struct strata_directory_leaf {
+    uint64_t granule; /* address >> 21 of what it covers */
+    uint32_t covers;  /* how often that is covered; 0: a free leaf */
+    uint32_t next;    /* free: the next free leaf, 0: none */
+} strata_directory_leaf_t;
+
+typedef struct strata_directory {
+    _Atomic(strata_directory_inner_t *) *inners; /* NULL where nothing was ever covered; never changed once set */
+    _Atomic uint64_t *entries;                   /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
+    uint32_t unit_shift;
+    uint32_t entry_bits;
+    strata_lock_t lock;              /* rank DEVICE */
+    strata_directory_leaf_t *leaves; /* leaf 0 is none */
+    uint32_t used;                   /* leaves ever taken, leaf 0 included */
+    uint32_t capacity;
+    uint32_t free_head;
+    uint32_t free_count;
+    size_t inners_reserved, entries_reserved, leaves_reserved;
+} strata_directory_t;
+
+/* `unit_shift`: blocks begin at multiples of 2^unit_shift (6 to 9). Covers at most 2 TiB at a time, less where address space is
+ * limited. */
 strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **directory);
 void strata_directory_delete(strata_directory_t *directory);
 /* Makes entries of [address, address + size) writable; counted, as chunks may share a granule. E_LIMIT, E_HOST_MEMORY (only for
  * inner nodes); nothing has changed then. No lock of Strata is held by the caller. */
 strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t address, uint64_t size);
+/* Takes one cover of the same range back: nobody writes there any more. What was not covered is passed over. */
 void strata_directory_uncover(strata_directory_t *directory, uint64_t address, uint64_t size);
-/* The address is covered. Any thread. */
-void strata_directory_write(strata_directory_t *directory, uint64_t address, uint16_t home, uint32_t slot);
-/* false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
-bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home, uint32_t *slot);
-/* Counts against leaves, free leaves against the arena. E_CORRUPT. */
+/* Counts against leaves, leaves against the tree, free leaves against the arena. E_CORRUPT. */
 strata_status_t strata_directory_validate(strata_directory_t *directory);
+
+/* The entry of an address; NULL: not covered. */
+static inline _Atomic uint64_t *strata_directory_entry(const strata_directory_t *directory, uint64_t address) {
+    if (__builtin_expect(address >> STRATA_DIRECTORY_ADDRESS_BITS != 0, 0)) return NULL;
+    strata_directory_inner_t *inner =
+        atomic_load_explicit(&directory->inners[address >> STRATA_DIRECTORY_INNER_SHIFT], memory_order_acquire);
+    if (__builtin_expect(inner == NULL, 0)) return NULL;
+    uint64_t granule = (address >> STRATA_DIRECTORY_GRANULE_SHIFT) & (STRATA_DIRECTORY_GRANULES - 1);
+    uint64_t leaf = atomic_load_explicit(&inner[granule], memory_order_acquire);
+    if (__builtin_expect(leaf == 0, 0)) return NULL;
+    uint64_t within = (address & ((1u << STRATA_DIRECTORY_GRANULE_SHIFT) - 1)) >> directory->unit_shift;
+    return &directory->entries[(leaf << directory->entry_bits) + within];
+}
+
+/* Slot is not 0. Where the address is not covered nothing is written. Any thread. */
+static inline void strata_directory_write(strata_directory_t *directory, uint64_t address, uint16_t home, uint32_t slot) {
+    _Atomic uint64_t *entry = strata_directory_entry(directory, address);
+    if (entry) atomic_store_explicit(entry, (uint64_t)home << 32 | slot, memory_order_relaxed);
+}
+
+/* false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
+static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home, uint32_t *slot) {
+    if (address & ((1ull << directory->unit_shift) - 1)) return false;
+    _Atomic uint64_t *entry = strata_directory_entry(directory, address);
+    uint64_t value = entry ? atomic_load_explicit(entry, memory_order_relaxed) : 0;
+    if (value == 0) return false;
+    *home = (uint16_t)(value >> 32);
+    *slot = (uint32_t)value;
+    return true;
+}
 
 #endif
