@@ -61,6 +61,8 @@ void *strata_host_reserve(size_t size, size_t least, size_t *got) {
     for (; size >= least && size > 0; size /= 2) {
         void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory != MAP_FAILED) {
+            /* A huge page would cost 2 MiB at the first touch. A kernel that has none refuses, which is as good. */
+            (void)madvise(memory, size, MADV_NOHUGEPAGE);
             *got = size;
             return memory;
         }
@@ -70,4 +72,8 @@ void *strata_host_reserve(size_t size, size_t least, size_t *got) {
 
 void strata_host_unreserve(void *memory, size_t size) {
     if (memory) munmap(memory, size);
+}
+
+bool strata_host_discard(void *memory, size_t size) {
+    return madvise(memory, size, MADV_DONTNEED) == 0;
 }

@@ -3,6 +3,7 @@
 #ifndef STRATA_PLATFORM_HOST_MEMORY_H
 #define STRATA_PLATFORM_HOST_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ void strata_host_delete(void *memory);
  * space is limited the size is halved until it fits, down to `least`; *got says what came. NULL as above. */
 void *strata_host_reserve(size_t size, size_t least, size_t *got);
 void strata_host_unreserve(void *memory, size_t size);
+/* Makes whole pages of a reserved range zero and gives their memory back; may be called with a lock held. false: the system
+ * would not, nothing has changed. */
+bool strata_host_discard(void *memory, size_t size);
 
 /* For tests. Allocations (new, resize, strdup, reserve) made by the process so far. */
 uint64_t strata_host_allocations(void);
