@@ -126,7 +126,8 @@ static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size
             return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is cut off; copy the file again, or check it with gzip -t");
         }
         if (status == STRATA_OK) status = inflate_some(input);
-        if (status != STRATA_OK) return status;
+        /* What came before the damage is handed out first; inflate says the same again at the next call. */
+        if (status != STRATA_OK && z->avail_out == BUFFER_BYTES) return status;
     }
     *bytes = input->out;
     *count = BUFFER_BYTES - z->avail_out;

@@ -1,0 +1,201 @@
+/* What a good trace becomes in memory, and what the writer makes of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "platform/status.h"
+#include "tests/harness/test.h"
+#include "tests/trace/files.h"
+#include "trace/trace.h"
+
+TEST(trace, columns_in_any_order_and_all_operations) {
+    static const char text[] = "# strata-trace 1\r\n"
+                               "x_note,time_us,stream,size,id,op,other,dur_us,pool,tag,align,place,device\r\n"
+                               "a,3,7,100,900,alloc,,,,\"one, \"\"two\"\"\",512,,\r\n"
+                               ",3,0,0,5,alloc,,,,,,pinned,1\r\n"
+                               "\r\n"
+                               ",4,8,0,900,borrow,,,,,,,\r\n"
+                               ",4,8,0,900,work,,50,,,,,\r\n"
+                               ",4,8,0,,work,,50,,,,,\r\n"
+                               ",5,8,0,,wait,7,,,,,,\r\n"
+                               ",5,8,0,900,unborrow,,,,,,,\r\n"
+                               ",6,all,0,,sync,,,,,,,1\r\n"
+                               ",6,7,0,,sync,,,,,,,\r\n"
+                               ",6,,,,step,,,,,,,\r\n"
+                               ",6,,,,release,,,,,,,\r\n"
+                               ",6,7,,,pool_begin,,,44,,,,\r\n"
+                               ",6,7,,,pool_end,,,44,,,,\r\n"
+                               ",7,8,0,900,free,,,,,,,";
+    strata_trace_t *t = NULL;
+    ASSERT_OK(strata_trace_load(write_text("all.csv", text), &t));
+    ASSERT_EQ(t->count, 14);
+    EXPECT_EQ(t->lifetimes, 2);
+    EXPECT_EQ(t->devices, 2);
+    EXPECT_EQ(t->places, 1u << STRATA_PLACE_GPU | 1u << STRATA_PLACE_PINNED);
+    EXPECT_EQ(t->peak_requested, 100);
+    EXPECT_EQ(t->pool_line, 15);
+    EXPECT_TRUE(t->has_work);
+    const strata_trace_event_t *e = t->events;
+    EXPECT_EQ(e[0].op, STRATA_TRACE_alloc);
+    EXPECT_EQ(e[0].value, 100);
+    EXPECT_EQ(e[0].id, 0);
+    EXPECT_EQ(e[0].align, 9);
+    EXPECT_EQ(e[0].line, 3);
+    EXPECT_STREQ(t->tags[e[0].tag], "one, \"two\"");
+    EXPECT_EQ(t->streams[e[0].stream].number, 7);
+    EXPECT_EQ(e[1].place, STRATA_PLACE_PINNED);
+    EXPECT_EQ(t->streams[e[1].stream].device, 1);
+    EXPECT_EQ(e[2].id, 0);
+    EXPECT_EQ(e[3].value, 50);
+    EXPECT_EQ(e[4].id, STRATA_TRACE_NONE);
+    EXPECT_EQ(t->streams[e[5].stream].number, 8);
+    EXPECT_EQ(e[5].other, e[0].stream);
+    EXPECT_EQ(e[7].stream, STRATA_TRACE_NO_STREAM);
+    EXPECT_EQ(e[7].other, 1);
+    EXPECT_EQ(e[8].stream, e[0].stream);
+    EXPECT_EQ(t->pools[e[11].pool], 44);
+    EXPECT_EQ(e[13].stream, e[2].stream);
+    EXPECT_EQ(e[13].line, 17);
+    strata_trace_delete(t);
+}
+
+TEST(trace, a_header_alone_is_an_empty_trace) {
+    strata_trace_t *t = NULL;
+    ASSERT_OK(strata_trace_load(write_text("empty.csv", "op,id,size,stream,time_us"), &t));
+    EXPECT_EQ(t->count, 0);
+    strata_trace_delete(t);
+}
+
+TEST(trace, gzip_members_follow_each_other) {
+    static const char one[] = "op,id,size,stream,time_us\nalloc,1,8,0,0\nal", two[] = "loc,2,8,0,0\n";
+    size_t first, second;
+    char *a = read_bytes(write_gzip("a.gz", one, strlen(one)), &first);
+    char *b = read_bytes(write_gzip("b.gz", two, strlen(two)), &second);
+    ASSERT_TRUE(a && b);
+    char *both = malloc(first + second);
+    ASSERT_TRUE(both);
+    memcpy(both, a, first);
+    memcpy(both + first, b, second);
+    strata_trace_t *t = NULL;
+    ASSERT_OK(strata_trace_load(write_file("ab.gz", both, first + second), &t));
+    EXPECT_EQ(t->count, 2);
+    strata_trace_delete(t);
+    free(a);
+    free(b);
+    free(both);
+}
+
+/* Reads every row of a trace of the project and writes it again. */
+static void copy_rows(const char *from, const char *to) {
+    strata_trace_reader_t *reader = NULL;
+    strata_trace_writer_t *writer = NULL;
+    ASSERT_OK(strata_trace_reader_open(from, &reader));
+    uint32_t columns = 1u << STRATA_COLUMN_dur_us | 1u << STRATA_COLUMN_other;
+    ASSERT_OK(strata_trace_writer_open(to, columns, &writer));
+    for (;;) {
+        strata_trace_record_t record;
+        bool end;
+        ASSERT_OK(strata_trace_read(reader, &record, &end));
+        if (end) break;
+        ASSERT_OK(strata_trace_write(writer, &record));
+    }
+    strata_trace_reader_close(reader);
+    ASSERT_OK(strata_trace_writer_finish(writer));
+}
+
+static void expect_same(const char *a, const char *b) {
+    strata_trace_t *one = NULL, *two = NULL;
+    ASSERT_OK(strata_trace_load(a, &one));
+    ASSERT_OK(strata_trace_load(b, &two));
+    ASSERT_EQ(one->count, two->count);
+    EXPECT_EQ(one->stream_count, two->stream_count);
+    EXPECT_TRUE(memcmp(one->streams, two->streams, one->stream_count * sizeof *one->streams) == 0);
+    size_t different = 0;
+    for (size_t i = 0; i < one->count; i++) {
+        strata_trace_event_t x = one->events[i], y = two->events[i];
+        different += x.op != y.op || x.id != y.id || x.value != y.value || x.time_us != y.time_us || x.stream != y.stream ||
+                     x.other != y.other || x.place != y.place;
+    }
+    EXPECT_EQ(different, 0);
+    strata_trace_delete(one);
+    strata_trace_delete(two);
+}
+
+TEST(trace, round_trip_of_real_traces) {
+    static const char *const names[] = {"streams-serving.csv.gz", "ddp-2rank-v100.csv.gz", "tinytorch-mnist.csv"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char from[1024], to[256];
+        snprintf(from, sizeof from, "%s/traces/%s", STRATA_SOURCE_DIR, names[i]);
+        snprintf(to, sizeof to, "%s", temporary(i == 1 ? "copy.csv" : "copy.csv.gz"));
+        copy_rows(from, to);
+        expect_same(from, to);
+    }
+}
+
+TEST(trace, round_trip_of_every_field) {
+    strata_trace_record_t written = {.op = STRATA_TRACE_alloc, .place = STRATA_PLACE_MANAGED, .id = UINT64_MAX - 1,
+                                     .size = STRATA_TRACE_SIZE_MAX, .stream = STRATA_TRACE_NUMBER_MAX, .time_us = 12,
+                                     .pool = 3, .align = 4096, .device = 15, .thread = UINT32_MAX, .has_id = true,
+                                     .has_pool = true, .tag = "a \"b\", c"};
+    strata_trace_writer_t *writer = NULL;
+    char path[256];
+    snprintf(path, sizeof path, "%s", temporary("every.csv"));
+    ASSERT_OK(strata_trace_writer_open(path, UINT32_MAX, &writer));
+    ASSERT_OK(strata_trace_write(writer, &written));
+    ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_sync, .time_us = 12, .all_streams = true}));
+    ASSERT_OK(strata_trace_writer_finish(writer));
+    strata_trace_reader_t *reader = NULL;
+    ASSERT_OK(strata_trace_reader_open(path, &reader));
+    strata_trace_record_t read;
+    bool end;
+    ASSERT_OK(strata_trace_read(reader, &read, &end));
+    EXPECT_EQ(read.id, written.id);
+    EXPECT_EQ(read.size, written.size);
+    EXPECT_EQ(read.stream, written.stream);
+    EXPECT_EQ(read.pool, 3);
+    EXPECT_EQ(read.align, 4096);
+    EXPECT_EQ(read.device, 15);
+    EXPECT_EQ(read.thread, UINT32_MAX);
+    EXPECT_EQ(read.place, STRATA_PLACE_MANAGED);
+    EXPECT_STREQ(read.tag, written.tag);
+    ASSERT_OK(strata_trace_read(reader, &read, &end));
+    EXPECT_TRUE(read.all_streams && read.op == STRATA_TRACE_sync);
+    ASSERT_OK(strata_trace_read(reader, &read, &end));
+    EXPECT_TRUE(end);
+    strata_trace_reader_close(reader);
+}
+
+TEST(trace, writer_refuses_what_the_reader_would) {
+    strata_trace_writer_t *writer = NULL;
+    ASSERT_OK(strata_trace_writer_open(temporary("refused.csv"), 0, &writer));
+    strata_trace_record_t good = {.op = STRATA_TRACE_alloc, .has_id = true, .time_us = 5}, bad = good;
+    EXPECT_OK(strata_trace_write(writer, &good));
+    bad.size = STRATA_TRACE_SIZE_MAX + 1;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    bad = good, bad.time_us = 4;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    bad = good, bad.has_id = false;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    bad = good, bad.tag = "two\nlines";
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    bad = good, bad.align = 256;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    EXPECT_CONTAINS(strata_last_error()->text, "column align");
+    strata_trace_writer_abandon(writer);
+}
+
+TEST(trace, a_file_is_whole_or_not_there) {
+    char path[256];
+    struct stat status;
+    snprintf(path, sizeof path, "%s", temporary("whole.csv"));
+    strata_trace_writer_t *writer = NULL;
+    ASSERT_OK(strata_trace_writer_open(path, 0, &writer));
+    EXPECT_TRUE(stat(path, &status) != 0);
+    strata_trace_writer_abandon(writer);
+    EXPECT_TRUE(stat(path, &status) != 0);
+    ASSERT_OK(strata_trace_writer_open(path, 0, &writer));
+    ASSERT_OK(strata_trace_writer_finish(writer));
+    EXPECT_TRUE(stat(path, &status) == 0);
+    EXPECT_STATUS(STRATA_E_IO, strata_trace_writer_open("/nonexistent/x.csv", 0, &writer));
+    EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv cannot be written");
+}

@@ -1,0 +1,198 @@
+/* A wrong trace is refused at its line, with what is wrong and what to write. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "platform/host_memory.h"
+#include "tests/harness/test.h"
+#include "tests/trace/files.h"
+#include "trace/trace.h"
+
+#define HEADER "op,id,size,stream,time_us\n"
+#define WIDE "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other\n"
+
+/* Loads a text; the error must begin with "path:line: " and hold `part`. */
+static void expect_refused(const char *path, unsigned line, const char *part) {
+    strata_trace_t *trace = NULL;
+    strata_status_t status = path ? strata_trace_load(path, &trace) : STRATA_OK;
+    if (status == STRATA_OK) {
+        FAIL_TEST("accepted; \"%s\" was wanted", part);
+        strata_trace_delete(trace);
+        return;
+    }
+    char begin[300];
+    snprintf(begin, sizeof begin, "%s:%u: ", path, line);
+    EXPECT_EQ(status, STRATA_E_FORMAT);
+    EXPECT_EQ(strata_last_error()->line, line);
+    if (strncmp(strata_last_error()->text, begin, strlen(begin)) != 0)
+        FAIL_TEST("\"%s\" does not begin with \"%s\"", strata_last_error()->text, begin);
+    EXPECT_CONTAINS(strata_last_error()->text, part);
+}
+
+static void expect_text_refused(const char *text, unsigned line, const char *part) {
+    expect_refused(write_text("wrong.csv", text), line, part);
+}
+
+TEST(trace, refuses_wrong_headers) {
+    expect_text_refused("", 1, "the header is missing; write op,id,size,stream,time_us");
+    expect_text_refused("# strata-trace 2\n" HEADER, 1, "version \"2\" of the format is not known; write # strata-trace 1");
+    expect_text_refused("# made by hand\n" HEADER, 1, "a comment; write # strata-trace 1");
+    expect_text_refused("# strata-trace 1\n", 2, "the header is missing");
+    expect_text_refused("op,id,size,stream\n", 1, "column \"time_us\" is missing");
+    expect_text_refused("op,id,size,stream,time_us,size\n", 1, "column \"size\" stands twice; write it once");
+    expect_text_refused("op,id,size,stream,time_us,sise\n", 1, "unknown column \"sise\"; write one of op, id, size");
+    expect_text_refused("# strata-trace 1\nop,id,size,stream,time_us,\n", 2, "unknown column \"\"");
+}
+
+TEST(trace, refuses_too_many_columns) {
+    char text[2048] = "op,id,size,stream,time_us";
+    for (int i = 0; i < 60; i++) strcat(text, ",x_a");
+    expect_text_refused(text, 1, "more than 64 fields; write fewer columns");
+}
+
+TEST(trace, refuses_wrong_fields) {
+    expect_text_refused(HEADER "aloc,1,8,0,0\n", 2, "unknown op \"aloc\"; write one of alloc, free, borrow, unborrow, work");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0\n", 3, "4 fields, but the header has 5");
+    expect_text_refused(HEADER "alloc,1,8,0,0,9\n", 2, "6 fields, but the header has 5");
+    expect_text_refused(HEADER "alloc,x,8,0,0\n", 2, "id is \"x\"; write a whole number from 0 to");
+    expect_text_refused(HEADER "alloc,,8,0,0\n", 2, "id is \"\"");
+    expect_text_refused(HEADER "alloc,1,,0,0\n", 2, "size is \"\"");
+    expect_text_refused(HEADER "alloc,1,-8,0,0\n", 2, "size is \"-8\"");
+    expect_text_refused(HEADER "alloc,1,8,,0\n", 2, "stream is \"\"");
+    expect_text_refused(HEADER "alloc,1,8,all,0\n", 2, "stream is \"all\"");
+    expect_text_refused(HEADER "alloc,1,8,0,\n", 2, "time_us is \"\"");
+    expect_text_refused(HEADER "alloc,1,8,0, 1\n", 2, "time_us is \" 1\"");
+    expect_text_refused(HEADER "alloc,1,281474976710657,0,0\n", 2, "size is \"281474976710657\"; write a whole number from 0 to");
+    expect_text_refused(HEADER "alloc,1,18446744073709551616,0,0\n", 2, "size is \"18446744073709551616\"");
+    expect_text_refused(HEADER "alloc,1,8,0,1000000000000001\n", 2, "time_us is");
+    expect_text_refused(HEADER "alloc,\"1,8,0,0\n", 2, "field 2 has no closing quote");
+    expect_text_refused(HEADER "alloc,\"1\"2,8,0,0\n", 2, "text follows the closing quote of field 2");
+    expect_text_refused(HEADER "\n\nal\x01l" "oc,1,8,0,0\n", 4, "unknown op \"al?loc\"");
+}
+
+TEST(trace, refuses_wrong_optional_fields) {
+    expect_text_refused(WIDE "alloc,1,8,0,0,16,,,,,,,\n", 2, "device is \"16\"; write a whole number from 0 to 15");
+    expect_text_refused(WIDE "alloc,1,8,0,0,,cpu,,,,,,\n", 2, "unknown place \"cpu\"; write one of gpu, managed, pinned, host");
+    expect_text_refused(WIDE "alloc,1,8,0,0,,,,3,,,,\n", 2, "align is 3; write a power of two");
+    expect_text_refused(WIDE "alloc,1,8,0,0,,,,,4294967296,,,\n", 2, "thread is \"4294967296\"");
+    expect_text_refused(WIDE "work,,0,0,0,,,,,,,,\n", 2, "dur_us is \"\"");
+    expect_text_refused(WIDE "wait,,0,0,0,,,,,,,,\n", 2, "other is \"\"");
+    expect_text_refused(WIDE "pool_begin,,0,0,0,,,,,,,,\n", 2, "pool is \"\"");
+    expect_text_refused(HEADER "work,,0,0,0\n", 2, "dur_us is \"\"");
+    char text[512] = WIDE "alloc,1,8,0,0,,,,,,";
+    memset(text + strlen(text), 'a', STRATA_TRACE_TAG_BYTES);
+    strcat(text, ",,\n");
+    expect_text_refused(text, 2, "the tag is longer than 255 bytes");
+}
+
+TEST(trace, refuses_wrong_lifetimes) {
+    expect_text_refused(HEADER "free,1,0,0,0\n", 2, "free of id 1, which no row above allocates; write its alloc first");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nfree,1,0,0,2\n", 4, "free of id 1, which was freed on line 3");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,1,8,0,1\n", 3, "id 1 is allocated a second time (first on line 2)");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nalloc,1,8,0,2\n", 4, "id 1 is allocated a second time");
+    expect_text_refused(HEADER "borrow,1,0,2,0\n", 2, "borrow of id 1, which no row above allocates");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, "borrow of id 1, which was freed on line 3");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, "unborrow of id 1, which was freed");
+    expect_text_refused(WIDE "work,7,0,0,0,,,,,,,5,\n", 2, "work of id 7, which no row above allocates");
+    expect_text_refused(WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3, "free of id 1 on device 1, but it was allocated");
+    expect_text_refused(HEADER "alloc,1,8,0,5\nalloc,2,8,0,4\n", 3, "time_us falls from 5 to 4; sort the rows by time");
+}
+
+TEST(trace, refuses_sums_that_overflow) {
+    size_t rows = 4097;
+    char *text = malloc(rows * 64);
+    ASSERT_TRUE(text);
+    size_t length = (size_t)sprintf(text, HEADER);
+    for (size_t i = 0; i < rows; i++) length += (size_t)sprintf(text + length, "alloc,%zu,281474976710656,0,0\n", i);
+    expect_text_refused(text, 4098, "the sizes of all live ids add up to more than 2^60 bytes");
+    free(text);
+    expect_text_refused(WIDE "work,,0,0,0,,,,,,,1000000000000000,\nwork,,0,0,1,,,,,,,1,\n", 3, "the dur_us of all kernels add up");
+}
+
+TEST(trace, refuses_kernels_of_two_durations) {
+    expect_text_refused(WIDE "work,,0,0,7,,,,,,,5,\nwork,,0,1,7,,,,,,,6,\nwork,,0,0,7,,,,,,,6,\n", 4,
+                        "dur_us is 6, but 5 on line 2 of the same kernel");
+}
+
+TEST(trace, refuses_zero_bytes_and_long_lines) {
+    static const char with_zero[] = HEADER "alloc,1,8\0,0,0\n";
+    expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, "a zero byte stands in the line");
+    size_t huge = 3 << 20;
+    char *text = malloc(huge);
+    ASSERT_TRUE(text);
+    memset(text, 'a', huge);
+    memcpy(text, HEADER, strlen(HEADER));
+    expect_refused(write_file("long.csv", text, huge), 2, "the line is longer than 4095 bytes");
+    free(text);
+}
+
+TEST(trace, refuses_too_many_streams) {
+    size_t rows = STRATA_TRACE_STREAMS + 1;
+    char *text = malloc(rows * 40);
+    ASSERT_TRUE(text);
+    size_t length = (size_t)sprintf(text, HEADER);
+    for (size_t i = 0; i < rows; i++) length += (size_t)sprintf(text + length, "alloc,%zu,8,%zu,0\n", i, i);
+    expect_text_refused(text, STRATA_TRACE_STREAMS + 2, "more than 4000 streams");
+    free(text);
+}
+
+/* A gzip file cut at every byte, and one with each byte turned over, is refused or (a header field that means nothing to the
+ * contents) says the same as the whole one. */
+TEST(trace, refuses_damaged_gzip) {
+    char text[4096] = HEADER;
+    for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "alloc,%d,%d,0,%d\n", i, i * 977 % 512, i);
+    size_t count;
+    char *whole = read_bytes(write_gzip("whole.csv.gz", text, strlen(text)), &count);
+    ASSERT_TRUE(whole);
+    size_t refused = 0;
+    for (size_t i = 2; i < count; i++) {
+        strata_trace_t *trace = NULL;
+        EXPECT_STATUS(STRATA_E_FORMAT, strata_trace_load(write_file("cut.csv.gz", whole, i), &trace));
+        EXPECT_CONTAINS(strata_last_error()->text, "cut.csv.gz:");
+        EXPECT_CONTAINS(strata_last_error()->text, "the gzip data is cut off; copy the file again");
+    }
+    for (size_t i = 2; i < count; i++) {
+        whole[i] ^= 0x55;
+        strata_trace_t *trace = NULL;
+        if (strata_trace_load(write_file("damaged.csv.gz", whole, count), &trace) == STRATA_OK) {
+            EXPECT_EQ(trace->count, 100);
+            EXPECT_LT(i, 10);
+            strata_trace_delete(trace);
+        } else {
+            refused++;
+        }
+        whole[i] ^= 0x55;
+    }
+    EXPECT_GE(refused + 10, count - 2);
+    whole[count - 1] ^= 1;
+    expect_refused(write_file("sum.csv.gz", whole, count), 102, "the gzip data is damaged");
+    free(whole);
+}
+
+TEST(trace, says_what_cannot_be_read) {
+    strata_trace_t *trace = NULL;
+    EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/nonexistent/x.csv", &trace));
+    EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv: No such file");
+    EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/", &trace));
+    EXPECT_TRUE(trace == NULL);
+}
+
+/* Each host allocation of a load failed in turn: a clear status and nothing left behind (the sanitizer build sees leaks). */
+TEST(trace, survives_every_failed_allocation) {
+    char text[8192] = "op,id,size,stream,time_us,tag,pool\n";
+    for (int i = 0; i < 90; i++) sprintf(text + strlen(text), "alloc,%d,%d,%d,%d,t%d,%d\n", i, i, i % 40, i, i, i % 3);
+    char path[256];
+    snprintf(path, sizeof path, "%s", write_gzip("memory.csv.gz", text, strlen(text)));
+    uint64_t before = strata_host_allocations();
+    strata_trace_t *trace = NULL;
+    ASSERT_OK(strata_trace_load(path, &trace));
+    strata_trace_delete(trace);
+    uint64_t allocations = strata_host_allocations() - before;
+    EXPECT_GT(allocations, 100);
+    for (uint64_t k = 1; k <= allocations; k++) {
+        strata_host_fail_at(k, 0);
+        strata_status_t status = strata_trace_load(path, &trace);
+        strata_host_fail_at(0, 0);
+        EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+        if (status == STRATA_OK) strata_trace_delete(trace);
+    }
+}
