@@ -1,0 +1,95 @@
+/* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
+#include "allocation/layer.h"
+
+#define EACH_OWN_LAYER(stack, layer)                                                                                 \
+    for (uint32_t n_ = 1; n_ <= (stack)->domain->plan->count; n_++)                                                  \
+        for (strata_layer_t *layer = (stack)->layers[n_]; layer && layer->stack == (stack); layer = NULL)
+
+uint64_t strata_stack_release(strata_stack_t *stack) {
+    uint64_t released = 0;
+    EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->release) continue;
+        strata_path_t path = {.stack = stack};
+        bool entered = strata_path_enter(&path, layer);
+        released += layer->type->release(layer, &path);
+        strata_path_leave(&path, layer, entered);
+    }
+    return released;
+}
+
+void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
+    EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->poll) continue;
+        strata_path_t path = {.stack = stack};
+        bool entered = strata_path_enter(&path, layer);
+        layer->type->poll(layer, &path, pending);
+        strata_path_leave(&path, layer, entered);
+    }
+}
+
+void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
+    EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->stream_gone) continue;
+        strata_path_t path = {.stack = stack};
+        bool entered = strata_path_enter(&path, layer);
+        layer->type->stream_gone(layer, stream, &path);
+        strata_path_leave(&path, layer, entered);
+    }
+}
+
+bool strata_stack_has_passed(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    if (stack->gone && strata_device_event_query(stack->domain->device, stack->gone) == STRATA_OK) {
+        strata_events_give(&stack->domain->events, stack->gone);
+        stack->gone = NULL;
+    }
+    bool passed = stack->gone == NULL;
+    strata_unlock(&stack->lock);
+    return passed;
+}
+
+uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
+    uint64_t bytes = 0;
+    strata_lock(&stack->lock);
+    EACH_OWN_LAYER(stack, layer)
+        if (layer->type->idle_bytes) bytes += layer->type->idle_bytes(layer);
+    strata_unlock(&stack->lock);
+    return bytes;
+}
+
+bool strata_stack_is_empty(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    bool empty = stack->open && stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
+    strata_unlock(&stack->lock);
+    return empty;
+}
+
+strata_status_t strata_stack_validate(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    strata_status_t status = stack->open ? strata_slab_validate(&stack->slab) : STRATA_OK;
+    if (stack->open)
+        EACH_OWN_LAYER(stack, layer)
+            if (status == STRATA_OK && layer->type->validate) status = layer->type->validate(layer);
+    strata_unlock(&stack->lock);
+    return status;
+}
+
+void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context) {
+    strata_lock(&stack->lock);
+    for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (record->state == STRATA_RECORD_LIVE && record->chunk != STRATA_CHUNK_ITSELF) live(record, context);
+    }
+    strata_unlock(&stack->lock);
+}
+
+void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory) {
+    strata_lock(&stack->lock);
+    stack->directory = directory;
+    for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (record->state == STRATA_RECORD_LIVE && record->chunk != STRATA_CHUNK_ITSELF && record->size > 0)
+            strata_directory_write(directory, record->ptr, stack->number, slot);
+    }
+    strata_unlock(&stack->lock);
+}

@@ -1,0 +1,206 @@
+#include "allocation/domain.h"
+
+#include <string.h>
+
+#include "allocation/layer.h"
+#include "platform/host_memory.h"
+
+strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
+                                     strata_directory_t *directory, strata_domain_t **out) {
+    strata_domain_t *domain = strata_host_new(1, sizeof *domain);
+    if (!domain) return STRATA_E_HOST_MEMORY;
+    domain->device = device;
+    domain->place = place;
+    domain->facade = facade;
+    domain->plan = plan;
+    domain->directory = directory;
+    strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
+    strata_condition_init(&domain->freed);
+    strata_stack_t *trunk;
+    strata_status_t status = strata_events_init(&domain->events, device);
+    if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
+    if (status == STRATA_OK) status = strata_trunk_create(domain, &trunk);
+    if (status != STRATA_OK) {
+        strata_domain_destroy(domain);
+        return status;
+    }
+    *out = domain;
+    return STRATA_OK;
+}
+
+void strata_domain_destroy(strata_domain_t *domain) {
+    /* The youngest first: the trunk, which all others stand on, was made first. */
+    while (domain->stack_count > 0) {
+        strata_stack_t *stack = domain->stacks[domain->stack_count - 1];
+        strata_domain_remove_stack(domain, stack);
+        strata_stack_destroy(stack);
+    }
+    strata_meter_destroy(&domain->deferred);
+    strata_events_destroy(&domain->events);
+    strata_condition_destroy(&domain->freed);
+    strata_lock_destroy(&domain->lock);
+    strata_host_delete(domain->stacks);
+    strata_host_delete(domain);
+}
+
+/* ---- the list of stacks ---- */
+
+strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous) {
+    strata_stack_t *found = NULL;
+    strata_lock(&domain->lock);
+    if (previous) previous->visitors--;
+    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
+        if (!previous || domain->stacks[i]->sequence > previous->sequence) found = domain->stacks[i];
+    if (found) found->visitors++;
+    strata_unlock(&domain->lock);
+    return found;
+}
+
+void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_lock(&domain->lock);
+    stack->visitors--;
+    strata_unlock(&domain->lock);
+}
+
+/* Room for one more stack in the list, made with no lock held. */
+static strata_status_t make_room(strata_domain_t *domain) {
+    for (;;) {
+        strata_lock(&domain->lock);
+        uint32_t count = domain->stack_count, capacity = domain->stack_capacity;
+        strata_unlock(&domain->lock);
+        if (count < capacity) return STRATA_OK;
+        strata_stack_t **larger = strata_host_new(2 * (size_t)capacity + 16, sizeof *larger);
+        if (!larger) return STRATA_E_HOST_MEMORY;
+        strata_lock(&domain->lock);
+        strata_stack_t **old = larger;
+        if (domain->stack_capacity == capacity) {
+            if (capacity) memcpy(larger, domain->stacks, domain->stack_count * sizeof *larger);
+            old = domain->stacks;
+            domain->stacks = larger;
+            domain->stack_capacity = 2 * capacity + 16;
+        }
+        strata_unlock(&domain->lock);
+        strata_host_delete(old);
+    }
+}
+
+/* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
+static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
+    if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_ALL;
+    if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
+}
+
+strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_status_t status = make_room(domain);
+    if (status != STRATA_OK) return status;
+    strata_lock(&domain->lock);
+    /* Two threads may have made room for one: the loser asks again. */
+    if (domain->stack_count == domain->stack_capacity) {
+        strata_unlock(&domain->lock);
+        return strata_domain_add_stack(domain, stack);
+    }
+    stack->sequence = ++domain->next_sequence;
+    domain->stacks[domain->stack_count++] = stack;
+    inherit(domain, stack);
+    strata_unlock(&domain->lock);
+    return STRATA_OK;
+}
+
+/* Under the lock. */
+static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
+    uint32_t at = 0;
+    while (at < domain->stack_count && domain->stacks[at] != stack) at++;
+    if (at == domain->stack_count) return;
+    memmove(&domain->stacks[at], &domain->stacks[at + 1], (domain->stack_count - at - 1) * sizeof *domain->stacks);
+    domain->stack_count--;
+    if (stack->orphan) domain->orphans--;
+}
+
+void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_lock(&domain->lock);
+    unlist(domain, stack);
+    strata_unlock(&domain->lock);
+}
+
+/* ---- figures of the device ---- */
+
+void strata_domain_reserved(strata_domain_t *domain, uint64_t bytes) {
+    uint64_t now = atomic_fetch_add(&domain->reserved_bytes, bytes) + bytes;
+    uint64_t peak = atomic_load(&domain->peak_reserved_bytes);
+    while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+}
+
+void strata_domain_unreserved(strata_domain_t *domain, uint64_t bytes) {
+    atomic_fetch_sub(&domain->reserved_bytes, bytes);
+}
+
+/* ---- all stacks ---- */
+
+uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) {
+    *pending = (strata_pending_t){.ready_at = UINT64_MAX};
+    STRATA_DOMAIN_EACH(domain, stack) strata_stack_poll(stack, pending);
+    return pending->freed_bytes;
+}
+
+uint64_t strata_domain_release(strata_domain_t *domain) {
+    uint64_t released = 0;
+    STRATA_DOMAIN_EACH(domain, stack) released += strata_stack_release(stack);
+    strata_domain_sweep_orphans(domain);
+    return released;
+}
+
+/* The next orphan that holds nothing and that nobody else visits, taken off the list; NULL: none. */
+static strata_stack_t *take_empty_orphan(strata_domain_t *domain) {
+    strata_stack_t *taken = NULL;
+    strata_lock(&domain->lock);
+    for (uint32_t i = 0; i < domain->stack_count && !taken; i++) {
+        strata_stack_t *stack = domain->stacks[i];
+        if (stack->orphan && stack->visitors == 0 && strata_stack_has_passed(stack) && strata_stack_is_empty(stack)) taken = stack;
+    }
+    if (taken) unlist(domain, taken);
+    strata_unlock(&domain->lock);
+    return taken;
+}
+
+void strata_domain_sweep_orphans(strata_domain_t *domain) {
+    strata_stack_t *stack;
+    while ((stack = take_empty_orphan(domain)) != NULL) strata_stack_destroy(stack);
+}
+
+/* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
+static void mark_gone(strata_stack_t *stack) {
+    strata_domain_t *domain = stack->domain;
+    strata_handle_t event = NULL;
+    if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
+    if (event && strata_device_event_record(domain->device, event, stack->stream) != STRATA_OK) {
+        strata_events_give(&domain->events, event);
+        event = NULL;
+    }
+    if (!event) (void)strata_device_stream_synchronise(domain->device, stack->stream);
+    strata_lock(&stack->lock);
+    stack->gone = event;
+    strata_unlock(&stack->lock);
+}
+
+void strata_domain_forget_stream(strata_domain_t *domain, strata_stack_t *stack, strata_stream_t stream) {
+    STRATA_DOMAIN_EACH(domain, each) strata_stack_stream_gone(each, stream);
+    if (stack) {
+        mark_gone(stack);
+        strata_lock(&domain->lock);
+        stack->orphan = true;
+        domain->orphans++;
+        strata_unlock(&domain->lock);
+    }
+    strata_domain_sweep_orphans(domain);
+}
+
+strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread) {
+    strata_stack_t *found = NULL;
+    strata_lock(&domain->lock);
+    for (uint32_t i = 0; i < domain->stack_count && !found; i++) {
+        strata_stack_t *stack = domain->stacks[i];
+        if (!stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread) found = stack;
+    }
+    strata_unlock(&domain->lock);
+    return found;
+}

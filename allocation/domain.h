@@ -1,0 +1,80 @@
+/* A domain: all stacks over one physical memory (one place). Out-of-memory is a matter of the domain: it owns the ladder, the
+ * waiting, the event pool and the count of reserved bytes. */
+#ifndef STRATA_ALLOCATION_DOMAIN_H
+#define STRATA_ALLOCATION_DOMAIN_H
+
+#include "allocation/events.h"
+#include "allocation/meter.h"
+#include "allocation/plan.h"
+#include "allocation/stack.h"
+#include "platform/device.h"
+
+/* Asked by the ladder, no lock held: frees the caller's own memory and answers the bytes. */
+typedef uint64_t (*strata_domain_free_memory_fn)(void *context, strata_place_t place, size_t size);
+
+struct strata_domain {
+    strata_device_t *device;
+    strata_place_t place;
+    strata_t facade;
+    const strata_plan_t *plan;
+    strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number; constant once created */
+    strata_events_t events;
+    strata_meter_t deferred;
+
+    _Atomic uint64_t reserved_bytes; /* live chunks asked from the device; touched on device calls alone */
+    _Atomic uint64_t peak_reserved_bytes;
+    _Atomic uint64_t ladders;
+    _Atomic uint64_t out_of_memory;
+
+    strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
+    void *free_memory_context;
+
+    strata_lock_t lock; /* guards what follows */
+    strata_stack_t **stacks; /* in order of making, trunks included */
+    uint32_t stack_count, stack_capacity;
+    uint64_t next_sequence;
+    uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
+
+    /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
+    strata_condition_t freed;
+    uint64_t epoch;
+    uint32_t waiters;  /* threads between "sets the bit" and "clears it" */
+    uint32_t sleeping; /* of those, the ones that wait with nothing pending that they could wait for */
+    strata_directory_t *directory; /* covers all chunks, so that free by pointer can begin at any time; may be NULL */
+    bool pointers_noted;           /* somebody frees by pointer: stacks note their hand-outs */
+};
+
+/* Makes the trunk of the plan. `plan`, `device`, `directory` outlive the domain. */
+strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
+                                     strata_directory_t *directory, strata_domain_t **domain);
+/* Destroys what stacks are left and the trunk, gives back every event. */
+void strata_domain_destroy(strata_domain_t *domain);
+
+/* The stacks in order of making, while stacks come and go: the one after `previous` (NULL: the first), NULL behind the last.
+ * The stack answered cannot end until the walk goes on or leaves it. */
+strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous);
+/* Ends a walk early. */
+void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
+#define STRATA_DOMAIN_EACH(domain, stack)                                                    \
+    for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack;              \
+         stack = strata_domain_next_stack(domain, stack))
+strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack);
+/* Nobody else walks there. */
+void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
+
+/* Sources book what they got from the device and gave back. */
+void strata_domain_reserved(strata_domain_t *domain, uint64_t bytes);
+void strata_domain_unreserved(strata_domain_t *domain, uint64_t bytes);
+
+/* Polls every stack; idle chunks of every stack go back; the bytes. */
+uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
+uint64_t strata_domain_release(strata_domain_t *domain);
+/* The stack that serves a stream (and thread, for the per-thread default stream), or NULL. */
+strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread);
+/* `stream` will be destroyed. Its stack (may be NULL) becomes an orphan: what it caches is anybody's once the work of the stream
+ * is done, its live blocks stay valid, and it ends when it holds nothing more. */
+void strata_domain_forget_stream(strata_domain_t *domain, strata_stack_t *stack, strata_stream_t stream);
+/* Stacks of forgotten streams that hold nothing any more end. */
+void strata_domain_sweep_orphans(strata_domain_t *domain);
+
+#endif

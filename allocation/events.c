@@ -1,0 +1,63 @@
+#include "allocation/events.h"
+
+#include <string.h>
+
+#include "platform/host_memory.h"
+
+strata_status_t strata_events_init(strata_events_t *events, strata_device_t *device) {
+    memset(events, 0, sizeof *events);
+    size_t bytes = STRATA_EVENTS * sizeof *events->free;
+    events->free = strata_host_reserve(bytes, bytes, &events->reserved);
+    if (!events->free) return STRATA_E_HOST_MEMORY;
+    events->device = device;
+    strata_lock_init(&events->lock, STRATA_RANK_EVENTS, device->lock_observer);
+    return STRATA_OK;
+}
+
+void strata_events_destroy(strata_events_t *events) {
+    if (!events->free) return;
+    for (uint32_t i = 0; i < events->count; i++) (void)strata_device_event_destroy(events->device, events->free[i]);
+    strata_host_unreserve(events->free, events->reserved);
+    strata_lock_destroy(&events->lock);
+    memset(events, 0, sizeof *events);
+}
+
+strata_handle_t strata_events_take(strata_events_t *events) {
+    strata_lock(&events->lock);
+    strata_handle_t event = events->count > 0 ? events->free[--events->count] : NULL;
+    strata_unlock(&events->lock);
+    return event;
+}
+
+void strata_events_give(strata_events_t *events, strata_handle_t event) {
+    strata_lock(&events->lock);
+    events->free[events->count++] = event;
+    strata_unlock(&events->lock);
+}
+
+/* Room in the pool for one more, counted as made. */
+static bool claim(strata_events_t *events, uint32_t wanted) {
+    strata_lock(&events->lock);
+    bool more = events->count < wanted && events->made < STRATA_EVENTS;
+    if (more) events->made++;
+    strata_unlock(&events->lock);
+    return more;
+}
+
+strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count) {
+    while (claim(events, count)) {
+        strata_handle_t event;
+        strata_status_t status = strata_device_event_create(events->device, &event);
+        if (status != STRATA_OK) {
+            strata_lock(&events->lock);
+            events->made--;
+            strata_unlock(&events->lock);
+            return status;
+        }
+        strata_events_give(events, event);
+    }
+    strata_lock(&events->lock);
+    bool enough = events->count >= count;
+    strata_unlock(&events->lock);
+    return enough ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "%d events wait at once in one place", STRATA_EVENTS);
+}

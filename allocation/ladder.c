@@ -1,0 +1,199 @@
+/* The reclaim ladder and the waiting at its end (CONTRACTS §3). */
+#include "allocation/ladder.h"
+
+#include "allocation/layer.h"
+#include "allocation/threads.h"
+
+enum {
+    BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot say when an event passes */
+    BACKOFF_MOST_NS = 1000 * 1000
+};
+
+typedef struct climb {
+    const strata_ladder_t *ladder;
+    strata_status_t status; /* of the last try */
+    uint64_t deadline;      /* of the device's clock */
+    uint64_t real_deadline; /* the timeout also holds in real time, so that nothing hangs */
+    uint64_t backoff;
+    bool waiting;           /* this thread is among the domain's waiters */
+    bool asked_callbacks;
+} climb_t;
+
+static strata_clock_t *clock_of(const climb_t *climb) {
+    return climb->ladder->domain->device->clock;
+}
+
+/* Answers whether the climb is over. */
+static bool try_again(climb_t *climb, uint32_t extra_flags) {
+    climb->status = climb->ladder->try_again(climb->ladder->context, extra_flags);
+    return climb->status != STRATA_E_NO_MEMORY;
+}
+
+static bool out_of_time(const climb_t *climb) {
+    strata_clock_t *clock = clock_of(climb);
+    return clock->now(clock) >= climb->deadline || strata_real_now() >= climb->real_deadline;
+}
+
+/* Lets time pass until the earliest pending free may be done: exactly on a device that knows, with back-off elsewhere. */
+static void pass_time(climb_t *climb, uint64_t ready_at) {
+    strata_clock_t *clock = clock_of(climb);
+    uint64_t until = ready_at;
+    if (ready_at == UINT64_MAX) {
+        until = clock->now(clock) + climb->backoff;
+        climb->backoff = climb->backoff * 2 < BACKOFF_MOST_NS ? climb->backoff * 2 : BACKOFF_MOST_NS;
+    }
+    clock->sleep_until(clock, until < climb->deadline ? until : climb->deadline);
+}
+
+/* ---- rungs: each answers whether the climb is over ---- */
+
+static bool rung_poll(climb_t *climb) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    strata_stack_poll(climb->ladder->stack, &pending);
+    if (pending.freed_bytes > 0 && try_again(climb, 0)) return true;
+    return strata_domain_poll(climb->ladder->domain, &pending) > 0 && try_again(climb, 0);
+}
+
+/* While the stack's own pending frees could serve the request, wait for the earliest of them: that takes less of the GPU's
+ * time than a device free, which waits for all work. Frees of other stacks serve only through release. */
+static bool rung_wait_first(climb_t *climb) {
+    const strata_ladder_t *ladder = climb->ladder;
+    if (!ladder->wait_first) return false;
+    for (;;) {
+        strata_pending_t pending = {.ready_at = UINT64_MAX};
+        strata_stack_poll(ladder->stack, &pending);
+        if (pending.freed_bytes > 0 && try_again(climb, 0)) return true;
+        if (pending.pending_bytes < ladder->size || out_of_time(climb)) return false;
+        pass_time(climb, pending.ready_at);
+    }
+}
+
+static bool rung_release(climb_t *climb) {
+    return strata_domain_release(climb->ladder->domain) > 0 && try_again(climb, 0);
+}
+
+static bool rung_callbacks(climb_t *climb) {
+    strata_domain_t *domain = climb->ladder->domain;
+    if (!domain->free_memory || climb->asked_callbacks) return false;
+    climb->asked_callbacks = true;
+    uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, climb->ladder->size);
+    if (freed == 0) return false;
+    if (try_again(climb, 0)) return true;
+    return strata_domain_release(domain) > 0 && try_again(climb, 0);
+}
+
+static bool rung_small_growth(climb_t *climb) {
+    return try_again(climb, STRATA_SMALL_GROWTH);
+}
+
+/* ---- waiting ---- */
+
+/* Sets the waiter bit in every stack, each under its lock, or clears it when the last waiter has gone. */
+static void mark(strata_domain_t *domain, uint16_t bit, bool set) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        strata_lock(&stack->lock);
+        if (stack->open) stack->attention_free = (uint16_t)(set ? stack->attention_free | bit : stack->attention_free & ~bit);
+        strata_unlock(&stack->lock);
+    }
+}
+
+static void begin_waiting(climb_t *climb) {
+    strata_domain_t *domain = climb->ladder->domain;
+    strata_lock(&domain->lock);
+    domain->waiters++;
+    strata_unlock(&domain->lock);
+    mark(domain, climb->ladder->waiter, true);
+    climb->waiting = true;
+}
+
+static void end_waiting(climb_t *climb) {
+    if (!climb->waiting) return;
+    strata_domain_t *domain = climb->ladder->domain;
+    strata_lock(&domain->lock);
+    bool last = --domain->waiters == 0;
+    strata_condition_broadcast(&domain->freed);
+    strata_unlock(&domain->lock);
+    /* A waiter may come while the bits are cleared: they are set once more for it, and it tries again. */
+    if (!last) return;
+    mark(domain, STRATA_ATTENTION_ALL, false);
+    strata_lock(&domain->lock);
+    bool others = domain->waiters > 0;
+    strata_unlock(&domain->lock);
+    if (!others) return;
+    mark(domain, climb->ladder->waiter, true);
+    strata_domain_wake(domain);
+}
+
+static uint64_t epoch_of(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    uint64_t epoch = domain->epoch;
+    strata_unlock(&domain->lock);
+    return epoch;
+}
+
+/* Sleeps, in steps of real time, until a free moves the epoch. Answers false at once, or later, when nobody is left who could
+ * free: no event is pending and every other registered thread sleeps here too. */
+static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
+    strata_domain_t *domain = climb->ladder->domain;
+    bool moved = false, alone = false;
+    strata_lock(&domain->lock);
+    domain->sleeping++;
+    while (!moved && !alone && strata_real_now() < climb->real_deadline) {
+        moved = domain->epoch != epoch;
+        alone = domain->sleeping >= strata_threads_registered();
+        if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MOST_NS);
+    }
+    domain->sleeping--;
+    /* Whoever sleeps on is told that one more has given up: it looks again whether it is alone. */
+    if (alone) strata_condition_broadcast(&domain->freed);
+    strata_unlock(&domain->lock);
+    return moved;
+}
+
+/* One wait: the bit first, then a try, then sleep, so that no wake-up is lost. Answers whether the climb is over; *again says
+ * whether something has changed. */
+static bool rung_wait(climb_t *climb, bool *again) {
+    strata_domain_t *domain = climb->ladder->domain;
+    *again = false;
+    if (climb->ladder->timeout == 0 || climb->ladder->waiter == 0 || out_of_time(climb)) return false;
+    if (!climb->waiting) begin_waiting(climb);
+    uint64_t epoch = epoch_of(domain);
+    if (try_again(climb, 0)) return true;
+    strata_pending_t pending;
+    if (strata_domain_poll(domain, &pending) > 0) {
+        *again = true;
+        return try_again(climb, 0);
+    }
+    if (pending.pending_bytes > 0) {
+        pass_time(climb, pending.ready_at);
+        *again = true;
+        return false;
+    }
+    *again = sleep_for_a_free(climb, epoch);
+    return false;
+}
+
+strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
+    climb_t climb = {.ladder = ladder, .status = STRATA_E_NO_MEMORY, .backoff = BACKOFF_LEAST_NS};
+    strata_clock_t *clock = clock_of(&climb);
+    strata_threads_register();
+    atomic_fetch_add(&ladder->domain->ladders, 1);
+    uint64_t now = clock->now(clock), real_now = strata_real_now();
+    climb.deadline = ladder->timeout > UINT64_MAX - now ? UINT64_MAX : now + ladder->timeout;
+    climb.real_deadline = ladder->timeout > UINT64_MAX - real_now ? UINT64_MAX : real_now + ladder->timeout;
+    bool over = false, again = true;
+    while (!over && again)
+        over = rung_poll(&climb) || rung_wait_first(&climb) || rung_release(&climb) || rung_callbacks(&climb) ||
+               rung_small_growth(&climb) || rung_wait(&climb, &again);
+    end_waiting(&climb);
+    return climb.status;
+}
+
+void strata_domain_wake(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    if (domain->waiters > 0) {
+        domain->epoch++;
+        strata_condition_broadcast(&domain->freed);
+    }
+    strata_unlock(&domain->lock);
+}

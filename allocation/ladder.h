@@ -1,0 +1,28 @@
+/* Out of memory (CONTRACTS §3): the reclaim ladder, one function, climbed by `retry` between its tries, or once by the core
+ * when the stack has no `retry`. No lock is held. */
+#ifndef STRATA_ALLOCATION_LADDER_H
+#define STRATA_ALLOCATION_LADDER_H
+
+#include "allocation/domain.h"
+
+/* One try: search, then growth. E_NO_MEMORY: go on climbing. */
+typedef strata_status_t (*strata_try_fn)(void *context, uint32_t extra_flags);
+
+typedef struct strata_ladder {
+    strata_domain_t *domain;
+    strata_stack_t *stack;  /* that the request came to */
+    size_t size;
+    uint64_t timeout;       /* ns of the device's clock; 0: no waiting at all */
+    bool wait_first;        /* wait for pending frees that could serve before anything is released */
+    uint16_t waiter;        /* attention bit of the layer that wakes waiters at free; 0: nobody does */
+    strata_try_fn try_again;
+    void *context;
+} strata_ladder_t;
+
+/* Climbs until a try succeeds or fails otherwise, or nothing is left. E_NO_MEMORY then. */
+strata_status_t strata_ladder_climb(const strata_ladder_t *ladder);
+
+/* A free found the waiter bit: the domain's epoch moves, every waiter tries again. No lock is held. */
+void strata_domain_wake(strata_domain_t *domain);
+
+#endif

@@ -1,0 +1,115 @@
+/* system: asks the device for every request and gives every block back. The source under caches. */
+#include "allocation/layer.h"
+
+enum { MEMORY_OF_PLACE = 0, QUARANTINED = 255 /* record->pool: the device refused to take it back */ };
+
+typedef struct system_options {
+    uint32_t memory;
+} system_options_t;
+
+typedef struct system_layer {
+    strata_layer_t base;
+    strata_memory_t memory;
+} system_layer_t;
+
+static const strata_option_row_t options[] = {
+    {"memory", STRATA_OPTION_CHOICE, offsetof(system_options_t, memory), "place", 0, 0, "place|device|managed|pinned|host",
+     "the kind of memory to ask for; `place`: the kind of the place that the stack serves"},
+    {0},
+};
+
+static strata_status_t create(strata_layer_t *self) {
+    const system_options_t *o = self->options;
+    uint32_t kind = o->memory == MEMORY_OF_PLACE ? (uint32_t)strata_place_kind(self->domain->place) : o->memory - 1;
+    ((system_layer_t *)self)->memory = (strata_memory_t)kind;
+    return STRATA_OK;
+}
+
+static bool on_host(strata_memory_t memory) {
+    return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
+}
+
+static strata_status_t device_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
+    strata_device_t *device = self->base.domain->device;
+    if (!on_host(self->memory)) return strata_device_malloc(device, self->memory, request->size, address);
+    return strata_device_host_alloc(device, self->memory, request->size, request->alignment,
+                                    STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, address);
+}
+
+static strata_status_t device_give(system_layer_t *self, strata_address_t address) {
+    strata_device_t *device = self->base.domain->device;
+    strata_status_t status = on_host(self->memory) ? strata_device_host_free(device, self->memory, address)
+                                                   : strata_device_free(device, self->memory, address);
+    return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    system_layer_t *self = (system_layer_t *)base;
+    if (request->flags & STRATA_NO_GROW)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps nothing, and the request forbids asking the device");
+    strata_address_t address;
+    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_status_t status = device_get(self, request, &address);
+    if (status == STRATA_OK) {
+        strata_domain_reserved(base->domain, request->size);
+        strata_lock(&base->stack->lock);
+        *record = strata_record_new(base, request, address, request->size);
+        strata_unlock(&base->stack->lock);
+        if (!*record) {
+            status = STRATA_E_LIMIT;
+            strata_domain_unreserved(base->domain, request->size);
+            (void)device_give(self, address);
+        }
+    }
+    strata_path_lock(request->path, opened);
+    return status;
+}
+
+static void quarantine(strata_layer_t *self, strata_record_t *record) {
+    strata_lock(&self->stack->lock);
+    record->pool = QUARANTINED;
+    record->state = STRATA_RECORD_DEFERRED;
+    self->stack->figures.quarantined_bytes += record->size;
+    strata_unlock(&self->stack->lock);
+}
+
+static void release_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+    system_layer_t *self = (system_layer_t *)base;
+    strata_opened_t opened = strata_path_unlock(path);
+    uint64_t size = record->size;
+    if (device_give(self, record->ptr) != STRATA_OK) {
+        quarantine(base, record);
+    } else {
+        strata_domain_unreserved(base->domain, size);
+        strata_lock(&base->stack->lock);
+        strata_record_delete(base, record);
+        strata_unlock(&base->stack->lock);
+    }
+    strata_path_lock(path, opened);
+}
+
+/* What the device refused to take back is offered once more, and whatever the last holder left behind. */
+static void destroy(strata_layer_t *base) {
+    strata_slab_t *slab = &base->stack->slab;
+    for (uint32_t slot = 1; slot < slab->used; slot++) {
+        strata_record_t *record = strata_slab_record(slab, slot);
+        if (record->state != STRATA_RECORD_LIVE && record->state != STRATA_RECORD_DEFERRED) continue;
+        if (device_give((system_layer_t *)base, record->ptr) == STRATA_OK) strata_domain_unreserved(base->domain, record->size);
+    }
+}
+
+const strata_layer_type_t strata_system_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "system",
+    .doc = "asks the device for every request (cudaMalloc, cudaMallocManaged, cudaHostAlloc, or the host)",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE,
+    .state_size = sizeof(system_layer_t),
+    .options_size = sizeof(system_options_t),
+    .options = options,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = release_record,
+};

@@ -1,0 +1,75 @@
+#include "allocation/meter.h"
+
+#include <string.h>
+
+#include "platform/host_memory.h"
+
+enum { ENTRIES = 1 << 20 };
+
+strata_status_t strata_meter_init(strata_meter_t *meter) {
+    memset(meter, 0, sizeof *meter);
+    size_t bytes = ENTRIES * sizeof *meter->heap;
+    meter->heap = strata_host_reserve(bytes, bytes, &meter->reserved);
+    if (!meter->heap) return STRATA_E_HOST_MEMORY;
+    meter->capacity = ENTRIES;
+    strata_lock_init(&meter->lock, STRATA_RANK_EVENTS, NULL);
+    return STRATA_OK;
+}
+
+void strata_meter_destroy(strata_meter_t *meter) {
+    if (!meter->heap) return;
+    strata_host_unreserve(meter->heap, meter->reserved);
+    strata_lock_destroy(&meter->lock);
+    memset(meter, 0, sizeof *meter);
+}
+
+static void swap(strata_meter_entry_t *a, strata_meter_entry_t *b) {
+    strata_meter_entry_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void push(strata_meter_t *meter, strata_meter_entry_t entry) {
+    strata_meter_entry_t *heap = meter->heap;
+    uint32_t at = meter->count++;
+    heap[at] = entry;
+    for (; at > 0 && heap[(at - 1) / 2].ready_at > heap[at].ready_at; at = (at - 1) / 2) swap(&heap[at], &heap[(at - 1) / 2]);
+}
+
+static void pop(strata_meter_t *meter) {
+    strata_meter_entry_t *heap = meter->heap;
+    heap[0] = heap[--meter->count];
+    for (uint32_t at = 0;;) {
+        uint32_t least = at;
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < meter->count; child++)
+            if (heap[child].ready_at < heap[least].ready_at) least = child;
+        if (least == at) return;
+        swap(&heap[at], &heap[least]);
+        at = least;
+    }
+}
+
+void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+    if (ready_at <= now) return;
+    strata_lock(&meter->lock);
+    while (meter->count > 0 && meter->heap[0].ready_at <= now) {
+        meter->bytes -= meter->heap[0].bytes;
+        pop(meter);
+    }
+    /* A full heap forgets the earliest: the figure is then too low by what still waits at its passing. */
+    if (meter->count == meter->capacity) {
+        meter->bytes -= meter->heap[0].bytes;
+        pop(meter);
+    }
+    push(meter, (strata_meter_entry_t){.ready_at = ready_at, .bytes = bytes});
+    meter->bytes += bytes;
+    if (meter->bytes > meter->peak) meter->peak = meter->bytes;
+    strata_unlock(&meter->lock);
+}
+
+uint64_t strata_meter_peak(strata_meter_t *meter) {
+    strata_lock(&meter->lock);
+    uint64_t peak = meter->peak;
+    strata_unlock(&meter->lock);
+    return peak;
+}

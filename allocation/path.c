@@ -1,0 +1,121 @@
+/* The locks of a call, and the ways down and back up. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/layer.h"
+
+strata_opened_t strata_path_unlock(strata_path_t *path) {
+    strata_opened_t opened = {{path->held[0], path->held[1]}};
+    path->held[0] = path->held[1] = NULL;
+    if (opened.held[1]) strata_unlock(&opened.held[1]->lock);
+    if (opened.held[0]) strata_unlock(&opened.held[0]->lock);
+    return opened;
+}
+
+void strata_path_lock(strata_path_t *path, strata_opened_t opened) {
+    for (int i = 0; i < 2; i++) {
+        if (!opened.held[i]) continue;
+        strata_lock(&opened.held[i]->lock);
+        path->held[i] = opened.held[i];
+    }
+}
+
+bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer) {
+    strata_stack_t *stack = layer->stack;
+    int level = stack->trunk ? 1 : 0;
+    if (!layer->type->guarded || path->held[level] == stack) return false;
+    strata_lock(&stack->lock);
+    path->held[level] = stack;
+    return true;
+}
+
+void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool entered) {
+    if (!entered) return;
+    path->held[layer->stack->trunk ? 1 : 0] = NULL;
+    strata_unlock(&layer->stack->lock);
+}
+
+void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {
+    int own = stack->trunk ? 1 : 0;
+    strata_stack_t *other = path->held[1 - own];
+    /* A branch's lock comes before a trunk's: to take it again, the trunk's has to be open too. */
+    if (!other) {
+        strata_condition_wait(condition, &stack->lock, timeout_ns);
+        return;
+    }
+    strata_unlock(&other->lock);
+    strata_condition_wait(condition, &stack->lock, timeout_ns);
+    path->held[1 - own] = other;
+    strata_opened_t opened = {{path->held[0], path->held[1]}};
+    strata_unlock(&stack->lock);
+    path->held[0] = path->held[1] = NULL;
+    strata_path_lock(path, opened);
+}
+
+strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record) {
+    bool entered = strata_path_enter(request->path, layer);
+    strata_status_t status = layer->type->allocate(layer, request, record);
+    if (status == STRATA_OK) strata_record_push(*record, layer);
+    strata_path_leave(request->path, layer, entered);
+    return status;
+}
+
+void strata_below_free(strata_record_t *record, strata_path_t *path) {
+    strata_stack_t *server = strata_stack_of(record->stack);
+    strata_layer_t *layer = server->layers[record->path & 0xff];
+    record->path >>= 8;
+    bool entered = strata_path_enter(path, layer);
+    layer->type->free(layer, record, path);
+    strata_path_leave(path, layer, entered);
+}
+
+strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
+                                      strata_record_t **chunk) {
+    strata_path_t path = {.stack = self->stack};
+    strata_request_t below = *request;
+    below.size = size;
+    below.path = &path;
+    strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
+    if (status == STRATA_OK) (*chunk)->chunk = STRATA_CHUNK_ITSELF;
+    return status;
+}
+
+void strata_chunk_free(strata_record_t *chunk) {
+    strata_path_t path = {.stack = strata_stack_of(chunk->stack)};
+    strata_below_free(chunk, &path);
+}
+
+strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size) {
+    strata_slab_t *slab = &self->stack->slab;
+    uint32_t slot = strata_slab_take(slab);
+    if (slot == 0) {
+        strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab->capacity);
+        return NULL;
+    }
+    strata_record_t *record = strata_slab_record(slab, slot);
+    record->ptr = ptr;
+    record->size = size;
+    record->path = 0;
+    record->stack = request->path->stack->number;
+    record->attention = 0;
+    record->prev = record->next = record->bin_prev = record->bin_next = record->chunk = 0;
+    record->slack = (uint32_t)(size - request->size);
+    record->state = STRATA_RECORD_LIVE;
+    record->pool = 0;
+    record->borrows = 0;
+    return record;
+}
+
+void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
+    strata_slab_give(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
+}
+
+void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, size_t capacity) {
+    size_t length = 0;
+    if (capacity > 0) text[0] = 0;
+    for (; path != 0 && length < capacity; path >>= 8) {
+        const char *name = stack->layers[path & 0xff]->type->name;
+        int wrote = snprintf(text + length, capacity - length, "%s%s", length ? " > " : "", name);
+        length += wrote > 0 ? (size_t)wrote : 0;
+    }
+}

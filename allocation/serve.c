@@ -1,0 +1,114 @@
+/* The way down for a request, and the booking of what came up. */
+#include "allocation/ladder.h"
+#include "allocation/layer.h"
+#include "platform/host_memory.h"
+
+typedef struct serving {
+    strata_stack_t *stack;
+    strata_request_t request;
+    strata_record_t *record;
+} serving_t;
+
+static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
+    strata_path_t path = {.stack = serving->stack};
+    strata_request_t request = serving->request;
+    request.path = &path;
+    request.flags |= extra_flags;
+    return strata_layer_allocate(serving->stack->top, &request, &serving->record);
+}
+
+/* A hit in the stack of a stream that was forgotten. Its block goes home to that stack when it is freed; being used on another
+ * stream, it counts as borrowed by it. */
+static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    strata_stack_poll(orphan, &pending);
+    serving_t theirs = {.stack = orphan, .request = serving->request};
+    if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
+    strata_path_t path = {.stack = orphan};
+    strata_lock(&orphan->lock);
+    path.held[0] = orphan;
+    strata_status_t status = strata_record_borrow(&path, theirs.record, serving->request.stream);
+    (void)strata_path_unlock(&path);
+    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) {
+        /* Nothing knows of the use: the block goes back as if it had never been served. */
+        strata_below_free(theirs.record, &path);
+        return false;
+    }
+    serving->record = theirs.record;
+    return true;
+}
+
+static bool serve_from_orphans(serving_t *serving) {
+    strata_domain_t *domain = serving->stack->domain;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (!stack->orphan || !strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
+        strata_domain_leave_stack(domain, stack);
+        return true;
+    }
+    return false;
+}
+
+static bool has_orphans(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    bool has = domain->orphans > 0;
+    strata_unlock(&domain->lock);
+    return has;
+}
+
+static strata_status_t one_try(void *context, uint32_t extra_flags) {
+    serving_t *serving = context;
+    if (!has_orphans(serving->stack->domain)) return down(serving, extra_flags);
+    strata_status_t status = down(serving, extra_flags | STRATA_NO_GROW | STRATA_NO_RETRY);
+    if (status != STRATA_E_NO_MEMORY) return status;
+    if (serve_from_orphans(serving)) return STRATA_OK;
+    strata_domain_sweep_orphans(serving->stack->domain);
+    return down(serving, extra_flags);
+}
+
+static bool stack_retries(const strata_stack_t *stack) {
+    return (stack->top->type->gives & STRATA_TRAIT_WAITS) != 0;
+}
+
+/* Books the record in the stack that served it, whose numbers its decorator stack uses. */
+static void book(strata_record_t *record) {
+    strata_stack_t *server = strata_stack_of(record->stack);
+    strata_lock(&server->lock);
+    strata_stack_book(server, record);
+    if (server->directory)
+        strata_directory_write(server->directory, record->ptr, record->home,
+                               strata_slab_slot(&strata_stack_of(record->home)->slab, record));
+    strata_unlock(&server->lock);
+}
+
+strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
+    serving_t serving = {.stack = stack,
+                         .request = {.struct_size = sizeof(strata_request_t), .size = serve->size, .alignment = serve->alignment,
+                                     .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
+    strata_status_t status = one_try(&serving, 0);
+    if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !stack_retries(stack)) {
+        strata_ladder_t ladder = {.domain = stack->domain, .stack = stack, .size = serve->size,
+                                  .try_again = one_try, .context = &serving};
+        status = strata_ladder_climb(&ladder);
+    }
+    if (status != STRATA_OK) return status;
+    book(serving.record);
+    *record = serving.record;
+    return STRATA_OK;
+}
+
+strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **out) {
+    strata_lock(&stack->lock);
+    uint32_t slot = strata_slab_take(&stack->slab);
+    if (slot == 0) {
+        strata_unlock(&stack->lock);
+        return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", stack->slab.capacity);
+    }
+    strata_record_t *record = strata_slab_record(&stack->slab, slot);
+    uint32_t generation = record->generation;
+    *record = (strata_record_t){.generation = generation, .home = stack->number, .stack = stack->number,
+                                .state = STRATA_RECORD_LIVE};
+    strata_stack_book(stack, record);
+    strata_unlock(&stack->lock);
+    *out = record;
+    return STRATA_OK;
+}

@@ -1,0 +1,242 @@
+/* The life of stacks: numbers, instances, the trunk. */
+#include "allocation/stack.h"
+
+#include <string.h>
+
+#include "allocation/layer.h"
+#include "platform/host_memory.h"
+
+/* Stacks by number: made once, never freed, so that a stale ref always finds a lock (stack.h). */
+static strata_stack_t *_Atomic stacks[STRATA_STACKS];
+/* Guards numbers. Taken with no other lock held; rank FACADE because stacks are begun while a facade is built. */
+static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t first_generation[STRATA_STACKS];
+static bool taken[STRATA_STACKS];
+
+strata_stack_t *strata_stack_of(uint16_t number) {
+    return atomic_load_explicit(&stacks[number & (STRATA_STACKS - 1)], memory_order_acquire);
+}
+
+/* A number whose refs can still be told from those of its earlier lives; 0: none. */
+static uint16_t take_number(void) {
+    uint16_t found = 0;
+    pthread_mutex_lock(&numbers);
+    for (uint16_t n = 1; n < STRATA_STACKS && !found; n++)
+        if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
+    if (found) taken[found] = true;
+    pthread_mutex_unlock(&numbers);
+    return found;
+}
+
+static void give_number(uint16_t number, uint32_t next_generation) {
+    pthread_mutex_lock(&numbers);
+    first_generation[number] = next_generation;
+    taken[number] = false;
+    pthread_mutex_unlock(&numbers);
+}
+
+static strata_stack_t *stack_struct(uint16_t number) {
+    strata_stack_t *stack = strata_stack_of(number);
+    if (stack) return stack;
+    /* Aligned by hand: a stack's lines must not be shared, and the struct is never freed. */
+    size_t bytes = sizeof *stack + alignof(strata_stack_t);
+    unsigned char *memory = strata_host_new(1, bytes);
+    if (!memory) return NULL;
+    uintptr_t aligned = ((uintptr_t)memory + alignof(strata_stack_t) - 1) & ~(uintptr_t)(alignof(strata_stack_t) - 1);
+    stack = (strata_stack_t *)aligned;
+    stack->number = number;
+    strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);
+    atomic_store_explicit(&stacks[number], stack, memory_order_release);
+    return stack;
+}
+
+strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_stack_t **out) {
+    uint16_t number = take_number();
+    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
+    strata_stack_t *stack = stack_struct(number);
+    if (!stack) goto fail;
+    stack->layers = strata_host_new(domain->plan->count + 1, sizeof(strata_layer_t *));
+    if (!stack->layers) goto fail;
+    if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
+    strata_lock(&stack->lock);
+    stack->domain = domain;
+    stack->facade = domain->facade;
+    stack->trunk = trunk;
+    strata_place_kind_t kind = strata_place_kind(domain->place);
+    stack->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    stack->path = 0;
+    stack->cache = NULL;
+    stack->hit = NULL;
+    stack->quick_free = NULL;
+    stack->directory = NULL;
+    stack->attention_allocate = stack->attention_free = 0;
+    stack->top = NULL;
+    stack->stream = NULL;
+    stack->thread = stack->stream_id = stack->sequence = 0;
+    stack->orphan = false;
+    stack->visitors = 0;
+    stack->gone = NULL;
+    memset(&stack->figures, 0, sizeof stack->figures);
+    stack->open = true;
+    strata_unlock(&stack->lock);
+    stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;
+    stack->lock.observer = domain->device->lock_observer;
+    *out = stack;
+    return STRATA_OK;
+
+fail_slab:
+    strata_host_delete(stack->layers);
+    stack->layers = NULL;
+fail:
+    give_number(number, first_generation[number]);
+    return STRATA_E_HOST_MEMORY;
+}
+
+/* ---- instances ---- */
+
+static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
+    const strata_plan_node_t *node = &stack->domain->plan->nodes[number];
+    strata_layer_t *layer = strata_host_new(1, node->type->state_size);
+    if (!layer) return NULL;
+    layer->below = strata_host_new(node->below_count ? node->below_count : 1, sizeof(strata_layer_t *));
+    if (!layer->below) {
+        strata_host_delete(layer);
+        return NULL;
+    }
+    layer->type = node->type;
+    layer->stack = stack;
+    layer->domain = stack->domain;
+    layer->options = node->options;
+    layer->below_count = node->below_count;
+    layer->number = number;
+    /* Bit 15 is the core's; a layer that gets none is always walked. */
+    layer->attention = node->type->idle && number <= 15 ? (uint16_t)(1u << (number - 1)) : 0;
+    return layer;
+}
+
+static void instance_delete(strata_layer_t *layer) {
+    strata_host_delete(layer->below);
+    strata_host_delete(layer);
+}
+
+/* Below a layer of device scope everything is shared; `inside` says that the walk is there. Instances are made bottom up, so
+ * that create() finds its layers below at work. */
+static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, bool inside) {
+    strata_domain_t *domain = stack->domain;
+    const strata_plan_node_t *node = &domain->plan->nodes[number];
+    bool shared = inside || node->type->scope == STRATA_SCOPE_DEVICE;
+    if (shared && !stack->trunk) {
+        stack->layers[number] = domain->shared[number];
+        for (uint32_t i = 0; i < node->below_count; i++) {
+            strata_status_t status = instantiate(stack, node->below[i], true);
+            if (status != STRATA_OK) return status;
+        }
+        return STRATA_OK;
+    }
+    for (uint32_t i = 0; i < node->below_count; i++) {
+        strata_status_t status = instantiate(stack, node->below[i], shared);
+        if (status != STRATA_OK) return status;
+    }
+    if (!shared && stack->trunk) return STRATA_OK;
+    strata_layer_t *layer = instance_new(stack, number);
+    if (!layer) return STRATA_E_HOST_MEMORY;
+    for (uint32_t i = 0; i < node->below_count; i++) layer->below[i] = stack->layers[node->below[i]];
+    strata_status_t status = node->type->create(layer);
+    if (status != STRATA_OK) {
+        instance_delete(layer);
+        return status;
+    }
+    stack->layers[number] = layer;
+    if (shared) domain->shared[number] = layer;
+    return STRATA_OK;
+}
+
+/* Destroys the instances that are the stack's own, the top first. */
+static void end_layers(strata_stack_t *stack) {
+    for (uint32_t n = 1; n <= stack->domain->plan->count; n++) {
+        strata_layer_t *layer = stack->layers[n];
+        if (!layer || layer->stack != stack) continue;
+        layer->type->destroy(layer);
+        instance_delete(layer);
+    }
+}
+
+/* The decorator stack of a hit: idle decorators, then a cache that has hits; anything else is walked. */
+static void flatten(strata_stack_t *stack) {
+    uint64_t path = 0;
+    strata_layer_t *layer = stack->top;
+    strata_layer_t *above[STRATA_PATH_LAYERS];
+    uint32_t depth = 0;
+    while (layer->attention && layer->below_count == 1 && depth < STRATA_PATH_LAYERS - 1) {
+        above[depth++] = layer;
+        layer = layer->below[0];
+    }
+    if (!layer->type->hit || layer->stack != stack) return;
+    path = layer->number;
+    while (depth > 0) path = path << 8 | above[--depth]->number;
+    stack->path = path;
+    stack->cache = layer;
+    stack->hit = layer->type->hit;
+    stack->quick_free = layer->type->quick_free;
+}
+
+strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_stack_t **out) {
+    strata_stack_t *stack;
+    strata_status_t status = strata_stack_begin(domain, false, &stack);
+    if (status != STRATA_OK) return status;
+    stack->stream = stream;
+    stack->thread = thread;
+    status = instantiate(stack, 1, false);
+    if (status == STRATA_OK) {
+        stack->top = stack->layers[1];
+        flatten(stack);
+        status = strata_domain_add_stack(domain, stack);
+    }
+    if (status != STRATA_OK) {
+        strata_stack_destroy(stack);
+        return status;
+    }
+    *out = stack;
+    return STRATA_OK;
+}
+
+strata_status_t strata_trunk_create(strata_domain_t *domain, strata_stack_t **out) {
+    strata_stack_t *stack;
+    strata_status_t status = strata_stack_begin(domain, true, &stack);
+    if (status != STRATA_OK) return status;
+    status = instantiate(stack, 1, false);
+    if (status == STRATA_OK) status = strata_domain_add_stack(domain, stack);
+    if (status != STRATA_OK) {
+        strata_stack_destroy(stack);
+        return status;
+    }
+    *out = stack;
+    return STRATA_OK;
+}
+
+void strata_stack_destroy(strata_stack_t *stack) {
+    end_layers(stack);
+    strata_lock(&stack->lock);
+    if (stack->gone) strata_events_give(&stack->domain->events, stack->gone);
+    stack->gone = NULL;
+    uint32_t next = strata_slab_next_generation(&stack->slab);
+    stack->open = false;
+    stack->facade = 0;
+    stack->hit = NULL;
+    stack->quick_free = NULL;
+    stack->cache = NULL;
+    stack->path = 0;
+    stack->attention_allocate = stack->attention_free = STRATA_ATTENTION_ALL;
+    strata_slab_destroy(&stack->slab);
+    strata_layer_t **layers = stack->layers;
+    strata_nodes_t waits = stack->host_waits;
+    stack->layers = NULL;
+    memset(&stack->host_waits, 0, sizeof stack->host_waits);
+    strata_unlock(&stack->lock);
+    /* The device whose observer this was may end before the number lives again. */
+    stack->lock.observer = NULL;
+    stack->lock.rank = STRATA_RANK_STACK;
+    strata_host_delete(layers);
+    strata_nodes_destroy(&waits);
+    give_number(stack->number, next);
+}

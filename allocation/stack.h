@@ -1,0 +1,152 @@
+/* Stacks: the layer instances that serve one (place, stream), and the trunk of instances of device scope below them.
+ *
+ * Stacks have process-wide numbers, which refs carry. The struct of a number is made once and never freed (its lock too), so a
+ * stale ref or a cached pointer always finds a lock to take and a record to check, whatever happened to the stack meanwhile.
+ */
+#ifndef STRATA_ALLOCATION_STACK_H
+#define STRATA_ALLOCATION_STACK_H
+
+#include <stdalign.h>
+
+#include "allocation/mechanism/directory.h"
+#include "allocation/mechanism/nodes.h"
+#include "allocation/mechanism/slab.h"
+#include "allocation/plan.h"
+#include "platform/device.h"
+#include "platform/lock.h"
+
+enum {
+    STRATA_STACKS = 4096,             /* numbers; 0 names none */
+    STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
+    STRATA_ATTENTION_ALL = 0xffffu
+};
+
+/* record->chunk of a chunk that a cache holds. */
+#define STRATA_CHUNK_ITSELF UINT32_MAX
+
+struct strata_stack {
+    /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
+    alignas(128) uint64_t path;  /* decorator stack of a hit; 0: no layer may be left out */
+    strata_layer_t *cache;       /* whose hit serves */
+    strata_record_t *(*hit)(strata_layer_t *, size_t, size_t);
+    bool (*quick_free)(strata_layer_t *, strata_record_t *);
+    strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
+    strata_t facade;
+    uint16_t attention_allocate; /* bits of layers whose allocate must not be left out */
+    uint16_t attention_free;
+    uint16_t number;
+    bool trunk;     /* of device scope */
+    bool ownerless; /* pinned and host: no owner stream */
+    bool open;      /* false: between two lives of this number */
+
+    alignas(128) strata_lock_t lock;
+    strata_slab_t slab;
+    alignas(64) strata_statistics_t figures; /* plain words under the lock; reserved is the caches' own */
+
+    /* Constant while open, except where said. */
+    alignas(128) strata_domain_t *domain;
+    strata_layer_t *top;
+    strata_layer_t **layers; /* by number, 0 .. plan->count; the trunk's among them */
+    strata_stream_t stream;
+    uint64_t thread;         /* of the per-thread default stream: which thread's; else 0 */
+    uint64_t stream_id;      /* the driver's, when ids are checked */
+    uint64_t sequence;       /* order of making, in the domain */
+    uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
+    _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
+    strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed. Guarded by the lock */
+    strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
+};
+
+/* {stack number 12 bits, slot 24, generation 28}, from the top. */
+static inline strata_ref_t strata_ref_make(uint16_t home, uint32_t slot, uint32_t generation) {
+    return ((uint64_t)home << 52) | ((uint64_t)slot << STRATA_REF_GENERATION_BITS) | generation;
+}
+static inline uint16_t strata_ref_home(strata_ref_t ref) { return (uint16_t)(ref >> 52); }
+static inline uint32_t strata_ref_slot(strata_ref_t ref) {
+    return (uint32_t)(ref >> STRATA_REF_GENERATION_BITS) & (STRATA_SLAB_SLOTS - 1);
+}
+static inline uint32_t strata_ref_generation(strata_ref_t ref) { return (uint32_t)ref & STRATA_GENERATION_LAST; }
+
+/* The stack of a number, dead or alive; NULL if there never was one. Any thread. */
+strata_stack_t *strata_stack_of(uint16_t number);
+/* Owner's ref of a live record. */
+static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
+    const strata_stack_t *home = strata_stack_of(record->home);
+    return strata_ref_make(record->home, strata_slab_slot(&home->slab, record), record->generation);
+}
+
+/* ---- life ---- */
+
+/* A number, open, with its slab: no layers yet. E_LIMIT, E_HOST_MEMORY. */
+strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_stack_t **stack);
+/* Makes the instances of the domain's plan for `stream` (of `thread`, where it is the per-thread default stream, else 0), sharing the domain's trunk. No lock is held. */
+strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_stack_t **stack);
+/* The trunk: the instances of device scope, shared by all stacks of the domain. */
+strata_status_t strata_trunk_create(strata_domain_t *domain, strata_stack_t **trunk);
+/* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */
+void strata_stack_destroy(strata_stack_t *stack);
+
+/* ---- serving ---- */
+
+typedef struct strata_serve {
+    size_t size; /* bytes, not 0 */
+    size_t alignment;
+    strata_stream_t stream;
+    uint32_t flags;
+    uint64_t pool;
+    const char *tag;
+} strata_serve_t;
+
+/* The whole way down the stack, ladder included; the record is booked and noted. */
+strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record);
+/* A record of 0 bytes, at no address. */
+strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **record);
+
+/* Finds the live record of a ref of this facade and takes the lock of the stack that served it: path->held says which. The
+ * caller opens it. E_STALE. */
+strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_path_t *path, strata_record_t **record);
+/* Frees a record that strata_record_find() gave, with that path; opens its locks. Cannot fail. */
+void strata_record_free(strata_path_t *path, strata_record_t *record);
+/* Likewise; a borrow. E_UNSUPPORTED as CONTRACTS §4 says; the path's lock stays held. */
+strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream);
+strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream);
+
+/* Called with the stack's lock held: books a record handed out or taken back, and notes its address. */
+static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
+    strata_statistics_t *f = &stack->figures;
+    uint64_t requested = f->requested_bytes + strata_record_requested(record), allocated = f->allocated_bytes + record->size;
+    f->requested_bytes = requested;
+    f->allocated_bytes = allocated;
+    f->allocations++;
+    if (requested > f->peak_requested_bytes) f->peak_requested_bytes = requested;
+    if (allocated > f->peak_allocated_bytes) f->peak_allocated_bytes = allocated;
+}
+
+static inline void strata_stack_unbook(strata_stack_t *stack, const strata_record_t *record) {
+    strata_statistics_t *f = &stack->figures;
+    f->requested_bytes -= strata_record_requested(record);
+    f->allocated_bytes -= record->size;
+    f->frees++;
+}
+
+/* From now on hand-outs are noted for free by pointer; what is live is noted now. */
+void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory);
+
+/* ---- what the domain asks of each stack; no lock is held ---- */
+
+uint64_t strata_stack_release(strata_stack_t *stack);
+void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
+/* A stream will be destroyed: layers take what events they need from it while they can. */
+void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
+/* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
+bool strata_stack_has_passed(strata_stack_t *stack);
+/* Whether nothing is live, deferred or cached. */
+bool strata_stack_is_empty(strata_stack_t *stack);
+uint64_t strata_stack_idle_bytes(strata_stack_t *stack);
+strata_status_t strata_stack_validate(strata_stack_t *stack);
+/* Every live record that a caller holds, under the lock. */
+void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context);
+/* "retry > stream_safe > auto_growth" of a decorator stack. */
+void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, size_t capacity);
+
+#endif
