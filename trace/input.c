@@ -17,6 +17,7 @@ struct strata_input {
     bool started;
     bool file_end;
     bool member_open; /* within a gzip member: the end of the file now is a cut */
+    bool damaged;     /* inflate has said so, and will again */
     z_stream inflate;
     unsigned char in[BUFFER_BYTES];
     char out[BUFFER_BYTES];
@@ -109,6 +110,7 @@ static strata_status_t inflate_some(strata_input_t *input) {
     case Z_STREAM_END: input->member_open = false; return STRATA_OK;
     case Z_MEM_ERROR: return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to unpack gzip");
     default:
+        input->damaged = true;
         return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is damaged (%s); copy the file again, or check it with gzip -t",
                            z->msg ? z->msg : "no gzip stream");
     }
@@ -121,12 +123,12 @@ static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size
     while (z->avail_out == BUFFER_BYTES) {
         strata_status_t status = STRATA_OK;
         if (z->avail_in == 0 && !input->file_end) status = fill(input);
-        if (status == STRATA_OK && z->avail_in == 0 && input->file_end) {
+        if (status == STRATA_OK && z->avail_in == 0 && input->file_end && !input->damaged) {
             if (!input->member_open) break;
             return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is cut off; copy the file again, or check it with gzip -t");
         }
         if (status == STRATA_OK) status = inflate_some(input);
-        /* What came before the damage is handed out first; inflate says the same again at the next call. */
+        /* What came before the damage is handed out first. */
         if (status != STRATA_OK && z->avail_out == BUFFER_BYTES) return status;
     }
     *bytes = input->out;
