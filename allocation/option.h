@@ -18,6 +18,9 @@ size_t strata_option_count(const strata_layer_type_t *type);
 /* Sets one option of `options` (the type's struct) from text. E_STRATEGY. */
 strata_status_t strata_option_set(const strata_option_row_t *row, void *options, const char *text);
 void strata_option_print(const strata_option_row_t *row, const void *options, char *text, size_t capacity);
+/* The words of a CHOICE row. */
+size_t strata_choice_count(const strata_option_row_t *row);
+void strata_choice_name(const strata_option_row_t *row, uint32_t index, char *text, size_t capacity);
 /* Fills the struct with the defaults. They are part of the program: a default that does not parse aborts. */
 void strata_option_defaults(const strata_layer_type_t *type, void *options);
 

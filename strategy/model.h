@@ -4,6 +4,12 @@
 #define STRATA_STRATEGY_MODEL_H
 
 #include "allocation/plan.h"
+#include "strategy/arena.h"
+
+enum {
+    STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
+    STRATA_NAME_LETTERS = 64                 /* of `strategy:` and `name:` */
+};
 
 /* Who said it, later ones over earlier ones. */
 typedef enum strata_source_of_value {
@@ -14,7 +20,7 @@ typedef enum strata_source_of_value {
     STRATA_FROM_COMMAND  /* --set, or the API's `set` */
 } strata_source_of_value_t;
 
-/* `file` is the path, "preset NAME", "STRATA_SET", "--set"; owned by the strategy. */
+/* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set"; owned by the strategy. */
 typedef struct strata_origin {
     strata_source_of_value_t source;
     const char *file;
@@ -44,15 +50,31 @@ typedef struct strata_strategy {
     const char *name;        /* `strategy:`, else the preset's or the file's name */
     const char *description;
     const char *devices;     /* "gpu", "sim:a100", ...; never NULL */
+    const char *peer;        /* whose behaviour it reproduces, and as of when; NULL: nobody's */
     strata_origin_t origin;
     strata_origin_t devices_origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS]; /* by place kind; all present once completed */
-    void *memory;            /* what the strategy owns, freed with it */
+    strata_arena_t *memory;  /* what the strategy owns, freed with it; the strategy lies in it too */
 } strata_strategy_t;
 
 /* The registry: every layer of strategy/layers.def, by index (NULL behind the last) or by name (NULL: unknown). */
 const strata_layer_type_t *strata_layer_at(size_t index);
 const strata_layer_type_t *strata_layer_find(const char *name);
+
+/* "gpu", "managed", "pinned", "host"; STRATA_PLACE_KINDS: unknown. */
+const char *strata_place_name(strata_place_kind_t place);
+strata_place_kind_t strata_place_find(const char *name);
+
+/* An empty strategy for `devices: gpu`. E_HOST_MEMORY. */
+strata_status_t strata_strategy_new(strata_strategy_t **strategy);
+/* Fills `layer` with the type's defaults; what it needs comes from `arena`. E_HOST_MEMORY. */
+strata_status_t strata_model_layer_init(strata_arena_t *arena, strata_model_layer_t *layer, const strata_layer_type_t *type,
+                                        const strata_origin_t *origin);
+/* Sets one option from text, with where it came from. E_STRATEGY, without the place. */
+strata_status_t strata_model_layer_set(strata_model_layer_t *layer, const strata_option_row_t *row, const char *text,
+                                       const strata_origin_t *origin);
+/* strata_fail_at() with "file:line:column: " (as far as known) before the text. */
+strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *format, ...) STRATA_PRINTF(2, 3);
 
 /* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size" (a path without
  * a place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that it fits. */

@@ -1,0 +1,174 @@
+/* The layers, their options and who may stand above whom: as text, and as docs/layers.md. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/option.h"
+#include "config/config.h"
+#include "config/words.h"
+#include "platform/status.h"
+#include "strategy/legal.h"
+
+static void values_text(const strata_option_row_t *row, char *text, size_t capacity) {
+    char low[64] = "", high[64] = "";
+    uint64_t bound = row->min;
+    *text = '\0';
+    if (row->kind == STRATA_OPTION_CHOICE) {
+        size_t length = 0;
+        for (const char *at = row->choices; *at && length + 3 < capacity; at++) {
+            if (*at == '|') text[length++] = ',', text[length++] = ' ';
+            else text[length++] = *at;
+        }
+        text[length] = '\0';
+        return;
+    }
+    if (row->kind == STRATA_OPTION_BOOL || (row->min == 0 && row->max == 0)) return;
+    /* Bounds of fractions are in millionths; those of the others are values. */
+    double fraction = (double)bound / 1e6;
+    const void *value = row->kind == STRATA_OPTION_FRACTION ? (const void *)&fraction : &bound;
+    strata_option_row_t alone = *row;
+    alone.offset = 0;
+    strata_option_print(&alone, value, low, sizeof low);
+    bound = row->max;
+    fraction = (double)bound / 1e6;
+    if (bound) strata_option_print(&alone, value, high, sizeof high);
+    snprintf(text, capacity, bound ? "%s to %s" : "%s or more", low, high);
+}
+
+static void traits(uint32_t bits, char *text, size_t capacity) {
+    strata_traits_text(bits, ", ", text, capacity);
+    if (!*text) snprintf(text, capacity, "-");
+}
+
+/* ---- text ---- */
+
+static void layer_as_text(const strata_layer_type_t *type, FILE *out) {
+    char needs[256], gives[256], passes[256], values[256];
+    traits(type->needs, needs, sizeof needs);
+    traits(type->gives, gives, sizeof gives);
+    traits(type->passes, passes, sizeof passes);
+    fprintf(out, "%s: %s of scope %s\n  %s\n  needs %s; gives %s; passes on %s\n", type->name, strata_role_word(type->role),
+            strata_scope_word(type->scope), type->doc, needs, gives, passes);
+    for (const strata_option_row_t *row = type->options; row && row->name; row++) {
+        values_text(row, values, sizeof values);
+        fprintf(out, "    %-24s %-10s %s (%s%s%s)\n", row->name, row->default_text, row->doc, strata_kind_word(row->kind),
+                *values ? ": " : "", values);
+    }
+}
+
+/* ---- Markdown ---- */
+
+/* A bar would end the table's cell. */
+static void cell(const char *text, FILE *out) {
+    for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
+}
+
+static void table_of_layers(FILE *out) {
+    const strata_layer_type_t *type;
+    char text[256];
+    fprintf(out, "| layer | role | scope | lock | needs | gives | passes on |\n|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        fprintf(out, "| [%s](#%s) | %s | %s | %s |", type->name, type->name, strata_role_word(type->role),
+                strata_scope_word(type->scope), type->guarded ? "its stack's" : "-");
+        const uint32_t bits[] = {type->needs, type->gives, type->passes};
+        for (size_t j = 0; j < 3; j++) {
+            traits(bits[j], text, sizeof text);
+            fprintf(out, " %s |", text);
+        }
+        fprintf(out, "\n");
+    }
+    fprintf(out, "\n");
+}
+
+static void table_of_traits(FILE *out) {
+    static const char *const meanings[] = {
+#define MEANING(name, bit, meaning) [bit] = meaning,
+        STRATA_TRAIT_MAP(MEANING)
+#undef MEANING
+    };
+    char name[64];
+    fprintf(out, "| trait | meaning |\n|---|---|\n");
+    for (uint32_t bit = 0; bit < sizeof meanings / sizeof *meanings; bit++) {
+        strata_traits_text(1u << bit, "", name, sizeof name);
+        fprintf(out, "| %s | %s |\n", name, meanings[bit]);
+    }
+}
+
+static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
+    char values[256];
+    fprintf(out, "\n### %s\n\n%s.\n", type->name, type->doc);
+    if (strata_option_count(type) == 0) {
+        fprintf(out, "\nNo options.\n");
+        return;
+    }
+    fprintf(out, "\n| option | kind | default | values | meaning |\n|---|---|---|---|---|\n");
+    for (const strata_option_row_t *row = type->options; row->name; row++) {
+        values_text(row, values, sizeof values);
+        fprintf(out, "| `%s` | %s | `%s` | %s | ", row->name, strata_kind_word(row->kind), row->default_text, *values ? values : "any");
+        cell(row->doc, out);
+        fprintf(out, " |\n");
+    }
+}
+
+/* What a cell of the matrix says of `upper` directly above `lower`. */
+static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_t *lower, char *text, size_t capacity) {
+    static const char *const why[] = {[STRATA_CLASH_BELOW_SOURCE] = "no: a source ends the stack",
+                                      [STRATA_CLASH_WAITS] = "no: a wait under a lock",
+                                      [STRATA_CLASH_SHARED_LOCK] = "no: a shared lock on every hit",
+                                      [STRATA_CLASH_NARROW] = "no: shared above one per stream"};
+    char missing[256];
+    uint32_t given = strata_traits_above(lower, 0);
+    strata_clash_t clash = strata_clash_of_neighbours(upper, lower, given);
+    if (clash == STRATA_CLASH_NONE) {
+        snprintf(text, capacity, "yes");
+    } else if (clash != STRATA_CLASH_NEEDS) {
+        snprintf(text, capacity, "%s", why[clash]);
+    } else {
+        /* Another layer further down may give it, and the lower one pass it on. */
+        bool passed = (upper->needs & ~(given | lower->passes)) == 0 && strata_clash_of_pair(upper, lower) == STRATA_CLASH_NONE;
+        strata_traits_text(upper->needs & ~given, ", ", missing, sizeof missing);
+        snprintf(text, capacity, "%s %s", passed ? "with" : "no:", missing);
+    }
+}
+
+static void matrix(FILE *out) {
+    const strata_layer_type_t *upper, *lower;
+    char text[300];
+    fprintf(out, "| above \\ below |");
+    for (size_t i = 0; (lower = strata_layer_at(i)); i++) fprintf(out, " %s |", lower->name);
+    fprintf(out, "\n|---|");
+    for (size_t i = 0; strata_layer_at(i); i++) fprintf(out, "---|");
+    fprintf(out, "\n");
+    for (size_t i = 0; (upper = strata_layer_at(i)); i++) {
+        fprintf(out, "| **%s** |", upper->name);
+        for (size_t j = 0; (lower = strata_layer_at(j)); j++) {
+            pair_text(upper, lower, text, sizeof text);
+            fprintf(out, " %s |", text);
+        }
+        fprintf(out, "\n");
+    }
+}
+
+static void as_markdown(FILE *out) {
+    const strata_layer_type_t *type;
+    fprintf(out, "# Layers\n\n<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
+                 "A stack is a list of layers, the outermost first; a source ends it. A layer says what it needs of the layers below\n"
+                 "it and what it gives to the one above.\n\n");
+    table_of_layers(out);
+    table_of_traits(out);
+    fprintf(out, "\n## Who may stand above whom\n\nEach row for the layer directly above, each column for the one below it. \"with x\": "
+                 "if what stands further\ndown gives x. A layer that waits stands below no layer that holds a lock, at any distance, and "
+                 "at most %d\nlayers stand between the top and the first cache or source, and from there to the next.\n\n",
+            STRATA_PATH_LAYERS);
+    matrix(out);
+    fprintf(out, "\n## Options\n\nSizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, "
+                 "s; `never`).\n");
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) layer_as_section(type, out);
+}
+
+strata_status_t strata_config_layers(FILE *out, bool markdown) {
+    const strata_layer_type_t *type;
+    if (markdown) as_markdown(out);
+    for (size_t i = 0; !markdown && (type = strata_layer_at(i)); i++) layer_as_text(type, out);
+    return strata_config_written(out);
+}

@@ -1,0 +1,136 @@
+/* Loading and checking: what is said where, one over the other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/reader.h"
+#include "platform/host_memory.h"
+
+enum { SETTING_LETTERS = 512 };
+
+/* ---- what is laid over the text ---- */
+
+static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length, const strata_origin_t *origin) {
+    char setting[SETTING_LETTERS];
+    while (length > 0 && *text == ' ') text++, length--;
+    while (length > 0 && text[length - 1] == ' ') length--;
+    const char *equals = memchr(text, '=', length);
+    if (!equals || length >= sizeof setting)
+        return strata_fail_origin(origin, "\"%.*s\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB",
+                                  length < 80 ? (int)length : 80, text);
+    memcpy(setting, text, length);
+    setting[length] = '\0';
+    char *value = setting + (equals - text);
+    *value++ = '\0';
+    return strata_strategy_set(strategy, setting, value, origin);
+}
+
+/* "a.b=1,c.d=2". */
+static strata_status_t apply_environment(strata_strategy_t *strategy) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_ENVIRONMENT, .file = "STRATA_SET"};
+    const char *at = getenv("STRATA_SET");
+    strata_status_t status = STRATA_OK;
+    while (at && *at && status == STRATA_OK) {
+        size_t length = strcspn(at, ",");
+        if (length > 0) status = apply_setting(strategy, at, length, &origin);
+        at += length + (at[length] == ',');
+    }
+    return status;
+}
+
+static strata_status_t apply_settings(strata_strategy_t *strategy, const strata_config_request_t *request) {
+    static const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = "--set"};
+    strata_status_t status = request->environment ? apply_environment(strategy) : STRATA_OK;
+    for (size_t i = 0; i < request->set_count && status == STRATA_OK; i++)
+        status = apply_setting(strategy, request->set[i], strlen(request->set[i]), &by_hand);
+    return status;
+}
+
+/* ---- a whole strategy ---- */
+
+/* Places that were not listed get the stacks of the preset strata. */
+static strata_status_t complete(strata_reader_t *reader) {
+    strata_strategy_t filler = {.memory = reader->strategy->memory, .name = "", .description = "", .devices = "gpu"};
+    strata_reader_t other = {.strategy = &filler, .scratch = reader->scratch, .wrongs = reader->wrongs};
+    bool missing = false;
+    for (size_t place = 0; place < STRATA_PLACE_KINDS; place++)
+        missing = missing || (reader->strategy->stacks[place].count == 0 && !(reader->broken & (1u << place)));
+    strata_status_t status = missing ? strata_read_preset(&other, "strata") : STRATA_OK;
+    for (size_t place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
+        if (reader->strategy->stacks[place].count == 0) reader->strategy->stacks[place] = filler.stacks[place];
+    return status;
+}
+
+static strata_status_t plan_all(const strata_reader_t *reader) {
+    strata_status_t status = STRATA_OK;
+    strata_plan_t plan;
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
+        if (!(reader->broken & (1u << place)))
+            status = strata_note_wrong(reader->wrongs, strata_strategy_plan(reader->strategy, place, &plan));
+    return status;
+}
+
+static strata_status_t read_base(strata_reader_t *reader, const strata_config_request_t *request) {
+    static const strata_origin_t environment = {.source = STRATA_FROM_ENVIRONMENT, .file = "STRATA_STRATEGY"};
+    if (request->text)
+        return strata_read_text(reader, &(strata_text_t){.source = STRATA_FROM_FILE,
+                                                         .file = "<text>",
+                                                         .short_name = "text",
+                                                         .text = request->text,
+                                                         .length = strlen(request->text)});
+    if (request->file) return strata_read_file(reader, request->file);
+    if (request->preset) return strata_read_preset(reader, request->preset);
+    const char *named = request->environment ? getenv("STRATA_STRATEGY") : NULL;
+    if (named && *named) return strata_read_named(reader, named, NULL, &environment);
+    return strata_read_preset(reader, "strata");
+}
+
+static strata_status_t read_devices(strata_reader_t *reader, const char *devices) {
+    static const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = "--device"};
+    return devices ? strata_read_devices(reader->strategy, devices, &by_hand) : STRATA_OK;
+}
+
+static strata_status_t load(strata_reader_t *reader, const strata_config_request_t *request) {
+    strata_status_t status = read_base(reader, request);
+    if (status == STRATA_OK) status = read_devices(reader, request->devices);
+    if (status == STRATA_OK) status = complete(reader);
+    if (status == STRATA_OK) status = apply_settings(reader->strategy, request);
+    return status ? status : plan_all(reader);
+}
+
+static strata_status_t reader_begin(strata_reader_t *reader, strata_wrongs_t *wrongs) {
+    *reader = (strata_reader_t){.wrongs = wrongs, .scratch = strata_arena_new()};
+    return reader->scratch ? strata_strategy_new(&reader->strategy) : STRATA_E_HOST_MEMORY;
+}
+
+strata_status_t strata_config_load(const strata_config_request_t *request, strata_strategy_t **strategy) {
+    if (!!request->preset + !!request->file + !!request->text > 1)
+        return strata_fail(STRATA_E_INVALID, 0, "of preset, file and text one alone can be given");
+    strata_wrongs_t wrongs = {.out = NULL};
+    strata_reader_t reader;
+    strata_status_t status = reader_begin(&reader, &wrongs);
+    if (status == STRATA_OK) status = load(&reader, request);
+    strata_arena_delete(reader.scratch);
+    if (status == STRATA_OK) {
+        *strategy = reader.strategy;
+    } else {
+        strata_strategy_delete(reader.strategy);
+    }
+    return status;
+}
+
+size_t strata_config_check(const char *file, FILE *errors) {
+    strata_wrongs_t wrongs = {.out = errors};
+    strata_reader_t reader;
+    strata_status_t status = reader_begin(&reader, &wrongs);
+    if (status == STRATA_OK) status = strata_read_file(&reader, file);
+    if (status == STRATA_OK) status = complete(&reader);
+    if (status == STRATA_OK) status = plan_all(&reader);
+    if (status && status != STRATA_E_STRATEGY) {
+        fprintf(errors, "%s\n", strata_last_error()->text);
+        wrongs.count++;
+    }
+    strata_arena_delete(reader.scratch);
+    strata_strategy_delete(reader.strategy);
+    return wrongs.count;
+}

@@ -1,0 +1,111 @@
+/* Where texts come from: presets and files. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/hint.h"
+#include "config/reader.h"
+#include "platform/host_memory.h"
+
+enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
+
+strata_status_t strata_read_preset(strata_reader_t *reader, const char *name) {
+    const char *text = strata_preset_text(name);
+    if (!text) {
+        strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);
+        return strata_fail(STRATA_E_STRATEGY, 0, "there is no preset \"%.40s\"; %s", name, hint.text);
+    }
+    char file[128];
+    snprintf(file, sizeof file, "preset %s", name);
+    return strata_read_text(reader, &(strata_text_t){.source = STRATA_FROM_PRESET,
+                                                     .file = file,
+                                                     .short_name = name,
+                                                     .text = text,
+                                                     .length = strlen(text)});
+}
+
+static strata_status_t fail_file(const char *path, const char *why) {
+    return strata_fail(STRATA_E_IO, 0, "%.1500s: the file cannot be read: %s", path, why);
+}
+
+/* The whole file, up to one byte more than a strategy may have; to be given back by strata_host_delete(). */
+static strata_status_t read_whole(const char *path, char **text, size_t *length) {
+    strata_status_t status = STRATA_OK;
+    char *bytes = NULL;
+    size_t used = 0;
+    FILE *file = fopen(path, "rbe");
+    if (!file) return fail_file(path, strerror(errno));
+    while (used <= STRATA_TREE_BYTES && !feof(file)) {
+        char *larger = strata_host_resize(bytes, used + READ_AT_ONCE, 1);
+        if (!larger) {
+            status = STRATA_E_HOST_MEMORY;
+            goto done;
+        }
+        bytes = larger;
+        used += fread(bytes + used, 1, READ_AT_ONCE, file);
+        if (ferror(file)) {
+            status = fail_file(path, strerror(errno));
+            goto done;
+        }
+    }
+    *text = bytes;
+    *length = used;
+    bytes = NULL;
+done:
+    fclose(file);
+    strata_host_delete(bytes);
+    return status;
+}
+
+/* "training" of "some/where/training.yaml". */
+static void short_name_of(const char *path, char *name, size_t capacity) {
+    const char *slash = strrchr(path, '/');
+    snprintf(name, capacity, "%s", slash ? slash + 1 : path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
+}
+
+strata_status_t strata_read_file(strata_reader_t *reader, const char *path) {
+    char name[256], *text;
+    size_t length;
+    strata_status_t status = read_whole(path, &text, &length);
+    if (status) return status;
+    short_name_of(path, name, sizeof name);
+    status = strata_read_text(reader, &(strata_text_t){.source = STRATA_FROM_FILE,
+                                                       .file = path,
+                                                       .short_name = name,
+                                                       .path = path,
+                                                       .text = text,
+                                                       .length = length});
+    strata_host_delete(text);
+    return status;
+}
+
+static bool looks_like_path(const char *name) {
+    size_t length = strlen(name);
+    return strchr(name, '/') || (length > 5 && strcmp(name + length - 5, ".yaml") == 0) ||
+           (length > 4 && strcmp(name + length - 4, ".yml") == 0);
+}
+
+/* `name` as seen from the folder of the file `beside`. */
+static bool beside_of(const char *name, const char *beside, char *path, size_t capacity) {
+    const char *slash = beside && name[0] != '/' ? strrchr(beside, '/') : NULL;
+    int folder = slash ? (int)(slash - beside + 1) : 0;
+    int length = snprintf(path, capacity, "%.*s%s", folder, folder ? beside : "", name);
+    return length > 0 && (size_t)length < capacity;
+}
+
+strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin) {
+    char path[PATH_LETTERS];
+    if (strata_preset_text(name)) return strata_read_preset(reader, name);
+    bool fits = beside_of(name, beside, path, sizeof path);
+    if (!fits || (!looks_like_path(name) && access(path, R_OK) != 0)) {
+        strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);
+        return strata_fail_origin(origin, "\"%.40s\" is neither a preset nor a file; %s, or a file's path", name, hint.text);
+    }
+    strata_status_t status = strata_read_file(reader, path);
+    return status == STRATA_E_IO ? strata_fail_origin(origin, "%s; write a preset's name or a file's path", strata_last_error()->text)
+                                 : status;
+}

@@ -1,0 +1,222 @@
+#include "config/tree.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "platform/arithmetic.h"
+
+/* A collection that is open, with the key whose value is awaited. */
+typedef struct frame {
+    strata_tree_t *node;
+    strata_tree_t **tail;
+    const char *key;
+    uint32_t key_line, key_column;
+} frame_t;
+
+typedef struct reading {
+    strata_arena_t *arena;
+    const char *file, *text;
+    size_t length;
+    yaml_parser_t parser;
+    frame_t frames[STRATA_TREE_DEPTH];
+    size_t depth, nodes;
+    strata_tree_t *root;
+} reading_t;
+
+static uint32_t from_one(size_t number) {
+    return number < UINT32_MAX ? (uint32_t)number + 1 : UINT32_MAX;
+}
+
+static strata_status_t fail_at(const reading_t *reading, uint32_t line, uint32_t column, const char *what) {
+    return strata_fail_at(STRATA_E_STRATEGY, line, column, "%.1500s:%u:%u: %s", reading->file, line, column, what);
+}
+
+static strata_status_t fail_mark(const reading_t *reading, yaml_mark_t mark, const char *what) {
+    return fail_at(reading, from_one(mark.line), from_one(mark.column), what);
+}
+
+static strata_status_t fail_byte(const reading_t *reading, size_t offset, const char *what) {
+    uint32_t line = 1, column = 1;
+    for (size_t i = 0; i < offset && i < reading->length; i++) {
+        if (reading->text[i] == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)reading->text[i] & 0xc0) != 0x80) {
+            column++;
+        }
+    }
+    return fail_at(reading, line, column, what);
+}
+
+/* What libyaml found wrong. */
+static strata_status_t fail_parser(const reading_t *reading) {
+    const yaml_parser_t *parser = &reading->parser;
+    char what[256];
+    if (parser->error == YAML_MEMORY_ERROR)
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left to read \"%.200s\"", reading->file);
+    const char *problem = parser->problem ? parser->problem : "this is no YAML";
+    snprintf(what, sizeof what, "%s; check the indentation, the quotes and the brackets up to here", problem);
+    if (parser->error == YAML_READER_ERROR) {
+        snprintf(what, sizeof what, "%s; write plain text in UTF-8", problem);
+        return fail_byte(reading, parser->problem_offset, what);
+    }
+    return fail_mark(reading, parser->problem_mark, what);
+}
+
+/* ---- nodes ---- */
+
+static bool is_word(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) return false;
+    return length > 0 && length <= 128;
+}
+
+static strata_status_t take_key(reading_t *reading, const yaml_event_t *event, frame_t *frame) {
+    const char *text = (const char *)event->data.scalar.value;
+    char what[256];
+    if (!is_word(text, event->data.scalar.length))
+        return fail_mark(reading, event->start_mark, "this is no key; write a word and a colon");
+    if (frame->node->count == STRATA_TREE_KEYS)
+        return fail_mark(reading, event->start_mark, "a mapping has at most 256 keys; take some out");
+    for (const strata_tree_t *child = frame->node->first; child; child = child->next) {
+        if (strcmp(child->key, text) != 0) continue;
+        snprintf(what, sizeof what, "\"%s\" stands here twice, first in line %u; take one out", text, child->key_line);
+        return fail_mark(reading, event->start_mark, what);
+    }
+    frame->key = strata_arena_text(reading->arena, text, event->data.scalar.length);
+    frame->key_line = from_one(event->start_mark.line);
+    frame->key_column = from_one(event->start_mark.column);
+    return frame->key ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
+static strata_status_t add_node(reading_t *reading, yaml_mark_t mark, strata_tree_kind_t kind, strata_tree_t **added) {
+    frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
+    if (++reading->nodes > STRATA_TREE_NODES) return fail_mark(reading, mark, "the file has more than 65536 values; make it smaller");
+    strata_tree_t *node = strata_arena_take(reading->arena, 1, sizeof *node);
+    if (!node) return STRATA_E_HOST_MEMORY;
+    node->kind = kind;
+    node->line = from_one(mark.line);
+    node->column = from_one(mark.column);
+    if (!frame) {
+        reading->root = node;
+    } else {
+        node->key = frame->key;
+        node->key_line = frame->key_line;
+        node->key_column = frame->key_column;
+        frame->key = NULL;
+        frame->node->count++;
+        *frame->tail = node;
+        frame->tail = &node->next;
+    }
+    *added = node;
+    return STRATA_OK;
+}
+
+static strata_status_t open_collection(reading_t *reading, yaml_mark_t mark, strata_tree_kind_t kind) {
+    frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
+    strata_tree_t *node;
+    if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key)
+        return fail_mark(reading, mark, "a list or mapping cannot be a key; write a word and a colon");
+    if (reading->depth == STRATA_TREE_DEPTH)
+        return fail_mark(reading, mark, "this is nested more than 64 deep; make it flatter");
+    strata_status_t status = add_node(reading, mark, kind, &node);
+    if (status == STRATA_OK) reading->frames[reading->depth++] = (frame_t){.node = node, .tail = &node->first};
+    return status;
+}
+
+/* Values are of one line, whatever the file looks like: messages quote them. False: a control character. */
+static bool make_one_line(char *text) {
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\n' || text[i] == '\t') text[i] = ' ';
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) return false;
+    }
+    while (length > 0 && text[length - 1] == ' ') text[--length] = '\0';
+    return true;
+}
+
+/* What reads as no value at all. */
+static bool says_nothing(const yaml_event_t *event) {
+    const char *text = (const char *)event->data.scalar.value;
+    if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return false;
+    return !*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0;
+}
+
+static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event) {
+    const char *text = (const char *)event->data.scalar.value;
+    size_t length = event->data.scalar.length;
+    frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
+    strata_tree_t *node;
+    if (event->data.scalar.tag) return fail_mark(reading, event->start_mark, "tags (\"!\") are not read; write the plain value");
+    if (length > STRATA_TREE_SCALAR)
+        return fail_mark(reading, event->start_mark, "this value is longer than 4096 bytes; write a shorter one");
+    if (memchr(text, '\0', length)) return fail_mark(reading, event->start_mark, "this value has a NUL byte in it; take it out");
+    if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key) return take_key(reading, event, frame);
+    strata_status_t status = add_node(reading, event->start_mark, STRATA_TREE_SCALAR_NODE, &node);
+    if (status) return status;
+    char *copy = strata_arena_text(reading->arena, text, length);
+    if (!copy) return STRATA_E_HOST_MEMORY;
+    if (!make_one_line(copy))
+        return fail_mark(reading, event->start_mark, "this value has a control character in it; take it out");
+    node->text = copy;
+    node->empty = says_nothing(event);
+    return STRATA_OK;
+}
+
+/* ---- events ---- */
+
+static strata_status_t take_event(reading_t *reading, const yaml_event_t *event) {
+    static const char no_tags[] = "tags (\"!\") are not read; take this one out";
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        if (!reading->root) return STRATA_OK;
+        return fail_mark(reading, event->start_mark, "a second document begins here; a file holds one strategy");
+    case YAML_ALIAS_EVENT:
+        return fail_mark(reading, event->start_mark, "aliases (\"*\") are not read; write the value out");
+    case YAML_SCALAR_EVENT: return take_scalar(reading, event);
+    case YAML_SEQUENCE_START_EVENT:
+        if (event->data.sequence_start.tag) return fail_mark(reading, event->start_mark, no_tags);
+        return open_collection(reading, event->start_mark, STRATA_TREE_LIST);
+    case YAML_MAPPING_START_EVENT:
+        if (event->data.mapping_start.tag) return fail_mark(reading, event->start_mark, no_tags);
+        return open_collection(reading, event->start_mark, STRATA_TREE_MAP);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT: reading->depth--; return STRATA_OK;
+    default: return STRATA_OK;
+    }
+}
+
+static strata_status_t take_all(reading_t *reading) {
+    for (bool more = true; more;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&reading->parser, &event)) return fail_parser(reading);
+        strata_status_t status = take_event(reading, &event);
+        more = event.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+        if (status) return status;
+    }
+    if (reading->root) return STRATA_OK;
+    return fail_at(reading, 1, 1, "there is nothing in it; write a strategy, as in \"stack: [system]\"");
+}
+
+strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length, strata_tree_t **tree) {
+    reading_t reading = {.arena = arena, .file = file, .text = text, .length = length};
+    if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "this is larger than 1 MiB; a strategy is smaller");
+    const char *zero = memchr(text, '\0', length);
+    if (zero) return fail_byte(&reading, (size_t)(zero - text), "there is a NUL byte here; write plain text in UTF-8");
+    if (!yaml_parser_initialize(&reading.parser))
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left to read \"%.200s\"", file);
+    yaml_parser_set_encoding(&reading.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&reading.parser, (const unsigned char *)text, length);
+    strata_status_t status = take_all(&reading);
+    yaml_parser_delete(&reading.parser);
+    if (status == STRATA_OK) *tree = reading.root;
+    return status;
+}
+
+const strata_tree_t *strata_tree_get(const strata_tree_t *map, const char *key) {
+    const strata_tree_t *child = map->kind == STRATA_TREE_MAP ? map->first : NULL;
+    while (child && strcmp(child->key, key) != 0) child = child->next;
+    return child;
+}

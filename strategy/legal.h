@@ -1,0 +1,28 @@
+/* Which layer may stand above which. */
+#ifndef STRATA_STRATEGY_LEGAL_H
+#define STRATA_STRATEGY_LEGAL_H
+
+#include "strategy/model.h"
+
+typedef enum strata_clash {
+    STRATA_CLASH_NONE,
+    STRATA_CLASH_BELOW_SOURCE, /* the upper is a source */
+    STRATA_CLASH_NEEDS,        /* the upper needs what the lower does not give */
+    STRATA_CLASH_WAITS,        /* the lower may wait, under the upper's lock */
+    STRATA_CLASH_SHARED_LOCK,  /* the upper would be a lock that all streams share, above a cache */
+    STRATA_CLASH_NARROW        /* the lower is of one stream or thread, the upper shared by all */
+} strata_clash_t;
+
+/* Traits above a layer that stands on traits `below`. */
+uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below);
+/* Of two neighbours; `given` is what the lower gives, with what it passes on. */
+strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, const strata_layer_type_t *lower, uint32_t given);
+/* Of any two of one stack, whatever stands between. */
+strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, const strata_layer_type_t *lower);
+/* "STREAM_ORDERED, EXACT_SIZE" in a strategy's own spelling: "stream_ordered, exact_size"; "" for none. */
+void strata_traits_text(uint32_t traits, const char *separator, char *text, size_t capacity);
+
+/* What the option `memory` of a source says for a place. */
+const char *strata_place_memory(strata_place_kind_t place);
+
+#endif
