@@ -97,7 +97,7 @@ typedef struct strata_option_row {
     strata_option_kind_t kind;
     uint32_t offset;          /* in the options struct */
     const char *default_text; /* as a strategy file would say it */
-    uint64_t min, max;        /* of COUNT, SIZE, TIME; of FRACTION in millionths; 0, 0: no bound */
+    uint64_t min, max;        /* of COUNT, SIZE, TIME; of FRACTION in millionths; max 0: no bound */
     const char *choices;      /* CHOICE: "address|any" */
     const char *doc;
 } strata_option_row_t;
