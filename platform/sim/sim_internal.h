@@ -182,8 +182,8 @@ struct sim_device {
     sim_stream_t *own;         /* threads' default streams */
     uint64_t end;              /* of all work submitted */
     uint64_t blocking_end;     /* of all work submitted to blocking streams */
-    sim_pool_t *default_pool;
-    uint64_t default_pool_handle;
+    sim_pool_t *pools, *default_pool;
+    sim_pool_t *graph_pool;    /* memory of graphs; NULL until there is some */
     sim_capture_t *captures;
     uint64_t blocking_captures;
     uint64_t device_call_ns, calls;
@@ -204,6 +204,7 @@ struct strata_sim {
     sim_device_t *device[SIM_DEVICES_MAX]; /* NULL: not open */
     sim_tree_t regions;        /* everything that has an address, by address */
     uint64_t next_physical, next_capture;
+    struct sim_callback *callbacks; /* of graphs that are gone: run when the lock is given up */
     sim_tree_t shared;         /* shareable physical memory, by number */
     int file;                  /* contents of physical handles: one sparse file; -1: none yet */
     uint64_t file_end;
@@ -218,7 +219,7 @@ struct strata_sim {
 static inline sim_device_t *sim_of(strata_device_t *device) { return (sim_device_t *)device; }
 /* Takes the lock and counts the call; answers a fault's status with the lock given up again. Called without the lock. */
 strata_status_t sim_begin(sim_device_t *device, strata_device_call_t call);
-/* Gives the lock up and answers `status`. */
+/* Gives the lock up, runs the callbacks that are due, and answers `status`. */
 strata_status_t sim_end(sim_device_t *device, strata_status_t status);
 extern const strata_device_operations_t sim_operations;
 
@@ -313,6 +314,8 @@ void sim_captures_end(sim_device_t *device);
 
 strata_status_t sim_pools_init(sim_device_t *device);
 void sim_pools_end(sim_device_t *device);
+/* Frees a block that a pool gave, after a wait for the device. */
+strata_status_t sim_pool_free(sim_region_t *region);
 /* Whether the pool of a block lets another device touch it. */
 bool sim_pool_allows(const sim_region_t *region, const sim_device_t *device);
 void sim_vmm_end(sim_device_t *device);

@@ -185,12 +185,14 @@ static strata_status_t free_region(sim_device_t *device, strata_memory_t memory,
     sim_region_t *region = sim_region_find(device, address);
     if (!region) return STRATA_E_DEVICE;
     bool managed = region->kind == SIM_REGION_MANAGED;
-    bool device_memory = region->kind == SIM_REGION_MALLOC || region->kind == SIM_REGION_PIECE;
+    bool pooled = region->kind == SIM_REGION_BLOCK;
+    bool device_memory = pooled || region->kind == SIM_REGION_MALLOC || region->kind == SIM_REGION_PIECE;
     if (memory == STRATA_MEMORY_MANAGED ? !managed : !device_memory)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
     if (device->world->profile.free_waits) sim_stall(device, device->end);
     sim_charge(device, &device->world->profile.free, region->size);
+    if (pooled) return sim_pool_free(region);
     sim_region_end(region);
     return STRATA_OK;
 }
@@ -227,5 +229,4 @@ void sim_memory_end(sim_device_t *device) {
         else if (region->kind != SIM_REGION_RESERVATION)
             sim_region_end(region);
     }
-    if (device->open) granule_drop(device, device->open);
 }

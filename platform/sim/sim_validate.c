@@ -1,12 +1,12 @@
 /* Checks what must hold between the structures of a world. */
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/sim_pool.h"
 
 static strata_status_t corrupt(const char *what) {
     return strata_fail(STRATA_E_CORRUPT, 0, "simulated device: %s", what);
 }
 
 typedef struct tally {
-    uint64_t used, managed, reserved, mappings, pieces;
+    uint64_t used, managed, reserved, mappings, blocks;
 } tally_t;
 
 static strata_status_t count_mappings(const sim_region_t *region, tally_t *tally) {
@@ -30,9 +30,9 @@ static strata_status_t count_region(const sim_region_t *region, tally_t *tallies
     case SIM_REGION_MANAGED: tally->managed += region->span; break;
     case SIM_REGION_PIECE:
         if (!region->granule->pieces) return corrupt("a piece lies in a granule without pieces");
-        tally->pieces++;
         break;
     case SIM_REGION_RESERVATION: tally->reserved += region->size; return count_mappings(region, tally);
+    case SIM_REGION_BLOCK: tally->blocks += ((const sim_block_t *)region)->size; break;
     default: break;
     }
     return STRATA_OK;
@@ -57,10 +57,59 @@ static bool slots_valid(const sim_slots_t *slots) {
     return empty == slots->free_count && slots->count <= slots->room;
 }
 
+typedef struct pool_tally {
+    uint64_t reserved, used, idle, live, owned;
+} pool_tally_t;
+
+static bool chunk_valid(const sim_chunk_t *chunk, pool_tally_t *tally) {
+    uint64_t at = chunk->first->region.node.key, begin = at;
+    const sim_block_t *before = NULL;
+    for (const sim_block_t *block = chunk->first; block; before = block, block = block->behind) {
+        if (block->region.node.key != at || block->before != before || block->chunk != chunk) return false;
+        at += block->size;
+        tally->used += block->live ? block->size : 0;
+        tally->live += block->live;
+        tally->idle += !block->live;
+        tally->owned += !block->live && block->stream_id;
+    }
+    tally->reserved += chunk->size;
+    return at - begin == chunk->size;
+}
+
+static strata_status_t check_pools(const sim_device_t *device, uint64_t *reserved, uint64_t *used) {
+    *reserved = *used = 0;
+    for (const sim_pool_t *pool = device->pools; pool; pool = pool->next) {
+        pool_tally_t tally = {0};
+        for (const sim_chunk_t *chunk = pool->chunks; chunk; chunk = chunk->next)
+            if (!chunk_valid(chunk, &tally)) return corrupt("the blocks of a pool's chunk do not fill it");
+        if (tally.reserved != pool->reserved || tally.used != pool->used || tally.live != pool->live ||
+            tally.owned != pool->owned || tally.idle != pool->idle.count || !sim_tree_valid(&pool->idle))
+            return corrupt("a pool is miscounted");
+        *reserved += pool->reserved;
+        *used += pool->used;
+    }
+    return STRATA_OK;
+}
+
+/* Physical memory of handles; what another device alone still maps is not seen, so the sum is a lower bound. */
+static uint64_t handle_bytes(const sim_device_t *device) {
+    uint64_t bytes = 0;
+    const sim_slots_t *slots = &device->slots[SIM_PHYSICAL];
+    for (uint32_t i = 0; i < slots->count; i++) {
+        const sim_physical_t *physical = slots->items[i];
+        if (physical && physical->device == device && physical->handles == 1) bytes += physical->size;
+    }
+    return bytes;
+}
+
 static strata_status_t check_device(const sim_device_t *device, const tally_t *tally) {
-    uint64_t granules = device->granules * device->world->profile.granule_bytes;
+    uint64_t granules = device->granules * device->world->profile.granule_bytes, reserved, used;
+    strata_status_t status = check_pools(device, &reserved, &used);
+    if (status != STRATA_OK) return status;
+    if (used != tally->blocks) return corrupt("the blocks of pools are miscounted");
     if (device->used > device->capacity) return corrupt("more is used than there is");
-    if (device->used < tally->used + granules) return corrupt("regions hold more than is counted");
+    if (device->used < tally->used + granules + reserved + handle_bytes(device))
+        return corrupt("regions hold more than is counted");
     if (device->managed != tally->managed) return corrupt("managed memory is miscounted");
     if (device->reserved_addresses != tally->reserved) return corrupt("reserved addresses are miscounted");
     if (device->mappings != tally->mappings) return corrupt("mappings are miscounted");

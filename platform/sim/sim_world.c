@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/sim_graph.h"
 
 static _Atomic uint64_t serials;
 
@@ -16,7 +16,10 @@ strata_status_t sim_begin(sim_device_t *device, strata_device_call_t call) {
 }
 
 strata_status_t sim_end(sim_device_t *device, strata_status_t status) {
+    sim_callback_t *due = device->world->callbacks;
+    device->world->callbacks = NULL;
     strata_unlock(&device->world->lock);
+    sim_callbacks_run(due);
     return status;
 }
 
@@ -144,7 +147,7 @@ static void op_close(strata_device_t *base) {
     sim_streams_end(device);
     world->device[device->base.ordinal] = NULL;
     bool last = --world->open == 0 && world->dropped;
-    strata_unlock(&world->lock);
+    sim_end(device, STRATA_OK);
     device_free(device);
     if (last) world_free(world);
 }
