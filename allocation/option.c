@@ -117,7 +117,7 @@ static strata_status_t set_number(const strata_option_row_t *row, void *at, cons
 }
 
 static strata_status_t set_fraction(const strata_option_row_t *row, void *at, const char *text) {
-    uint64_t billionths;
+    uint64_t billionths = 0;
     strata_status_t status = parse_fraction(text, &billionths);
     if (status) return status;
     /* Bounds are in millionths; a value just above the upper one must not be rounded onto it. */
@@ -139,7 +139,7 @@ static const char *choice_word(size_t index, const void *context) {
 }
 
 static strata_status_t set_choice(const strata_option_row_t *row, void *at, const char *text) {
-    choices_t words;
+    choices_t words = {.names = {{0}}};
     size_t count = strata_choice_count(row);
     for (uint32_t i = 0; i < count && i < 16; i++) {
         strata_choice_name(row, i, words.names[i], sizeof words.names[i]);

@@ -68,8 +68,8 @@ static void short_name_of(const char *path, char *name, size_t capacity) {
 }
 
 strata_status_t strata_read_file(strata_reader_t *reader, const char *path) {
-    char name[256], *text;
-    size_t length;
+    char name[256], *text = NULL;
+    size_t length = 0;
     strata_status_t status = read_whole(path, &text, &length);
     if (status) return status;
     short_name_of(path, name, sizeof name);

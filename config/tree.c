@@ -115,7 +115,7 @@ static strata_status_t add_node(reading_t *reading, yaml_mark_t mark, strata_tre
 
 static strata_status_t open_collection(reading_t *reading, yaml_mark_t mark, strata_tree_kind_t kind) {
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
-    strata_tree_t *node;
+    strata_tree_t *node = NULL;
     if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key)
         return fail_mark(reading, mark, "a list or mapping cannot be a key; write a word and a colon");
     if (reading->depth == STRATA_TREE_DEPTH)
@@ -147,7 +147,7 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
-    strata_tree_t *node;
+    strata_tree_t *node = NULL;
     if (event->data.scalar.tag) return fail_mark(reading, event->start_mark, "tags (\"!\") are not read; write the plain value");
     if (length > STRATA_TREE_SCALAR)
         return fail_mark(reading, event->start_mark, "this value is longer than 4096 bytes; write a shorter one");
