@@ -44,7 +44,8 @@ static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_
     if (record->state != STRATA_RECORD_FREE)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u in state %u", slot, bin, record->state);
     if (record->bin_prev != previous)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev, previous);
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev,
+                           previous);
     if (record->size == 0 || record->size % (1ull << bins->unit_shift) != 0)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u has %llu bytes, which are no whole units", slot, bin,
                            (unsigned long long)record->size);

@@ -183,8 +183,8 @@ static strata_status_t validate_leaf(const strata_directory_t *directory, uint32
     if (it->granule >= 1ull << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_GRANULE_SHIFT) ||
         !inner_of(directory, it->granule / STRATA_DIRECTORY_GRANULES) ||
         atomic_load_explicit(leaf_link(directory, it->granule), memory_order_relaxed) != leaf)
-        return strata_fail(STRATA_E_CORRUPT, 0, "leaf %u of the directory covers granule 0x%llx, which does not lead to it", leaf,
-                           (unsigned long long)it->granule);
+        return strata_fail(STRATA_E_CORRUPT, 0, "leaf %u of the directory covers granule 0x%llx, which does not lead to it",
+                           leaf, (unsigned long long)it->granule);
     return STRATA_OK;
 }
 
@@ -202,8 +202,8 @@ static strata_status_t validate_free_list(const strata_directory_t *directory) {
     uint32_t leaf = directory->free_head;
     for (uint32_t steps = 0; steps < directory->free_count; steps++) {
         if (leaf == 0 || leaf >= directory->used || directory->leaves[leaf].covers != 0)
-            return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the directory breaks at leaf %u after %u of %u", leaf, steps,
-                               directory->free_count);
+            return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the directory breaks at leaf %u after %u of %u", leaf,
+                               steps, directory->free_count);
         strata_status_t status = validate_empty(directory, leaf);
         if (status != STRATA_OK) return status;
         leaf = directory->leaves[leaf].next;
@@ -232,7 +232,8 @@ static strata_status_t validate_all(const strata_directory_t *directory) {
         if (status != STRATA_OK) return status;
     }
     if (free_leaves != directory->free_count)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the directory counts %u free leaves, it has %u", directory->free_count, free_leaves);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the directory counts %u free leaves, it has %u", directory->free_count,
+                           free_leaves);
     uint32_t links = count_links(directory);
     if (links != directory->used - 1 - free_leaves)
         return strata_fail(STRATA_E_CORRUPT, 0, "the directory leads to %u leaves, %u are covered", links,

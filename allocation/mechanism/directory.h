@@ -78,7 +78,8 @@ static inline void strata_directory_write(strata_directory_t *directory, uint64_
 }
 
 /* false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
-static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home, uint32_t *slot) {
+static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home,
+                                         uint32_t *slot) {
     if (address & ((1ull << directory->unit_shift) - 1)) return false;
     _Atomic uint64_t *entry = strata_directory_entry(directory, address);
     uint64_t value = entry ? atomic_load_explicit(entry, memory_order_relaxed) : 0;

@@ -24,7 +24,9 @@ void strata_nodes_destroy(strata_nodes_t *nodes);
 /* 0 when all are taken; contents are undefined. */
 uint32_t strata_nodes_take(strata_nodes_t *nodes);
 void strata_nodes_give(strata_nodes_t *nodes, uint32_t node);
-static inline void *strata_node(const strata_nodes_t *nodes, uint32_t node) { return nodes->memory + (size_t)node * nodes->node_size; }
+static inline void *strata_node(const strata_nodes_t *nodes, uint32_t node) {
+    return nodes->memory + (size_t)node * nodes->node_size;
+}
 /* The free list holds each unused node once. E_CORRUPT. */
 strata_status_t strata_nodes_validate(const strata_nodes_t *nodes);
 

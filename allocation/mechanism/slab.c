@@ -93,7 +93,8 @@ static strata_status_t validate_free_list(const strata_slab_t *slab) {
         slot = record->next;
     }
     if (slot != 0)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the slab goes on at slot %u after all %u", slot, slab->unused);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the slab goes on at slot %u after all %u", slot,
+                           slab->unused);
     return STRATA_OK;
 }
 
@@ -109,8 +110,8 @@ strata_status_t strata_slab_validate(const strata_slab_t *slab) {
         if (status != STRATA_OK) return status;
     }
     if (census.unused != slab->unused || census.retired != slab->retired)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u", slab->unused,
-                           slab->retired, census.unused, census.retired);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u",
+                           slab->unused, slab->retired, census.unused, census.retired);
     if (slab->used < slab->capacity && (slab->records[slab->used].home | slab->records[slab->used].state) != 0)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u was written before it was touched", slab->used);
     return validate_free_list(slab);

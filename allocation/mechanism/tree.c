@@ -116,7 +116,8 @@ static strata_status_t descend(const strata_slab_t *slab, tree_walk_t *walk, uin
     while (slot) {
         if (slot >= slab->used) return strata_fail(STRATA_E_CORRUPT, 0, "the tree has a link to slot %u, which is none", slot);
         if (above && priority(slot) >= priority(above))
-            return strata_fail(STRATA_E_CORRUPT, 0, "slot %u stands below slot %u in the tree against their priorities", slot, above);
+            return strata_fail(STRATA_E_CORRUPT, 0, "slot %u stands below slot %u in the tree against their priorities", slot,
+                               above);
         if (walk->depth == MOST_DEPTH)
             return strata_fail(STRATA_E_CORRUPT, 0, "the tree is more than %d deep at slot %u", MOST_DEPTH, slot);
         walk->path[walk->depth++] = slot;

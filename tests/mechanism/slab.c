@@ -1,0 +1,188 @@
+#include "allocation/mechanism/slab.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "platform/host_memory.h"
+#include "platform/status.h"
+#include "tests/mechanism/mechanism.h"
+
+static void give_raised(strata_slab_t *slab, uint32_t slot) {
+    strata_slab_record(slab, slot)->generation++;
+    strata_slab_give(slab, slot);
+}
+
+TEST(slab, gives_slots_last_in_first_out) {
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 7, 5, 100));
+    uint32_t a = strata_slab_take(&slab), b = strata_slab_take(&slab);
+    EXPECT_EQ(a, 1);
+    EXPECT_EQ(b, 2);
+    EXPECT_EQ(slab.records[a].generation, 5);
+    EXPECT_EQ(slab.records[a].home, 7);
+    EXPECT_EQ(slab.records[a].state, STRATA_RECORD_UNUSED);
+    EXPECT_EQ(strata_slab_slot(&slab, &slab.records[b]), b);
+    give_raised(&slab, a);
+    give_raised(&slab, b);
+    EXPECT_EQ(strata_slab_take(&slab), b);
+    EXPECT_EQ(strata_slab_take(&slab), a);
+    EXPECT_EQ(slab.records[a].generation, 6);
+    EXPECT_EQ(strata_slab_next_generation(&slab), 7);
+    strata_slab_destroy(&slab);
+}
+
+TEST(slab, is_full_at_its_capacity) {
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
+    for (uint32_t i = 1; i < 10; i++) EXPECT_EQ(strata_slab_take(&slab), i);
+    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_EQ(strata_slab_take(&slab), 0);
+    give_raised(&slab, 4);
+    EXPECT_EQ(strata_slab_take(&slab), 4);
+    EXPECT_EQ(strata_slab_take(&slab), 0);
+    strata_slab_destroy(&slab);
+}
+
+/* Every slot serves the generations that are left, each once, and then the slab is full for ever. */
+TEST(slab, retires_what_is_used_up) {
+    enum { SLOTS = 6, LEFT = 3 };
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST - LEFT, SLOTS));
+    uint32_t served = 0, slot;
+    while ((slot = strata_slab_take(&slab)) != 0 && served < 1000) {
+        EXPECT_LT(slab.records[slot].generation, STRATA_GENERATION_LAST);
+        slab.records[slot].state = STRATA_RECORD_LIVE;
+        served++;
+        give_raised(&slab, slot);
+        EXPECT_OK(strata_slab_validate(&slab));
+    }
+    EXPECT_EQ(served, (SLOTS - 1) * LEFT);
+    EXPECT_EQ(slab.retired, SLOTS - 1);
+    EXPECT_EQ(slab.unused, 0);
+    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_EQ(strata_slab_next_generation(&slab), STRATA_GENERATION_LAST);
+    strata_slab_destroy(&slab);
+}
+
+TEST(slab, begun_at_the_last_generation_is_full) {
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST, 100));
+    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_OK(strata_slab_validate(&slab));
+    strata_slab_destroy(&slab);
+}
+
+TEST(slab, says_when_the_host_has_no_memory) {
+    strata_slab_t slab;
+    strata_host_fail_at(1, 0);
+    EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_slab_init(&slab, 1, 0, 100));
+    strata_host_fail_at(0, 0);
+}
+
+static uint64_t address_space_used(void) {
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (fscanf(file, "%llu", &pages) != 1) pages = 0;
+    fclose(file);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+TEST(slab, is_smaller_where_address_space_is_limited) {
+    strata_slab_t slab;
+    struct rlimit before, limited;
+    uint64_t used = address_space_used();
+    if (used == 0 || getrlimit(RLIMIT_AS, &before) != 0) TEST_SKIP("the address space in use is unknown here");
+    limited = before;
+    limited.rlim_cur = used + (600ull << 20);
+    if (setrlimit(RLIMIT_AS, &limited) != 0) TEST_SKIP("the address space cannot be limited here");
+    strata_status_t status = strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS);
+    setrlimit(RLIMIT_AS, &before);
+    ASSERT_OK(status);
+    EXPECT_LT(slab.capacity, STRATA_SLAB_SLOTS);
+    EXPECT_GE(slab.capacity, STRATA_SLAB_SLOTS / 4);
+    EXPECT_EQ(strata_slab_take(&slab), 1);
+    strata_slab_give(&slab, 1);
+    EXPECT_OK(strata_slab_validate(&slab));
+    strata_slab_destroy(&slab);
+}
+
+/* A slab with live, free, deferred, unused, retired slots. */
+static void make_mixed(strata_slab_t *slab) {
+    ASSERT_OK(strata_slab_init(slab, 3, 10, 100));
+    for (uint32_t i = 1; i <= 20; i++) {
+        uint32_t slot = strata_slab_take(slab);
+        slab->records[slot].state = (uint8_t)(1 + i % 3);
+    }
+    for (uint32_t slot = 2; slot <= 10; slot += 2) give_raised(slab, slot);
+    slab->records[20].generation = STRATA_GENERATION_LAST - 1;
+    give_raised(slab, 20);
+    EXPECT_EQ(slab->unused, 5);
+    EXPECT_EQ(slab->retired, 1);
+}
+
+TEST(slab, validate_finds_planted_faults) {
+    strata_slab_t slab;
+    make_mixed(&slab);
+    strata_record_t *records = slab.records;
+    uint32_t middle = records[slab.free_head].next;
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.unused, 4);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.unused, 6);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.retired, 0);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.used, 0);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.used, 20);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.used, 101);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.capacity, 1u << 30);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.free_head, middle);              /* a lost slot */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 0);            /* a lost link */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1);            /* into a live slot */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, slab.free_head); /* a circle */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1u << 31);     /* out of the range */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[2].next, slab.free_head);    /* the end goes on */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].state, STRATA_RECORD_LIVE);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, STRATA_RECORD_UNUSED);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, 4);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[0].state, STRATA_RECORD_FREE);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[5].home, 4);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[5].generation, 9);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[7].generation, STRATA_GENERATION_LAST + 1u);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[20].generation, 11);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[21].state, STRATA_RECORD_LIVE);
+    records[1].state = STRATA_RECORD_LIVE;
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].generation, STRATA_GENERATION_LAST);
+    strata_slab_destroy(&slab);
+}
+
+/* Against an array that says who holds which slot. */
+TEST(slab, random_takes_and_gives) {
+    enum { SLOTS = 500 };
+    strata_slab_t slab;
+    uint64_t seed = 42;
+    bool live[SLOTS] = {false};
+    uint32_t held[SLOTS], count = 0, generations[SLOTS];
+    for (uint32_t i = 0; i < SLOTS; i++) generations[i] = STRATA_GENERATION_LAST - 40;
+    ASSERT_OK(strata_slab_init(&slab, 1, STRATA_GENERATION_LAST - 40, SLOTS));
+    for (int step = 0; step < 30000; step++) {
+        if (random_below(&seed, 100) < 52) {
+            uint32_t slot = strata_slab_take(&slab);
+            if (slot == 0) continue;
+            EXPECT_FALSE(live[slot]);
+            EXPECT_EQ(slab.records[slot].generation, generations[slot]);
+            live[slot] = true;
+            slab.records[slot].state = STRATA_RECORD_LIVE;
+            held[count++] = slot;
+        } else if (count) {
+            uint32_t i = (uint32_t)random_below(&seed, count), slot = held[i];
+            held[i] = held[--count];
+            live[slot] = false;
+            generations[slot]++;
+            give_raised(&slab, slot);
+        }
+        if (step % 64 == 0) ASSERT_OK(strata_slab_validate(&slab));
+    }
+    EXPECT_OK(strata_slab_validate(&slab));
+    EXPECT_GT(slab.retired, 0);
+    strata_slab_destroy(&slab);
+}

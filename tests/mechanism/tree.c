@@ -1,0 +1,181 @@
+#include "allocation/mechanism/tree.h"
+
+#include "platform/status.h"
+#include "tests/mechanism/mechanism.h"
+
+enum { BLOCKS = 400 };
+
+/* The naive one: all blocks, in no order, searched from end to end. */
+typedef struct model {
+    uint32_t slots[BLOCKS];
+    uint32_t count;
+} model_t;
+
+static uint32_t model_find(const model_t *model, const strata_slab_t *slab, uint64_t size) {
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < model->count; i++) {
+        const strata_record_t *it = &slab->records[model->slots[i]], *top = &slab->records[best];
+        if (it->size < size) continue;
+        if (best == 0 || it->size < top->size || (it->size == top->size && it->ptr < top->ptr)) best = model->slots[i];
+    }
+    return best;
+}
+
+static uint64_t model_largest(const model_t *model, const strata_slab_t *slab) {
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < model->count; i++) {
+        uint64_t size = slab->records[model->slots[i]].size;
+        if (size > largest) largest = size;
+    }
+    return largest;
+}
+
+TEST(tree, empty) {
+    strata_slab_t slab;
+    strata_tree_t tree = {0};
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 0), 0);
+    EXPECT_EQ(strata_tree_largest(&tree, &slab), 0);
+    EXPECT_OK(strata_tree_validate(&tree, &slab));
+    uint32_t stranger = make_free(&slab, 0, 256);
+    strata_tree_remove(&tree, &slab, stranger);
+    EXPECT_EQ(tree.count, 0);
+    strata_slab_destroy(&slab);
+}
+
+TEST(tree, prefers_the_lowest_address_among_equals) {
+    strata_slab_t slab;
+    strata_tree_t tree = {0};
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
+    uint32_t high = make_free(&slab, 9000, 512), low = make_free(&slab, 1000, 512), middle = make_free(&slab, 5000, 512);
+    uint32_t large = make_free(&slab, 0, 1024);
+    strata_tree_insert(&tree, &slab, high);
+    strata_tree_insert(&tree, &slab, low);
+    strata_tree_insert(&tree, &slab, large);
+    strata_tree_insert(&tree, &slab, middle);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 256), low);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 512), low);
+    strata_tree_remove(&tree, &slab, low);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 512), middle);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 513), large);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 1025), 0);
+    EXPECT_EQ(strata_tree_largest(&tree, &slab), 1024);
+    EXPECT_EQ(tree.bytes, 512 + 512 + 1024);
+    strata_slab_destroy(&slab);
+}
+
+static void random_program(uint64_t seed, uint64_t sizes) {
+    strata_slab_t slab;
+    strata_tree_t tree = {0};
+    model_t model = {.count = 0};
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, BLOCKS + 10));
+    for (int step = 0; step < 20000; step++) {
+        if (model.count < BLOCKS && random_below(&seed, 100) < 50) {
+            /* Addresses are unique, as those of blocks are. */
+            uint32_t slot = make_free(&slab, random_next(&seed) >> 7, 256 * (1 + random_below(&seed, sizes)));
+            strata_tree_insert(&tree, &slab, slot);
+            model.slots[model.count++] = slot;
+        } else if (model.count) {
+            uint32_t i = (uint32_t)random_below(&seed, model.count), slot = model.slots[i];
+            strata_tree_remove(&tree, &slab, slot);
+            model.slots[i] = model.slots[--model.count];
+            strata_slab_give(&slab, slot);
+        }
+        uint64_t wanted = 256 * random_below(&seed, sizes + 2);
+        EXPECT_EQ(strata_tree_find(&tree, &slab, wanted), model_find(&model, &slab, wanted));
+        EXPECT_EQ(tree.count, model.count);
+        if (step % 64) continue;
+        EXPECT_EQ(strata_tree_largest(&tree, &slab), model_largest(&model, &slab));
+        ASSERT_OK(strata_tree_validate(&tree, &slab));
+    }
+    strata_slab_destroy(&slab);
+}
+
+TEST(tree, random_program_of_many_sizes) { random_program(1, 100000); }
+TEST(tree, random_program_of_few_sizes) { random_program(2, 5); }
+TEST(tree, random_program_of_one_size) { random_program(3, 1); }
+
+/* The shape is a function of the blocks: the order of coming and going leaves no trace. */
+TEST(tree, shape_does_not_depend_on_history) {
+    enum { N = 200 };
+    strata_slab_t slab;
+    strata_tree_t forward = {0}, backward = {0};
+    uint32_t left[N + 1], right[N + 1];
+    uint64_t seed = 77;
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, N + 10));
+    for (uint32_t i = 1; i <= N; i++) make_free(&slab, i * 4096, 256 * (1 + random_below(&seed, 50)));
+    for (uint32_t slot = 1; slot <= N; slot++) strata_tree_insert(&forward, &slab, slot);
+    for (uint32_t slot = 1; slot <= N; slot++) {
+        left[slot] = slab.records[slot].bin_prev;
+        right[slot] = slab.records[slot].bin_next;
+    }
+    for (uint32_t slot = N; slot >= 1; slot--) strata_tree_insert(&backward, &slab, slot);
+    for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_remove(&backward, &slab, slot);
+    for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_insert(&backward, &slab, slot);
+    EXPECT_EQ(backward.root, forward.root);
+    for (uint32_t slot = 1; slot <= N; slot++) {
+        EXPECT_EQ(slab.records[slot].bin_prev, left[slot]);
+        EXPECT_EQ(slab.records[slot].bin_next, right[slot]);
+    }
+    strata_slab_destroy(&slab);
+}
+
+static uint32_t depth_of(const strata_slab_t *slab, uint32_t root) {
+    static uint32_t path[100000], depths[100000];
+    uint32_t top = 0, deepest = 0;
+    path[top] = root;
+    depths[top++] = 1;
+    while (top) {
+        uint32_t slot = path[--top], depth = depths[top];
+        if (slot == 0) continue;
+        if (depth > deepest) deepest = depth;
+        path[top] = slab->records[slot].bin_prev;
+        depths[top++] = depth + 1;
+        path[top] = slab->records[slot].bin_next;
+        depths[top++] = depth + 1;
+    }
+    return deepest;
+}
+
+/* Slots and sizes in step is the order that a bad hash would turn into a list. */
+TEST(tree, stays_shallow_when_sizes_rise_with_slots) {
+    enum { N = 50000 };
+    for (uint64_t stride = 1; stride <= 8; stride *= 2) {
+        strata_slab_t slab;
+        strata_tree_t tree = {0};
+        ASSERT_OK(strata_slab_init(&slab, 1, 0, N * 8 + 10));
+        for (uint64_t i = 1; i <= N * stride; i++) {
+            uint32_t slot = make_free(&slab, i << 20, i * 256);
+            if (i % stride == 0) strata_tree_insert(&tree, &slab, slot);
+        }
+        EXPECT_EQ(tree.count, N);
+        EXPECT_LT(depth_of(&slab, tree.root), 60);
+        EXPECT_OK(strata_tree_validate(&tree, &slab));
+        strata_slab_destroy(&slab);
+    }
+}
+
+TEST(tree, validate_finds_planted_faults) {
+    strata_slab_t slab;
+    strata_tree_t tree = {0};
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
+    for (uint32_t i = 1; i <= 50; i++) strata_tree_insert(&tree, &slab, make_free(&slab, i * 65536, 256 * (1 + i % 10)));
+    strata_record_t *records = slab.records, *root = &records[tree.root];
+    uint32_t outsider = make_free(&slab, 99 * 65536, root->size);
+    ASSERT_TRUE(root->bin_prev && root->bin_next);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.count, 49);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.count, 51);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.root, root->bin_prev);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.root, outsider);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_prev, 0);              /* a lost side */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, root->bin_prev); /* one side twice */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, 77);             /* no slot */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[root->bin_prev].bin_prev, tree.root); /* a circle */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 256 * 100); /* out of order */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 1);         /* the sum alone, or the order */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[10].ptr, 1ull << 50); /* the first of five equals */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[7].state, STRATA_RECORD_LIVE);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), slab.used, 20);
+    strata_slab_destroy(&slab);
+}
