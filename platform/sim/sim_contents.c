@@ -115,12 +115,15 @@ static strata_status_t fill(sim_device_t *device, strata_address_t address, uint
                             strata_handle_t handle) {
     sim_stream_t *stream = sim_stream_for_work(device, handle);
     if (!stream) return strata_last_error()->status;
-    sim_charge(device, &device->world->profile.launch, 0);
-    if (stream->capture) return sim_capture_fill(stream, address, byte, size);
+    if (stream->capture) {
+        sim_charge(device, &device->world->profile.launch, 0);
+        return sim_capture_fill(stream, address, byte, size);
+    }
     uint8_t *view = sim_view(device->world, address, size);
     if (address < SIM_BASE ? !view : !sim_touch(device, address, size, 0))
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: fill of 0x%llx, %llu bytes",
                            (unsigned long long)address, (unsigned long long)size);
+    sim_charge(device, &device->world->profile.launch, 0);
     sim_touch(device, address, size, sim_submit(stream, 0));
     if (view) memset(view, byte, size);
     return STRATA_OK;
