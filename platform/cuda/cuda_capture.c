@@ -2,13 +2,17 @@
 #include "platform/cuda/cuda_device.h"
 #include "platform/host_memory.h"
 
-/* Graphs with a callback that live in this process: other people's captures are known by them alone. */
+/* Graphs with a callback that live in this process. A capture that somebody else began may be among them. */
 static _Atomic uint64_t watched_graphs;
 
-bool strata_cuda_captures_known(strata_cuda_device_t *device) {
-    if (atomic_load(&device->open_captures) || atomic_load(&watched_graphs)) return true;
+bool strata_cuda_capture_known(strata_cuda_device_t *device) {
+    if (atomic_load(&device->open_captures)) return true;
     bool capturing;
     return strata_cuda_capturing(device, CU_STREAM_LEGACY, &capturing) == STRATA_E_CAPTURE;
+}
+
+bool strata_cuda_capture_possible(strata_cuda_device_t *device) {
+    return atomic_load(&watched_graphs) || strata_cuda_capture_known(device);
 }
 
 static uint64_t key_of(strata_handle_t handle) {
@@ -178,9 +182,17 @@ strata_status_t strata_cuda_graph_destroy(strata_device_t *self, strata_handle_t
     strata_cuda_device_t *device = scope.device;
     uint64_t instance = 0;
     strata_lock(&device->slow_lock);
-    bool launched = strata_cuda_table_take(&device->graphs, key_of(graph), &instance);
+    bool launched = strata_cuda_table_lift(&device->graphs, key_of(graph), &instance);
     strata_unlock(&device->slow_lock);
-    if (launched) status = CUDA_CALL(device, GraphExecDestroy, (CUgraphExec)(uintptr_t)instance);
+    if (launched) {
+        status = CUDA_CALL(device, GraphExecDestroy, (CUgraphExec)(uintptr_t)instance);
+        strata_lock(&device->slow_lock);
+        if (status == STRATA_OK)
+            strata_cuda_table_unclaim(&device->graphs);
+        else
+            strata_cuda_table_put(&device->graphs, key_of(graph), instance);
+        strata_unlock(&device->slow_lock);
+    }
     if (status == STRATA_OK) status = CUDA_CALL(device, GraphDestroy, (CUgraph)graph);
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }

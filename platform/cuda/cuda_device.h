@@ -80,8 +80,9 @@ strata_status_t strata_cuda_missing(const char *call);
 
 /* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe while capturing. */
 strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing);
-/* Some capture is known to be on, so that waiting for the whole context would invalidate it. */
-bool strata_cuda_captures_known(strata_cuda_device_t *device);
+/* A capture is known to be on (waiting for the whole context would invalidate it), or one may be, begun by somebody else. */
+bool strata_cuda_capture_known(strata_cuda_device_t *device);
+bool strata_cuda_capture_possible(strata_cuda_device_t *device);
 /* Bookkeeping of the capture calls for a stream that goes. */
 void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t stream);
 void strata_cuda_drop_graphs(strata_cuda_device_t *device);

@@ -22,14 +22,14 @@ strata_status_t strata_cuda_malloc(strata_device_t *self, strata_memory_t memory
 }
 
 /* NVIDIA's header says only that cuMemFree may wait for the device, the contract says that it does: so the wait is our own.
- * Beside a capture it would invalidate that capture; there the driver's own wait, which its guide describes, has to do. */
+ * It would invalidate a capture: where one may be on, the driver's own wait, which its guide describes, has to do. */
 strata_status_t strata_cuda_free(strata_device_t *self, strata_memory_t memory, strata_address_t address) {
     if (address == 0 || (memory != STRATA_MEMORY_DEVICE && memory != STRATA_MEMORY_MANAGED))
         return strata_fail(STRATA_E_INVALID, 0, "free takes device or managed memory");
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return strata_cuda_given_back(status);
-    if (!strata_cuda_captures_known(scope.device)) status = CUDA_CALL(scope.device, CtxSynchronize);
+    if (!strata_cuda_capture_possible(scope.device)) status = CUDA_CALL(scope.device, CtxSynchronize);
     if (status == STRATA_OK || status == STRATA_E_CAPTURE) status = CUDA_CALL(scope.device, MemFree, address);
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }

@@ -87,7 +87,7 @@ strata_status_t strata_cuda_synchronise(strata_device_t *self) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
-    status = strata_cuda_captures_known(scope.device)
+    status = strata_cuda_capture_known(scope.device)
                  ? strata_fail(STRATA_E_CAPTURE, 0, "waiting for gpu:%u would invalidate a capture", self->ordinal)
                  : CUDA_CALL(scope.device, CtxSynchronize);
     return strata_cuda_leave(&scope, status);

@@ -20,15 +20,13 @@ strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *
     return status;
 }
 
-/* The driver says "out of memory" for exhausted address space and mappings too (about 524,288 of them); only where the device
- * has next to nothing free is it the device's memory. Otherwise a caller would empty its caches for nothing. */
-static strata_status_t check_space(strata_cuda_device_t *device, bool uses_memory, strata_status_t status) {
+/* The driver says "out of memory" for exhausted address space and mappings too (about 524,288 of them): giving cached memory
+ * back helps there as well, but a person wants to know which it was. */
+static strata_status_t check_space(strata_cuda_device_t *device, const char *what, strata_status_t status) {
     if (status != STRATA_E_NO_MEMORY) return status;
     size_t left = 0, all = 0;
-    if (uses_memory && (device->driver->MemGetInfo(&left, &all) != CUDA_SUCCESS || left < 2 * device->base.capabilities.granularity))
-        return status;
-    return strata_fail(STRATA_E_DEVICE, CUDA_ERROR_OUT_OF_MEMORY, "%s of gpu:%u used up, though %zu bytes of memory are free",
-                       uses_memory ? "the mappings are" : "the address space is", device->base.ordinal, left);
+    if (device->driver->MemGetInfo(&left, &all) != CUDA_SUCCESS || left < 2 * device->base.capabilities.granularity) return status;
+    return strata_fail_context("gpu:%u has %zu bytes free, so it is %s that ran out", device->base.ordinal, left, what);
 }
 
 strata_status_t strata_cuda_reserve(strata_device_t *self, uint64_t size, uint64_t alignment, strata_address_t *address) {
@@ -37,7 +35,7 @@ strata_status_t strata_cuda_reserve(strata_device_t *self, uint64_t size, uint64
     if (status != STRATA_OK) return status;
     CUdeviceptr got = 0;
     status = CUDA_CALL(scope.device, MemAddressReserve, &got, size, alignment, 0, 0);
-    status = check_space(scope.device, false, status);
+    status = check_space(scope.device, "address space", status);
     if (status == STRATA_OK) *address = got;
     return strata_cuda_leave(&scope, status);
 }
@@ -74,7 +72,7 @@ strata_status_t strata_cuda_map(strata_device_t *self, strata_address_t address,
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     status = CUDA_CALL(scope.device, MemMap, address, size, 0, handle, 0);
-    return strata_cuda_leave(&scope, check_space(scope.device, true, status));
+    return strata_cuda_leave(&scope, check_space(scope.device, "mappings", status));
 }
 
 strata_status_t strata_cuda_unmap(strata_device_t *self, strata_address_t address, uint64_t size) {
@@ -98,7 +96,7 @@ strata_status_t strata_cuda_set_access(strata_device_t *self, strata_address_t a
         access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     status = CUDA_CALL(scope.device, MemSetAccess, address, size, access, peer_count + 1);
-    return strata_cuda_leave(&scope, check_space(scope.device, true, status));
+    return strata_cuda_leave(&scope, check_space(scope.device, "mappings", status));
 }
 
 strata_status_t strata_cuda_export_memory(strata_device_t *self, strata_physical_t handle, int *descriptor) {
