@@ -11,9 +11,10 @@ if(STRATA_CHECK_LOCKS)
   target_compile_definitions(strata_flags INTERFACE STRATA_CHECK_LOCKS)
 endif()
 if(STRATA_SANITIZE)
-  # What the sanitizers insert makes GCC see paths that are none; the other builds have these warnings on.
+  # What the sanitizers insert makes GCC see paths and conversions that are none; the other builds have these warnings on.
   target_compile_options(strata_flags INTERFACE
-    $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow>)
+    $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
+    -Wno-conversion>)
   add_compile_options(-fsanitize=${STRATA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${STRATA_SANITIZE})
 endif()
