@@ -88,10 +88,12 @@ strata_status_t sim_pool_free(sim_region_t *region) {
 static void blocks_end(sim_graph_t *graph) {
     for (size_t i = 0; i < graph->block_count; i++) {
         sim_block_t *block = graph->blocks[i].block;
-        if (block->graph_live)
-            block->graph = 0; /* outlives the graph: freed like any other */
-        else
+        if (!block->graph_live) {
             sim_pool_give(block, NULL);
+            continue;
+        }
+        block->graph = 0; /* outlives the graph: freed like any other */
+        block->graph_live = false;
     }
     if (graph->block_count) sim_pool_shrink(graph->device->graph_pool, 0);
 }

@@ -250,6 +250,6 @@ bool sim_pool_allows(const sim_region_t *region, const sim_device_t *device) {
 void sim_pools_synchronised(sim_device_t *device) {
     for (sim_pool_t *pool = device->pools; pool; pool = pool->next) {
         sim_pool_observe(pool);
-        if (!pool->shareable && pool != device->graph_pool) sim_pool_shrink(pool, pool->threshold);
+        if (!pool->shareable) sim_pool_shrink(pool, pool->threshold);
     }
 }

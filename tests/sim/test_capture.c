@@ -270,5 +270,15 @@ TEST(sim_capture, memory_not_freed_inside_outlives_the_graph) {
     EXPECT_EQ(figures_of(s.device).used_bytes, 40 * MIB);
     EXPECT_OK(strata_device_free_async(s.device, p, s.b));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(s.device, p, s.b));
+    ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
+    strata_address_t again;
+    ASSERT_OK(strata_device_malloc_async(s.device, NULL, 40 * MIB, s.a, &again));
+    EXPECT_EQ(again, p);
+    graph = end_capture(s.device, s.a);
+    EXPECT_OK(strata_device_graph_launch(s.device, graph, s.a)); /* its memory is its own, whoever had it before */
+    ASSERT_OK(strata_device_free_async(s.device, again, s.a));
+    ASSERT_OK(strata_device_graph_destroy(s.device, graph));
+    ASSERT_OK(strata_device_synchronise(s.device));
+    EXPECT_EQ(figures_of(s.device).used_bytes, 0);
     fixture_close(&s.f);
 }

@@ -44,6 +44,18 @@ TEST(sim_memory, addresses_rise_lie_apart_and_are_never_reused) {
     fixture_close(&f);
 }
 
+TEST(sim_memory, neighbours_of_whole_units_are_not_adjacent) {
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    const uint64_t sizes[] = {512, 2 * MIB, 512 * 1024};
+    for (int kind = 0; kind < 3; kind++) {
+        strata_address_t a = get(f.device, sizes[kind]), b = get(f.device, sizes[kind]);
+        EXPECT_GT(b, a + sizes[kind]);
+        put(f.device, a);
+        put(f.device, b);
+    }
+    fixture_close(&f);
+}
+
 TEST(sim_memory, runs_out_exactly_when_granules_do) {
     fixture_t f = fixture_open((strata_sim_options_t){.capacity = 10 * MIB});
     strata_address_t kept[5], none = 77;

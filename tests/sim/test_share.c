@@ -53,6 +53,7 @@ TEST(sim_share, what_names_no_memory_is_refused) {
     ASSERT_OK(strata_device_create(f.device, 2 * MIB, false, &h));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_export_memory(f.device, h, &descriptor));
     ASSERT_OK(strata_device_create(f.device, 2 * MIB, true, &h));
+    for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_create(g.device, 2 * MIB, true, &none));
     ASSERT_OK(strata_device_export_memory(f.device, h, &descriptor));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(g.device, descriptor, &none));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f.device, -1, &none));
