@@ -130,7 +130,8 @@ static sim_capture_t *capture_of(sim_device_t *device, uint64_t id) {
 static strata_status_t check_wait(sim_stream_t *stream, const sim_event_t *event, sim_capture_t *capture) {
     if (!event->capture_id) {
         stream->capture->invalid = true;
-        return refuse(905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION: a captured stream would wait for work outside its capture");
+        return refuse(SIM_CU_CAPTURE_ISOLATION,
+                      "CUDA_ERROR_STREAM_CAPTURE_ISOLATION: a captured stream would wait for work outside its capture");
     }
     if (!capture) return refuse(SIM_CU_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT: the event's capture has ended");
     if (stream->device != event->device)
@@ -168,7 +169,8 @@ static strata_status_t begin(sim_device_t *device, strata_handle_t handle, strat
     sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;
     if (stream->legacy)
-        return refuse(SIM_CU_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the legacy stream cannot be captured");
+        return refuse(SIM_CU_CAPTURE_UNSUPPORTED,
+                      "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the legacy stream cannot be captured");
     if (stream->capture) return refuse(SIM_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE: the stream is captured already");
     sim_capture_t *capture = calloc(1, sizeof *capture);
     sim_graph_t *graph = sim_graph_new(device, device->world->next_capture + 1);

@@ -151,7 +151,8 @@ static strata_status_t map(sim_device_t *device, strata_address_t address, uint6
     if (taken(region, address, size)) return wrong("the range is mapped already", address, size);
     sim_charge(device, &device->world->profile.map, size);
     if (device->mappings >= device->world->profile.mappings_max)
-        return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY: %llu mappings are all there are",
+        return strata_fail(STRATA_E_NO_MEMORY, SIM_CU_OUT_OF_MEMORY,
+                           "CUDA_ERROR_OUT_OF_MEMORY: %llu mappings are all there are",
                            (unsigned long long)device->mappings);
     sim_mapping_t *mapping = calloc(1, sizeof *mapping);
     if (!mapping) return sim_no_host_memory();
