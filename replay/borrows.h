@@ -1,0 +1,33 @@
+/* Which streams borrow which blocks of a running trace: lists in one array. */
+#ifndef STRATA_REPLAY_BORROWS_H
+#define STRATA_REPLAY_BORROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "platform/status.h"
+
+#define STRATA_BORROWS_END UINT32_MAX
+
+typedef struct strata_borrow {
+    uint32_t stream;
+    uint32_t next; /* STRATA_BORROWS_END closes a list */
+} strata_borrow_t;
+
+typedef struct strata_borrows {
+    uint32_t *first; /* by lifetime */
+    strata_borrow_t *all;
+    uint32_t count, capacity;
+    uint32_t unused; /* list of entries given back */
+} strata_borrows_t;
+
+strata_status_t strata_borrows_begin(strata_borrows_t *borrows, uint32_t lifetimes);
+void strata_borrows_end(strata_borrows_t *borrows);
+/* *added: false if the stream was in the list. */
+strata_status_t strata_borrows_add(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream, bool *added);
+/* Whether it was in the list. */
+bool strata_borrows_remove(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream);
+/* Takes the first stream off a list; false: it is empty. */
+bool strata_borrows_take(strata_borrows_t *borrows, uint32_t lifetime, uint32_t *stream);
+
+#endif

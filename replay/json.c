@@ -1,0 +1,147 @@
+#include <math.h>
+#include <string.h>
+
+#include "replay/figures.h"
+
+/* How many bytes the UTF-8 character at `at` has; 0: it is none. */
+static size_t character(const char *at) {
+    const unsigned char *byte = (const unsigned char *)at;
+    size_t length = byte[0] < 0x80 ? 1 : byte[0] >> 5 == 6 ? 2 : byte[0] >> 4 == 14 ? 3 : byte[0] >> 3 == 30 ? 4 : 0;
+    for (size_t i = 1; i < length; i++)
+        if (byte[i] >> 6 != 2) return 0;
+    bool overlong = (byte[0] == 0xc0 || byte[0] == 0xc1) || (byte[0] == 0xe0 && byte[1] < 0xa0) ||
+                    (byte[0] == 0xf0 && byte[1] < 0x90);
+    bool outside = (byte[0] == 0xed && byte[1] > 0x9f) || byte[0] > 0xf4 || (byte[0] == 0xf4 && byte[1] > 0x8f);
+    return overlong || outside ? 0 : length;
+}
+
+static void put_string(strata_output_t *out, const char *text, size_t count) {
+    strata_output_write(out, "\"", 1);
+    for (const char *end = text + count; text < end;) {
+        size_t length = character(text);
+        if (length == 0 || text + length > end) {
+            strata_output_print(out, "\\ufffd");
+            text++;
+            continue;
+        }
+        if (*text == '"' || *text == '\\') {
+            strata_output_print(out, "\\%c", *text);
+        } else if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            strata_output_print(out, "\\u%04x", (unsigned)*text);
+        } else {
+            strata_output_write(out, text, length);
+        }
+        text += length;
+    }
+    strata_output_write(out, "\"", 1);
+}
+
+static void put_TEXT(strata_output_t *out, const char *value) {
+    put_string(out, value ? value : "", value ? strlen(value) : 0);
+}
+
+/* Of a path that was set twice the last value holds. */
+static bool set_again(const strata_figure_options_t *options, size_t index, size_t length) {
+    for (size_t i = index + 1; i < options->count; i++)
+        if (strncmp(options->set[i], options->set[index], length + 1) == 0) return true;
+    return false;
+}
+
+static void put_OPTIONS(strata_output_t *out, strata_figure_options_t options) {
+    const char *comma = "";
+    strata_output_print(out, "{");
+    for (size_t i = 0; i < options.count; i++) {
+        const char *set = options.set[i];
+        size_t length = strcspn(set, "=");
+        if (set_again(&options, i, length)) continue;
+        strata_output_print(out, "%s", comma);
+        put_string(out, set, length);
+        strata_output_print(out, ": ");
+        put_TEXT(out, set[length] ? set + length + 1 : "");
+        comma = ", ";
+    }
+    strata_output_print(out, "}");
+}
+
+static void put_COUNT(strata_output_t *out, uint64_t value) {
+    if (value == STRATA_FIGURE_NULL) {
+        strata_output_print(out, "null");
+    } else {
+        strata_output_print(out, "%llu", (unsigned long long)value);
+    }
+}
+
+static void put_BYTES(strata_output_t *out, uint64_t value) {
+    put_COUNT(out, value);
+}
+
+static void put_US(strata_output_t *out, uint64_t value) {
+    put_COUNT(out, value);
+}
+
+static void put_decimals(strata_output_t *out, double value, int decimals) {
+    if (isfinite(value)) {
+        strata_output_print(out, "%.*f", decimals, value);
+    } else {
+        strata_output_print(out, "null");
+    }
+}
+
+static void put_MS(strata_output_t *out, double value) {
+    put_decimals(out, value, 6);
+}
+
+static void put_PART(strata_output_t *out, double value) {
+    put_decimals(out, value, 6);
+}
+
+static void put_FLAG(strata_output_t *out, bool value) {
+    strata_output_print(out, value ? "true" : "false");
+}
+
+static void put_CALLS(strata_output_t *out, strata_figure_calls_t calls) {
+    const char *comma = "";
+    strata_output_print(out, "{");
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++) {
+        if (!strata_device_call_shown((strata_device_call_t)i)) continue;
+        strata_output_print(out, "%s\"%s\": ", comma, strata_device_call_name((strata_device_call_t)i));
+        put_COUNT(out, calls.made[i]);
+        comma = ", ";
+    }
+    strata_output_print(out, "}");
+}
+
+static void put_SPREAD(strata_output_t *out, strata_figure_spread_t spread) {
+    if (spread.count == 0) {
+        strata_output_print(out, "null");
+        return;
+    }
+    strata_output_print(out, "{\"min\": ");
+    put_decimals(out, spread.min, 3);
+    strata_output_print(out, ", \"median\": ");
+    put_decimals(out, spread.median, 3);
+    strata_output_print(out, ", \"max\": ");
+    put_decimals(out, spread.max, 3);
+    strata_output_print(out, "}");
+}
+
+static void put_run(strata_output_t *out, const strata_figures_t *run) {
+    const char *comma = "";
+    strata_output_print(out, "{");
+#define STRATA_FIGURE_PUT(kind, name, unit, meaning)          \
+    strata_output_print(out, "%s\n    \"" #name "\": ", comma); \
+    put_##kind(out, run->name);                               \
+    comma = ",";
+    STRATA_FIGURE_MAP(STRATA_FIGURE_PUT)
+#undef STRATA_FIGURE_PUT
+    strata_output_print(out, "\n  }");
+}
+
+strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count) {
+    strata_output_print(out, "{\"schema\": 1, \"runs\": [");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) strata_output_print(out, ", ");
+        put_run(out, &runs[i]);
+    }
+    return strata_output_print(out, "]}\n");
+}

@@ -1,0 +1,153 @@
+#include "tools/arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocation/option.h"
+#include "replay/figures.h"
+#include "trace/trace.h"
+
+typedef struct reading {
+    const strata_command_t *self;
+    strata_arguments_t *arguments;
+} reading_t;
+
+/* One option with a value: STRATA_EXIT_DONE, or what strata_wrong_usage() answered. */
+typedef int (*take_fn)(const reading_t *reading, const char *value);
+
+static strata_argument_strategy_t *latest(const reading_t *reading) {
+    size_t count = reading->arguments->strategy_count;
+    return count ? &reading->arguments->strategies[count - 1] : NULL;
+}
+
+static int take_strategy(const reading_t *reading, const char *value) {
+    strata_arguments_t *arguments = reading->arguments;
+    if (arguments->strategy_count == STRATA_ARGUMENT_STRATEGIES)
+        return strata_wrong_usage(reading->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
+    arguments->strategies[arguments->strategy_count++].name = value;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_set(const reading_t *reading, const char *value) {
+    strata_argument_strategy_t *strategy = latest(reading);
+    const char **set = strategy ? strategy->set : reading->arguments->set;
+    size_t *count = strategy ? &strategy->set_count : &reading->arguments->set_count;
+    if (!strchr(value, '=')) return strata_wrong_usage(reading->self, "--set %.80s: write PATH=VALUE", value);
+    if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(reading->self, "more than %d --set", STRATA_ARGUMENT_SETS);
+    set[(*count)++] = value;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_label(const reading_t *reading, const char *value) {
+    strata_argument_strategy_t *strategy = latest(reading);
+    if (!strategy) return strata_wrong_usage(reading->self, "--label %.40s stands before the first --strategy", value);
+    if (strategy->label) return strata_wrong_usage(reading->self, "%.80s has two labels", strategy->name);
+    if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
+        return strata_wrong_usage(reading->self, "a label has 1 to %d letters", STRATA_ARGUMENT_LABEL - 1);
+    strategy->label = value;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_device(const reading_t *reading, const char *value) {
+    reading->arguments->device = value;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_capacity(const reading_t *reading, const char *value) {
+    uint64_t bytes = 0;
+    if (strata_parse_size(value, &bytes) != STRATA_OK)
+        return strata_wrong_usage(reading->self, "--capacity: %s", strata_last_error()->text);
+    if (bytes == 0) return strata_wrong_usage(reading->self, "--capacity is 0; write a size or unlimited");
+    reading->arguments->capacity = bytes;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_lag(const reading_t *reading, const char *value) {
+    uint64_t ns = 0;
+    if (strata_parse_time(value, &ns) != STRATA_OK)
+        return strata_wrong_usage(reading->self, "--gpu-lag: %s", strata_last_error()->text);
+    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(reading->self, "--gpu-lag %.40s is too long", value);
+    reading->arguments->lag_ns = ns;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_repeat(const reading_t *reading, const char *value) {
+    char *end;
+    unsigned long number = strtoul(value, &end, 10);
+    if (*end || *value < '0' || *value > '9' || number < 1 || number > STRATA_FIGURE_REPEATS)
+        return strata_wrong_usage(reading->self, "--repeat %.40s: write a number from 1 to %d", value, STRATA_FIGURE_REPEATS);
+    reading->arguments->repeat = (uint32_t)number;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_json(const reading_t *reading, const char *value) {
+    if (!*value) return strata_wrong_usage(reading->self, "--json wants a file, or -");
+    reading->arguments->json = value;
+    return STRATA_EXIT_DONE;
+}
+
+static const struct option_of {
+    const char *name;
+    take_fn take;
+} options[] = {{"--strategy", take_strategy}, {"--set", take_set},        {"--label", take_label},   {"--device", take_device},
+               {"--capacity", take_capacity}, {"--gpu-lag", take_lag},    {"--repeat", take_repeat}, {"--json", take_json},
+               {"--smallest", NULL},          {"--legacy-default-stream", NULL}};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+static const char *option_word(size_t index, const void *unused) {
+    (void)unused;
+    return options[index].name;
+}
+
+/* The option of "--name" or "--name=value"; *value is what follows the sign, or NULL. */
+static const struct option_of *find_option(const char *argument, const char **value) {
+    size_t length = strcspn(argument, "=");
+    *value = argument[length] ? argument + length + 1 : NULL;
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strlen(options[i].name) == length && strncmp(options[i].name, argument, length) == 0) return &options[i];
+    return NULL;
+}
+
+static int unknown_option(const reading_t *reading, const char *argument) {
+    const char *near = strata_nearest_word(argument, OPTIONS, option_word, NULL);
+    return strata_wrong_usage(reading->self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "", near ? near : "");
+}
+
+/* Takes the option at argv[*at], and its value behind it. */
+static int take_option(const reading_t *reading, int argc, char **argv, int *at) {
+    const char *value;
+    const struct option_of *option = find_option(argv[*at], &value);
+    if (!option) return unknown_option(reading, argv[*at]);
+    if (option->take) {
+        if (!value && *at + 1 < argc) value = argv[++*at];
+        return value ? option->take(reading, value) : strata_wrong_usage(reading->self, "%s wants a value", option->name);
+    }
+    if (value) return strata_wrong_usage(reading->self, "%s takes no value", option->name);
+    if (strcmp(option->name, "--smallest") == 0) {
+        reading->arguments->smallest = true;
+    } else {
+        reading->arguments->legacy_default = true;
+    }
+    return STRATA_EXIT_DONE;
+}
+
+int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
+    reading_t reading = {.self = self, .arguments = arguments};
+    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .traces = argv};
+    bool only_traces = false;
+    for (int i = 0; i < argc; i++) {
+        if (only_traces || argv[i][0] != '-' || !argv[i][1]) {
+            argv[arguments->trace_count++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_traces = true;
+        } else {
+            int status = take_option(&reading, argc, argv, &i);
+            if (status != STRATA_EXIT_DONE) return status;
+        }
+    }
+    if (arguments->strategy_count == 0) return strata_wrong_usage(self, "no --strategy");
+    if (strcmp(self->name, "replay") == 0 && arguments->strategy_count > 1)
+        return strata_wrong_usage(self, "one --strategy alone (strata compare takes several)");
+    if (arguments->trace_count == 0) return strata_wrong_usage(self, "no trace");
+    return STRATA_EXIT_DONE;
+}

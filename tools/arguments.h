@@ -1,0 +1,39 @@
+/* The arguments of compare and replay, checked as far as they can be without opening a file. */
+#ifndef STRATA_TOOLS_ARGUMENTS_H
+#define STRATA_TOOLS_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/command.h"
+
+enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64 };
+
+typedef struct strata_argument_strategy {
+    const char *name;
+    const char *label; /* NULL: made of the name */
+    const char *set[STRATA_ARGUMENT_SETS];
+    size_t set_count;
+} strata_argument_strategy_t;
+
+typedef struct strata_arguments {
+    strata_argument_strategy_t strategies[STRATA_ARGUMENT_STRATEGIES];
+    size_t strategy_count;
+    const char *set[STRATA_ARGUMENT_SETS]; /* before the first strategy: for all that have the path */
+    size_t set_count;
+    const char *device;   /* NULL: as the strategies say */
+    uint64_t capacity;    /* 0: as the device says */
+    uint64_t lag_ns;
+    uint32_t repeat;
+    bool smallest;
+    bool legacy_default;
+    const char *json;     /* NULL: none */
+    char **traces;        /* within argv */
+    size_t trace_count;
+} strata_arguments_t;
+
+/* STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. Puts the traces to the front of argv. */
+int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);
+
+#endif

@@ -1,0 +1,120 @@
+/* strata compare, and strata replay: the same for one strategy. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "platform/host_memory.h"
+#include "tools/contenders.h"
+
+typedef struct session {
+    strata_arguments_t arguments;
+    strata_contenders_t contenders;
+    strata_trace_t **traces;
+    strata_run_result_t *results; /* trace by trace, contender by contender */
+    strata_figures_t *figures;
+} session_t;
+
+/* ---- progress, where somebody looks ------------------------------------------------------------------------------------ */
+
+#define PROGRESS_EVERY_NS UINT64_C(100000000)
+
+static void show_progress(void *context, const char *what, const char *label, uint64_t done, uint64_t all) {
+    static uint64_t next;
+    uint64_t now = strata_real_now();
+    (void)context;
+    if (now < next) return;
+    next = now + PROGRESS_EVERY_NS;
+    fprintf(stderr, "\r\033[K%s %s: %llu of %llu rows", what, label, (unsigned long long)done, (unsigned long long)all);
+}
+
+static void end_progress(void) {
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+}
+
+/* ---- the work ---------------------------------------------------------------------------------------------------------- */
+
+/* All traces are read before the first is replayed: a wrong one is told at once. */
+static strata_status_t load_traces(session_t *session) {
+    size_t count = session->arguments.trace_count;
+    session->traces = strata_host_new(count, sizeof *session->traces);
+    if (!session->traces) return STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        strata_status_t status = strata_trace_load(session->arguments.traces[i], &session->traces[i]);
+        if (status == STRATA_OK) status = strata_run_check(session->traces[i]);
+        if (status != STRATA_OK) return status;
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t run_all(session_t *session) {
+    const strata_arguments_t *arguments = &session->arguments;
+    size_t contenders = session->contenders.count, runs = contenders * arguments->trace_count;
+    strata_comparison_t comparison = {
+        .contenders = session->contenders.all,
+        .contender_count = contenders,
+        .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
+        .repeat = arguments->repeat,
+        .smallest = arguments->smallest,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+    };
+    session->results = strata_host_new(runs, sizeof *session->results);
+    session->figures = strata_host_new(runs, sizeof *session->figures);
+    if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++)
+        status = strata_compare(&comparison, session->traces[i], session->results + i * contenders);
+    end_progress();
+    for (size_t i = 0; i < runs && status == STRATA_OK; i++) session->figures[i] = session->results[i].figures;
+    return status;
+}
+
+static strata_status_t write_json(const session_t *session, size_t runs) {
+    strata_output_t *out = NULL;
+    strata_status_t status = strata_output_open(session->arguments.json, &out);
+    if (status != STRATA_OK) return status;
+    strata_figures_json(out, session->figures, runs);
+    return strata_output_finish(out);
+}
+
+/* Operations that failed, but not for memory: the first of each run is told. */
+static int tell_failed_operations(const session_t *session, size_t runs) {
+    int status = STRATA_EXIT_DONE;
+    for (size_t i = 0; i < runs; i++) {
+        const strata_figures_t *figures = &session->figures[i];
+        if (figures->failed_operations == figures->oom_count) continue;
+        fprintf(stderr, "strata: %s: %s\n", figures->label, session->results[i].first_failure);
+        status = STRATA_EXIT_FAILED;
+    }
+    return status;
+}
+
+static int report(const session_t *session) {
+    size_t runs = session->contenders.count * session->arguments.trace_count;
+    const char *json = session->arguments.json;
+    bool table = !json || json[0] != '-' || json[1];
+    if (table) strata_figures_table(stdout, session->figures, runs);
+    if (json && write_json(session, runs) != STRATA_OK) {
+        strata_tell_failure();
+        return STRATA_EXIT_FAILED;
+    }
+    return tell_failed_operations(session, runs);
+}
+
+static void session_end(session_t *session) {
+    for (size_t i = 0; session->traces && i < session->arguments.trace_count; i++) strata_trace_delete(session->traces[i]);
+    strata_host_delete(session->traces);
+    strata_host_delete(session->results);
+    strata_host_delete(session->figures);
+    strata_contenders_delete(&session->contenders);
+}
+
+int strata_command_compare(const strata_command_t *self, int argc, char **argv) {
+    static session_t session; /* too large for a stack */
+    int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
+    if (exit_status != STRATA_EXIT_DONE) return exit_status;
+    strata_status_t status = strata_contenders_load(&session.arguments, &session.contenders);
+    if (status == STRATA_OK) status = load_traces(&session);
+    if (status == STRATA_OK) status = run_all(&session);
+    exit_status = status == STRATA_OK ? report(&session) : strata_tell_failure();
+    session_end(&session);
+    return exit_status;
+}

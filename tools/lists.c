@@ -1,0 +1,68 @@
+/* The commands that print what there is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "replay/figures.h"
+#include "tools/command.h"
+#include "tools/named.h"
+
+int strata_command_check(const strata_command_t *self, int argc, char **argv) {
+    size_t wrong = 0;
+    if (argc == 0) return strata_wrong_usage(self, "which file?");
+    for (int i = 0; i < argc; i++) wrong += strata_config_check(argv[i], stderr);
+    return wrong ? STRATA_EXIT_WRONG : STRATA_EXIT_DONE;
+}
+
+int strata_command_layers(const strata_command_t *self, int argc, char **argv) {
+    bool markdown = argc == 1 && strcmp(argv[0], "--markdown") == 0;
+    if (argc > 0 && !markdown) return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[0]);
+    return strata_config_layers(stdout, markdown) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+}
+
+int strata_command_presets(const strata_command_t *self, int argc, char **argv) {
+    if (argc > 1) return strata_wrong_usage(self, "one name at most");
+    if (argc == 0) {
+        for (size_t i = 0; strata_preset_name(i); i++) puts(strata_preset_name(i));
+        return STRATA_EXIT_DONE;
+    }
+    const char *text = strata_preset_text(argv[0]);
+    if (!text) return strata_wrong_usage(self, "there is no preset \"%.40s\"", argv[0]);
+    fputs(text, stdout);
+    return STRATA_EXIT_DONE;
+}
+
+int strata_command_fields(const strata_command_t *self, int argc, char **argv) {
+    (void)argv;
+    if (argc > 0) return strata_wrong_usage(self, "takes no arguments");
+    strata_figures_page(stdout);
+    return STRATA_EXIT_DONE;
+}
+
+static int explain(const strata_config_request_t *request) {
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_config_load(request, &strategy);
+    if (status == STRATA_OK) status = strata_config_explain(strategy, stdout);
+    strata_strategy_delete(strategy);
+    return status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+}
+
+int strata_command_explain(const strata_command_t *self, int argc, char **argv) {
+    enum { MOST = 64 };
+    const char *set[MOST];
+    strata_config_request_t request = {.set = set, .environment = true};
+    bool named = false;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--set") == 0) {
+            if (i + 1 == argc || !strchr(argv[i + 1], '=')) return strata_wrong_usage(self, "--set wants PATH=VALUE");
+            if (request.set_count == MOST) return strata_wrong_usage(self, "more than %d --set", MOST);
+            set[request.set_count++] = argv[++i];
+        } else if (argv[i][0] == '-' || named) {
+            return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
+        } else {
+            strata_named_strategy(argv[i], &request);
+            named = true;
+        }
+    }
+    return explain(&request);
+}

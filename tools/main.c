@@ -1,0 +1,133 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/option.h"
+#include "strata/strata.h"
+#include "tools/command.h"
+
+#define COMPARE_USAGE                                                                                                          \
+    "--strategy NAME|FILE [--set PATH=VALUE]... [--label L] [--strategy ...]\n"                                               \
+    "           [--device sim:h100|sim:a100|gpu:0] [--capacity 24GiB|unlimited] [--gpu-lag 5ms] [--repeat N]\n"               \
+    "           [--smallest] [--legacy-default-stream] [--json FILE|-] TRACE..."
+
+static const char compare_more[] =
+    "Replays each trace (.csv or .csv.gz) under each strategy and prints a table.\n"
+    "\n"
+    "  --strategy NAME|FILE      a preset (strata presets) or a YAML file; at least one\n"
+    "  --set PATH=VALUE          sets an option of the strategy before it, or, before the first, of all that have the path\n"
+    "  --label L                 names the strategy before it in the table; else the preset's name or the file's\n"
+    "  --device D                sim:h100, sim:a100, gpu:0 ...; else what the strategy says, and where it says gpu and there is\n"
+    "                            none, sim:h100\n"
+    "  --capacity SIZE           what a strategy may use of a simulated device; else what the device has\n"
+    "  --gpu-lag TIME            how far the GPU runs behind the host in traces without work (5ms)\n"
+    "  --repeat N                runs of each strategy, in turn, for the host's time (3)\n"
+    "  --smallest                finds the least capacity that serves all, too\n"
+    "  --legacy-default-stream   stream 0 of the trace is the legacy default stream\n"
+    "  --json FILE|-             writes the figures as JSON (strata help fields); with - no table is printed\n"
+    "\n"
+    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, 2 wrong usage, strategy or\n"
+    "trace.\n";
+
+const strata_command_t strata_commands[] = {
+    {"compare", strata_command_compare, COMPARE_USAGE, "replays traces under several strategies and compares them", compare_more},
+    {"replay", strata_command_compare, COMPARE_USAGE, "the same for one strategy", compare_more},
+    {"check", strata_command_check, "FILE...", "checks strategy files: nothing is said where nothing is wrong",
+     "One line an error, file:line:column, on standard error. Exit status: 0 good, 2 wrong.\n"},
+    {"explain", strata_command_explain, "NAME|FILE [--set PATH=VALUE]...",
+     "prints each stack as built, every value with where it came from",
+     "STRATA_SET of the environment counts; without a name STRATA_STRATEGY does, else the preset strata.\n"},
+    {"layers", strata_command_layers, "[--markdown]", "lists the layers and their options", NULL},
+    {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
+    {"fields", strata_command_fields, "", "explains the figures of a comparison (docs/fields.md)", NULL},
+    {"help", strata_command_help, "[COMMAND]", "explains a command", NULL},
+    {"version", strata_command_version, "", "prints the version", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static const strata_command_t *find_command(const char *name) {
+    const strata_command_t *command = strata_commands;
+    while (command->name && strcmp(command->name, name) != 0) command++;
+    return command->name ? command : NULL;
+}
+
+static const char *command_word(size_t index, const void *unused) {
+    (void)unused;
+    return strata_commands[index].name;
+}
+
+static void unknown_command(const char *name) {
+    size_t count = sizeof strata_commands / sizeof *strata_commands - 1;
+    const char *near = strata_nearest_word(name, count, command_word, NULL);
+    fprintf(stderr, "strata: there is no command \"%.40s\"; %s%s\n", name, near ? "did you mean strata " : "see strata help",
+            near ? near : "");
+}
+
+int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
+    va_list arguments;
+    fprintf(stderr, "strata %s: ", self->name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "; see strata help %s\n", self->name);
+    return STRATA_EXIT_WRONG;
+}
+
+int strata_tell_failure(void) {
+    const strata_error_t *error = strata_last_error();
+    fprintf(stderr, "strata: %s\n", error->text);
+    bool theirs = error->status == STRATA_E_HOST_MEMORY || error->status == STRATA_E_DEVICE ||
+                  error->status == STRATA_E_DEVICE_LOST || error->status == STRATA_E_CORRUPT;
+    return theirs ? STRATA_EXIT_FAILED : STRATA_EXIT_WRONG;
+}
+
+static void print_commands(FILE *out) {
+    fprintf(out, "strata %s: GPU memory allocators built out of layers\n\n", strata_version());
+    for (const strata_command_t *command = strata_commands; command->name; command++)
+        fprintf(out, "  strata %-8s  %s\n", command->name, command->help);
+    fprintf(out, "\nstrata help COMMAND tells more.\n");
+}
+
+int strata_command_help(const strata_command_t *self, int argc, char **argv) {
+    (void)self;
+    if (argc == 0) {
+        print_commands(stdout);
+        return STRATA_EXIT_DONE;
+    }
+    const strata_command_t *command = find_command(argv[0]);
+    if (!command) {
+        unknown_command(argv[0]);
+        return STRATA_EXIT_WRONG;
+    }
+    printf("strata %s %s\n\n%s.\n", command->name, command->usage, command->help);
+    if (command->more) printf("\n%s", command->more);
+    return STRATA_EXIT_DONE;
+}
+
+int strata_command_version(const strata_command_t *self, int argc, char **argv) {
+    (void)argv;
+    if (argc > 0) return strata_wrong_usage(self, "takes no arguments");
+    printf("%s\n", strata_version());
+    return STRATA_EXIT_DONE;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_commands(stderr);
+        return STRATA_EXIT_WRONG;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
+    if (strcmp(name, "--version") == 0) name = "version";
+    const strata_command_t *command = find_command(name);
+    if (!command) {
+        unknown_command(name);
+        return STRATA_EXIT_WRONG;
+    }
+    int status = command->run(command, argc - 2, argv + 2);
+    if (fflush(stdout) != 0 && status == STRATA_EXIT_DONE) {
+        perror("strata: standard output");
+        status = STRATA_EXIT_FAILED;
+    }
+    return status;
+}
