@@ -8,7 +8,7 @@
  * what is wrong and what may be written. */
 strata_status_t strata_parse_size(const char *text, uint64_t *bytes);
 strata_status_t strata_parse_time(const char *text, uint64_t *nanoseconds);
-/* Writes the shortest text that parses to the same value. */
+/* Writes the shortest text, of a number of at least 1, that parses to the same value. */
 void strata_print_size(uint64_t bytes, char *text, size_t capacity);
 void strata_print_time(uint64_t nanoseconds, char *text, size_t capacity);
 

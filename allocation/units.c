@@ -146,7 +146,7 @@ static void print(const measure_t *measure, uint64_t value, char *text, size_t c
     for (const unit_t *unit = measure->units; unit->name; unit++) {
         char candidate[64];
         if (!print_in(value, unit, measure->bare && unit->factor == 1, candidate, sizeof candidate)) continue;
-        if (strlen(candidate) >= length) continue;
+        if (value < unit->factor || strlen(candidate) >= length) continue;
         length = strlen(candidate);
         memcpy(best, candidate, length + 1);
     }

@@ -35,9 +35,18 @@ static void values_text(const strata_option_row_t *row, char *text, size_t capac
     snprintf(text, capacity, bound ? "%s to %s" : "%s or more", low, high);
 }
 
+/* Of decorators most pass on all that they do not change themselves: what they do not is shorter to say. */
 static void traits(uint32_t bits, char *text, size_t capacity) {
+    const uint32_t all = 0
+#define BIT(name, bit, meaning) | STRATA_TRAIT_##name
+        STRATA_TRAIT_MAP(BIT)
+#undef BIT
+        ;
+    char rest[256];
     strata_traits_text(bits, ", ", text, capacity);
-    if (!*text) snprintf(text, capacity, "-");
+    if (bits == 0) snprintf(text, capacity, "-");
+    strata_traits_text(all & ~bits, ", ", rest, sizeof rest);
+    if (strlen(rest) + 8 < strlen(text)) snprintf(text, capacity, "all%s%s", *rest ? " but " : "", rest);
 }
 
 /* ---- text ---- */

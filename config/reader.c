@@ -38,7 +38,8 @@ static strata_status_t check_devices(const char *devices, const strata_origin_t 
     size_t head = tail ? (size_t)(tail - devices) : strlen(devices);
     bool gpu = head == 3 && strncmp(devices, "gpu", 3) == 0, sim = head == 3 && strncmp(devices, "sim", 3) == 0;
     if (!gpu && !sim) return fail_devices(devices, origin);
-    if (!tail++) return STRATA_OK;
+    if (!tail) return STRATA_OK;
+    tail++;
     size_t digits = strspn(tail, "0123456789");
     if (gpu && (digits == 0 || digits > 3 || tail[digits]))
         return strata_fail_origin(origin, "\"%.40s\" is no device's number; write gpu:0", tail);

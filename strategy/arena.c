@@ -7,7 +7,8 @@
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 
-enum { PIECE = 16384 };
+/* What is bounded everywhere else stays far below the most. */
+enum { PIECE = 16384, MOST = 1 << 30 };
 
 typedef struct piece {
     struct piece *next;
@@ -26,9 +27,8 @@ strata_arena_t *strata_arena_new(void) {
 }
 
 static piece_t *grow(strata_arena_t *arena, uint64_t bytes) {
-    uint64_t size = bytes > PIECE ? bytes : PIECE, whole;
-    if (!strata_add(size, HEAD, &whole)) whole = UINT64_MAX;
-    piece_t *piece = strata_host_new(1, whole);
+    uint64_t size = strata_max(bytes, PIECE);
+    piece_t *piece = strata_host_new(1, HEAD + size);
     if (!piece) return NULL;
     piece->size = size;
     piece->next = arena->pieces;
@@ -38,7 +38,11 @@ static piece_t *grow(strata_arena_t *arena, uint64_t bytes) {
 
 void *strata_arena_take(strata_arena_t *arena, size_t count, size_t size) {
     uint64_t bytes;
-    if (!strata_multiply(count, size, &bytes) || !strata_round_up(bytes, alignof(max_align_t), &bytes)) bytes = UINT64_MAX;
+    if (!strata_multiply(count, size, &bytes) || bytes > MOST) {
+        strata_fail(STRATA_E_HOST_MEMORY, 0, "more than %d bytes at once are asked for Strata's own records", MOST);
+        return NULL;
+    }
+    bytes = strata_round_down(bytes + alignof(max_align_t) - 1, alignof(max_align_t));
     piece_t *piece = arena->pieces;
     if (!piece || piece->size - piece->used < bytes) piece = grow(arena, bytes);
     if (!piece) return NULL;

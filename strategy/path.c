@@ -143,7 +143,9 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     if (!found.layer) return fail_layer(strategy, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
     if (!found.row) return fail_option(&parts, found.layer);
-    return strata_model_layer_set(found.layer, found.row, value, origin);
+    status = strata_model_layer_set(found.layer, found.row, value, origin);
+    /* The text begins with the option's name. */
+    return status ? strata_fail(status, 0, "%s%s.%s", parts.prefix, parts.layer, strata_last_error()->text) : STRATA_OK;
 }
 
 strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value, const strata_origin_t *origin) {

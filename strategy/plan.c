@@ -5,10 +5,6 @@
 #include "allocation/option.h"
 #include "strategy/legal.h"
 
-static const char *place_of(strata_place_kind_t place) {
-    return strata_place_name(place);
-}
-
 /* The layers that there are and that give what is needed, for the message. */
 static void givers(uint32_t needed, char *text, size_t capacity) {
     size_t length = 0;
@@ -51,6 +47,18 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
     }
 }
 
+/* The first layer below that clashes with layer `i`. */
+static strata_status_t check_below(const strata_model_stack_t *stack, size_t i, uint32_t given) {
+    const strata_model_layer_t *upper = &stack->layers[i];
+    strata_clash_t clash = strata_clash_of_neighbours(upper->type, stack->layers[i + 1].type, given);
+    if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, &stack->layers[i + 1], given);
+    for (size_t j = i + 1; j < stack->count; j++) {
+        if (clash != STRATA_CLASH_NONE) return fail_clash(clash, upper, &stack->layers[j]);
+        if (j + 1 < stack->count) clash = strata_clash_of_pair(upper->type, stack->layers[j + 1].type);
+    }
+    return STRATA_OK;
+}
+
 static strata_status_t check_order(const strata_model_stack_t *stack) {
     const strata_model_layer_t *last = &stack->layers[stack->count - 1];
     for (size_t i = 0; i + 1 < stack->count; i++)
@@ -61,15 +69,9 @@ static strata_status_t check_order(const strata_model_stack_t *stack) {
                                   "\"- system\"", last->name);
     uint32_t given = strata_traits_above(last->type, 0);
     for (size_t i = stack->count - 1; i-- > 0;) {
-        const strata_model_layer_t *upper = &stack->layers[i];
-        strata_clash_t clash = strata_clash_of_neighbours(upper->type, stack->layers[i + 1].type, given);
-        if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, &stack->layers[i + 1], given);
-        for (size_t j = i + 1; clash == STRATA_CLASH_NONE && j < stack->count; j++) {
-            clash = strata_clash_of_pair(upper->type, stack->layers[j].type);
-            if (clash) return fail_clash(clash, upper, &stack->layers[j]);
-        }
-        if (clash) return fail_clash(clash, upper, &stack->layers[i + 1]);
-        given = strata_traits_above(upper->type, given);
+        strata_status_t status = check_below(stack, i, given);
+        if (status) return status;
+        given = strata_traits_above(stack->layers[i].type, given);
     }
     return STRATA_OK;
 }
@@ -99,19 +101,34 @@ static strata_status_t check_memory(const strata_model_stack_t *stack, strata_pl
     const strata_origin_t *said = &source->option_origins[row - source->type->options];
     return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
                               "\"%s\" with memory: %s cannot serve the place %s; write memory: %s, or leave it out", source->name,
-                              memory, place_of(place), wanted);
+                              memory, strata_place_name(place), wanted);
+}
+
+/* What a layer itself says of its options. */
+static strata_status_t check_options(const strata_model_layer_t *layer, strata_place_kind_t place) {
+    const strata_layer_type_t *type = layer->type;
+    const char *option = NULL;
+    /* An older layer does not have it. */
+    if (type->struct_size < offsetof(strata_layer_type_t, check) + sizeof type->check || !type->check) return STRATA_OK;
+    strata_status_t status = type->check(layer->options, place, &option);
+    if (status == STRATA_OK) return STRATA_OK;
+    const strata_option_row_t *row = option ? strata_option_find(type, option) : NULL;
+    const strata_origin_t *said = row ? &layer->option_origins[row - type->options] : NULL;
+    return strata_fail_origin(said && said->source != STRATA_FROM_DEFAULT ? said : &layer->origin, "%s%s%s: %s", layer->name,
+                              option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
 strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan) {
     const strata_model_stack_t *stack = &strategy->stacks[place];
     if (stack->count == 0)
-        return strata_fail_origin(&stack->origin, "the stack of the place %s has no layers; write at least \"- system\"", place_of(place));
+        return strata_fail_origin(&stack->origin, "the stack of the place %s has no layers; write at least \"- system\"", strata_place_name(place));
     if (stack->count > STRATA_PLAN_NODES)
         return strata_fail_origin(&stack->layers[STRATA_PLAN_NODES].origin, "the stack of the place %s has %zu layers, and %d are the "
-                                  "most; take layers out", place_of(place), stack->count, STRATA_PLAN_NODES);
+                                  "most; take layers out", strata_place_name(place), stack->count, STRATA_PLAN_NODES);
     strata_status_t status = check_order(stack);
     if (status == STRATA_OK) status = check_depth(stack);
     if (status == STRATA_OK) status = check_memory(stack, place);
+    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) status = check_options(&stack->layers[i], place);
     if (status) return status;
     *plan = (strata_plan_t){.place = place, .count = (uint32_t)stack->count};
     for (uint32_t i = 0; i < plan->count; i++) {

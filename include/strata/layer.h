@@ -190,10 +190,15 @@ typedef struct strata_layer_type {
     uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_path_t *path);
     /* Every block of the layer, chunk by chunk in address order. */
     void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
+    /* The chunk that a block of this cache lies in, NULL: none. */
+    const strata_record_t *(*chunk_of)(strata_layer_t *self, const strata_record_t *block);
     /* Bytes that the layer holds idle. */
     uint64_t (*idle_bytes)(strata_layer_t *self);
     /* E_CORRUPT with what is wrong. Called under the lock, with nothing under way. */
     strata_status_t (*validate)(strata_layer_t *self);
+    /* What the option rows cannot say: whether these options fit one another and the place. E_STRATEGY with what is wrong and
+     * what to write; *option then names the row, whose place in the file is told. Called before there is an instance. */
+    strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

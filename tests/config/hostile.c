@@ -1,0 +1,140 @@
+/* Hostile files end fast and take little memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/tree.h"
+#include "tests/config/refused.h"
+
+enum { LARGEST = STRATA_TREE_BYTES };
+
+typedef struct measured {
+    struct timespec begin;
+    long peak;
+} measured_t;
+
+static measured_t measure(void) {
+    measured_t measured;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    measured.peak = usage.ru_maxrss;
+    clock_gettime(CLOCK_MONOTONIC, &measured.begin);
+    return measured;
+}
+
+/* In a second, and in 64 MiB more than the process ever had. */
+static void expect_small(measured_t before) {
+    measured_t now = measure();
+    double seconds = (double)(now.begin.tv_sec - before.begin.tv_sec) + (double)(now.begin.tv_nsec - before.begin.tv_nsec) / 1e9;
+    EXPECT_TRUE(seconds < 1.0);
+    EXPECT_LT(now.peak - before.peak, 64 * 1024);
+}
+
+/* `head`, then `part` as often as fits into `size` bytes, then `tail`. To be freed. */
+static char *flood(const char *head, const char *part, const char *tail, size_t size) {
+    char *text = calloc(size + strlen(tail) + 1, 1);
+    if (!text) abort();
+    size_t length = (size_t)sprintf(text, "%s", head), each = strlen(part);
+    for (; length + each + strlen(tail) <= size; length += each) memcpy(text + length, part, each);
+    strcpy(text + length, tail);
+    return text;
+}
+
+static void expect_flood(const char *head, const char *part, const char *tail, const char *what) {
+    char *text = flood(head, part, tail, LARGEST - 1);
+    strata_strategy_t *strategy = NULL;
+    measured_t before = measure();
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
+    expect_small(before);
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_GT(strata_last_error()->line, 0);
+    free(text);
+}
+
+TEST(hostile, an_alias_bomb_is_refused_at_its_first_alias) {
+    expect_refused("a: &a [x, x, x, x, x, x, x, x, x]\n"
+                   "b: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n"
+                   "c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\n"
+                   "d: [*c, *c, *c, *c, *c, *c, *c, *c]\n",
+                   2, 8, "aliases", "write the value out");
+}
+
+TEST(hostile, depth) {
+    expect_flood("stack: ", "[", "", "nested more than 64 deep");
+    expect_flood("stack: ", "{a: ", "", "nested more than 64 deep");
+    expect_flood("", "- ", "", "nested more than 64 deep");
+    expect_flood("", "? ", "", "");
+}
+
+TEST(hostile, counts) {
+    expect_flood("stack:\n", "- system\n", "", "more than 65536 values");
+    expect_flood("stack: [", "a,", "]", "more than 65536 values");
+    expect_flood("strategy: x\n", "k: 1\n", "", "\"k\" stands here twice");
+    expect_flood("--- a\n", "--- a\n", "", "a second document");
+}
+
+TEST(hostile, ten_thousand_layers) {
+    char *text = flood("stack:\n", "- retry\n", "- system\n", 7 + 10000 * 8 + 9);
+    strata_strategy_t *strategy = NULL;
+    measured_t before = measure();
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
+    expect_small(before);
+    EXPECT_STREQ(strata_last_error()->text, "<text>:66:3: a stack has at most 64 layers, and this is one more of 10001; take some out");
+    free(text);
+}
+
+TEST(hostile, many_keys) {
+    static char text[65536];
+    size_t length = 0;
+    for (int i = 0; i < 300; i++) length += (size_t)sprintf(text + length, "k%d: 1\n", i);
+    expect_refused(text, 257, 1, "at most 256 keys", "take some out");
+}
+
+TEST(hostile, long_values) {
+    expect_flood("strategy: ", "x", "\n", "longer than 4096 bytes");
+    expect_flood("strategy: \"", "\\x41", "\"\n", "longer than 4096 bytes");
+    expect_flood("strategy: |\n", " x\n", "", "longer than 4096 bytes");
+    expect_flood("", "k", ": 1\n", "");
+    expect_flood("a: !", "x", " 1\n", "");
+    expect_flood("a: &", "x", " 1\n", "");
+    expect_flood("a: 1 #", "x", "\n", "no key \"a\"");
+    expect_flood("%TAG ! ", "x", "\n--- a\n", "");
+}
+
+TEST(hostile, a_file_of_a_gigabyte_is_not_read) {
+    const char *path = file_of("huge.yaml", "strategy: ");
+    strata_strategy_t *strategy = NULL;
+    ASSERT_EQ(truncate(path, 1 << 30), 0);
+    measured_t before = measure();
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "huge.yaml:1:1: this is larger than 1 MiB");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = "/dev/zero"}, &strategy));
+    expect_small(before);
+    ASSERT_EQ(truncate(path, 4096), 0);
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "huge.yaml:1:11: there is a NUL byte here");
+    unlink(path);
+}
+
+TEST(hostile, every_cut_and_every_changed_byte_ends) {
+    const char *right = strata_preset_text("strata");
+    size_t length = strlen(right);
+    char *text = strdup(right);
+    ASSERT_TRUE(text != NULL);
+    for (size_t i = 0; i < length; i++) {
+        static const char wrong[] = {'\0', '\t', '{', '"', '*', '\x80', '-', ':'};
+        for (size_t j = 0; j < sizeof wrong; j++) {
+            strata_strategy_t *strategy = NULL;
+            text[i] = wrong[j];
+            if (strata_config_load(&(strata_config_request_t){.text = text}, &strategy) == STRATA_OK) {
+                strata_strategy_delete(strategy);
+            } else {
+                ASSERT_EQ(strata_last_error()->status, STRATA_E_STRATEGY);
+            }
+        }
+        text[i] = right[i];
+    }
+    free(text);
+}

@@ -1,0 +1,110 @@
+/* Options from one table of rows: every kind, its bounds, its printing; and the nearest word. */
+#include "allocation/option.h"
+#include "platform/status.h"
+#include "tests/harness/test.h"
+
+typedef struct options {
+    bool flag;
+    uint64_t count, size, time;
+    double fraction;
+    uint32_t choice;
+} options_t;
+
+static const strata_option_row_t rows[] = {
+    {"flag", STRATA_OPTION_BOOL, offsetof(options_t, flag), "true", 0, 0, NULL, "a flag"},
+    {"count", STRATA_OPTION_COUNT, offsetof(options_t, count), "12", 2, 100, NULL, "a count"},
+    {"size", STRATA_OPTION_SIZE, offsetof(options_t, size), "20MiB", 1024, 1ull << 40, NULL, "a size"},
+    {"time", STRATA_OPTION_TIME, offsetof(options_t, time), "100ms", 1000, 0, NULL, "a time"},
+    {"fraction", STRATA_OPTION_FRACTION, offsetof(options_t, fraction), "0.8", 100000, 1000000, NULL, "a fraction"},
+    {"choice", STRATA_OPTION_CHOICE, offsetof(options_t, choice), "address", 0, 0, "address|any|size", "a choice"},
+    {0},
+};
+static const strata_layer_type_t type = {.name = "fake", .options_size = sizeof(options_t), .options = rows};
+
+static void expect_set(const char *name, const char *text, const char *printed) {
+    options_t options = {.flag = false};
+    char back[64] = "";
+    const strata_option_row_t *row = strata_option_find(&type, name);
+    ASSERT_TRUE(row != NULL);
+    EXPECT_OK(strata_option_set(row, &options, text));
+    strata_option_print(row, &options, back, sizeof back);
+    EXPECT_STREQ(back, printed);
+    options_t again = {.flag = false};
+    EXPECT_OK(strata_option_set(row, &again, back));
+    EXPECT_TRUE(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4) == 0);
+}
+
+static void expect_unset(const char *name, const char *text, const char *what) {
+    options_t options = {.flag = true, .count = 7, .size = 7, .time = 7, .fraction = 7, .choice = 7}, before = options;
+    const strata_option_row_t *row = strata_option_find(&type, name);
+    ASSERT_TRUE(row != NULL);
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_option_set(row, &options, text));
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_TRUE(strncmp(strata_last_error()->text, name, strlen(name)) == 0);
+    EXPECT_TRUE(memcmp(&options, &before, sizeof options) == 0);
+}
+
+TEST(options, defaults_come_from_the_rows) {
+    options_t options = {.flag = false};
+    strata_option_defaults(&type, &options);
+    EXPECT_TRUE(options.flag);
+    EXPECT_EQ(options.count, 12);
+    EXPECT_EQ(options.size, 20 << 20);
+    EXPECT_EQ(options.time, 100000000);
+    EXPECT_NEAR(options.fraction, 0.8, 1e-12);
+    EXPECT_EQ(options.choice, 0);
+    EXPECT_EQ(strata_option_count(&type), 6);
+    EXPECT_TRUE(strata_option_find(&type, "flags") == NULL);
+}
+
+TEST(options, values_are_set_and_printed) {
+    expect_set("flag", "false", "false");
+    expect_set("count", "100", "100");
+    expect_set("size", "1024", "1KiB");
+    expect_set("time", "1us", "1us");
+    expect_set("time", "never", "never");
+    expect_set("fraction", "0.100000001", "0.100000001");
+    expect_set("fraction", "1.000", "1");
+    expect_set("choice", "size", "size");
+}
+
+TEST(options, wrong_values_are_refused) {
+    expect_unset("flag", "yes", "neither true nor false; write true");
+    expect_unset("flag", "perhaps", "write one of them");
+    expect_unset("count", "1", "\"1\" is too small; write a value from 2 to 100");
+    expect_unset("count", "101", "too large");
+    expect_unset("count", "18446744073709551616", "64 bits");
+    expect_unset("count", "1.5", "no count");
+    expect_unset("size", "1023", "too small; write a value from 1KiB to 1TiB");
+    expect_unset("size", "unlimited", "too large");
+    expect_unset("time", "999ns", "too small; write a value from 1us to never");
+    expect_unset("fraction", "1.000000001", "too large; write a value from 0.1 to 1");
+    expect_unset("fraction", "0.099999999", "too small");
+    expect_unset("fraction", "0,5", "no fraction");
+    expect_unset("fraction", "0.1234567891", "no fraction");
+    expect_unset("choice", "adress", "write address (the choices are address, any or size)");
+    expect_unset("choice", "zzzzzzzz", "write address, any or size");
+}
+
+static const char *const words[] = {"retry", "stream_safe", "auto_growth", "system", "chunk_size"};
+
+static const char *word(size_t index, const void *context) {
+    (void)context;
+    return words[index];
+}
+
+static const char *nearest(const char *misspelt) {
+    const char *found = strata_nearest_word(misspelt, sizeof words / sizeof *words, word, NULL);
+    return found ? found : "nothing";
+}
+
+TEST(options, nearest_words_are_found) {
+    EXPECT_STREQ(nearest("retrie"), "retry");
+    EXPECT_STREQ(nearest("auto_grwoth"), "auto_growth");
+    EXPECT_STREQ(nearest("Stream-Safe"), "stream_safe");
+    EXPECT_STREQ(nearest("chunk"), "chunk_size");
+    EXPECT_STREQ(nearest("sys"), "system");
+    EXPECT_STREQ(nearest("binning"), "nothing");
+    EXPECT_STREQ(nearest(""), "nothing");
+    EXPECT_STREQ(nearest("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"), "nothing");
+}

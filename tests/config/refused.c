@@ -1,0 +1,70 @@
+#include "tests/config/refused.h"
+
+#include <stdio.h>
+
+#include "allocation/option.h"
+
+void expect_refused(const char *yaml, unsigned line, unsigned column, const char *what, const char *write) {
+    strata_strategy_t *strategy = NULL;
+    char place[64];
+    strata_status_t status = strata_config_load(&(strata_config_request_t){.text = yaml}, &strategy);
+    if (status != STRATA_E_STRATEGY) {
+        FAIL_TEST("%s, and not refused:\n%s", strata_status_name(status), yaml);
+        if (status == STRATA_OK) strata_strategy_delete(strategy);
+        return;
+    }
+    const strata_error_t *error = strata_last_error();
+    snprintf(place, sizeof place, "<text>:%u:%u: ", line, column);
+    bool right = strncmp(error->text, place, strlen(place)) == 0 && error->line == line && error->column == column;
+    const char *found = strstr(error->text, what), *mend = strrchr(error->text, ';');
+    right = right && found && mend && found < mend + 1 && strstr(mend, write);
+    if (!right) FAIL_TEST("wanted %s%s; %s\ngot    %s\nfor\n%s", place, what, write, error->text, yaml);
+}
+
+strata_strategy_t *load_request(const strata_config_request_t *request) {
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_config_load(request, &strategy);
+    if (status == STRATA_OK) return strategy;
+    FAIL_TEST("%s: %s", strata_status_name(status), strata_last_error()->text);
+    return NULL;
+}
+
+strata_strategy_t *load_text(const char *yaml) {
+    return load_request(&(strata_config_request_t){.text = yaml});
+}
+
+static const strata_model_layer_t *layer_of(const strata_strategy_t *strategy, const char *name) {
+    const strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
+    for (size_t i = 0; i < stack->count; i++)
+        if (strcmp(stack->layers[i].name, name) == 0) return &stack->layers[i];
+    return NULL;
+}
+
+const char *value_of(const strata_strategy_t *strategy, const char *name, const char *option) {
+    static char text[128];
+    const strata_model_layer_t *layer = strategy ? layer_of(strategy, name) : NULL;
+    const strata_option_row_t *row = layer ? strata_option_find(layer->type, option) : NULL;
+    if (!row) return NULL;
+    strata_option_print(row, layer->options, text, sizeof text);
+    return text;
+}
+
+const strata_origin_t *origin_of(const strata_strategy_t *strategy, const char *name, const char *option) {
+    static const strata_origin_t nobody = {.source = STRATA_FROM_DEFAULT};
+    const strata_model_layer_t *layer = strategy ? layer_of(strategy, name) : NULL;
+    const strata_option_row_t *row = layer ? strata_option_find(layer->type, option) : NULL;
+    return row ? &layer->option_origins[row - layer->type->options] : &nobody;
+}
+
+const char *file_of(const char *name, const char *text) {
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/%s", STRATA_BINARY_DIR, name);
+    FILE *file = fopen(path, "wb");
+    if (!file) {
+        FAIL_TEST("cannot write %s", path);
+        return path;
+    }
+    fwrite(text, 1, strlen(text), file);
+    fclose(file);
+    return path;
+}

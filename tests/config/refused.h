@@ -1,0 +1,20 @@
+/* What the tests of this folder share. */
+#ifndef STRATA_TESTS_CONFIG_REFUSED_H
+#define STRATA_TESTS_CONFIG_REFUSED_H
+
+#include "config/config.h"
+#include "platform/status.h"
+#include "tests/harness/test.h"
+
+/* A YAML text must be refused at line:column, with `what` and behind it what to write. */
+void expect_refused(const char *yaml, unsigned line, unsigned column, const char *what, const char *write);
+/* Must load. NULL otherwise, with the test failed. */
+strata_strategy_t *load_text(const char *yaml);
+strata_strategy_t *load_request(const strata_config_request_t *request);
+/* The value of a path of the gpu's stack, as printed. */
+const char *value_of(const strata_strategy_t *strategy, const char *layer, const char *option);
+const strata_origin_t *origin_of(const strata_strategy_t *strategy, const char *layer, const char *option);
+/* A file below the build folder with this text; the path is good until the next call. */
+const char *file_of(const char *name, const char *text);
+
+#endif

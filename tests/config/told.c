@@ -1,0 +1,146 @@
+/* What is told: check, explain, the list of layers, docs/layers.md. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/config/refused.h"
+
+static char *read_all(FILE *file) {
+    static char text[65536];
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static const char *checked(const char *name, const char *yaml, size_t *count) {
+    FILE *out = tmpfile();
+    *count = strata_config_check(file_of(name, yaml), out);
+    return read_all(out);
+}
+
+TEST(check, tells_every_error_in_a_line) {
+    size_t count;
+    const char *text = checked("wrong.yaml",
+                               "version: 3\n"
+                               "stak: 1\n"
+                               "devices: gpuu\n"
+                               "stack:\n"
+                               "  - retry: {timeout: 100, wait_frist: true}\n"
+                               "  - stream_save\n"
+                               "  - auto_growth: {chunk_size: 20MB, order: adress}\n"
+                               "  - system\n"
+                               "places:\n"
+                               "  pinned: [auto_growth, retry, system]\n"
+                               "  host: [retry]\n"
+                               "  hosd: [system]\n",
+                               &count);
+    static const char *const places[] = {"wrong.yaml:1:10: ", "wrong.yaml:2:1: ",  "wrong.yaml:3:10: ", "wrong.yaml:5:22: ",
+                                         "wrong.yaml:5:27: ", "wrong.yaml:6:5: ",  "wrong.yaml:7:31: ", "wrong.yaml:7:44: ",
+                                         "wrong.yaml:12:3: ", "wrong.yaml:10:12: ", "wrong.yaml:11:10: "};
+    EXPECT_EQ(count, sizeof places / sizeof *places);
+    size_t lines = 0;
+    for (const char *at = text; *at; at++) lines += *at == '\n';
+    EXPECT_EQ(lines, count);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *found = strstr(text, places[i]);
+        if (!found) FAIL_TEST("no line of %s in\n%s", places[i], text);
+        text = found ? found : text;
+    }
+}
+
+TEST(check, says_nothing_of_a_right_file) {
+    size_t count;
+    EXPECT_STREQ(checked("right.yaml", "version: 1\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n", &count), "");
+    EXPECT_EQ(count, 0);
+}
+
+TEST(check, a_file_that_is_no_yaml_is_one_error) {
+    size_t count;
+    EXPECT_CONTAINS(checked("broken.yaml", "stack: [", &count), "broken.yaml:2:1: ");
+    EXPECT_EQ(count, 1);
+    FILE *out = tmpfile();
+    EXPECT_EQ(strata_config_check("no/such.yaml", out), 1);
+    EXPECT_CONTAINS(read_all(out), "no/such.yaml: the file cannot be read: ");
+}
+
+TEST(check, a_flood_of_errors_ends) {
+    static char yaml[16384];
+    size_t length = (size_t)sprintf(yaml, "version: 1\n"), count;
+    for (int i = 0; i < 200; i++) length += (size_t)sprintf(yaml + length, "key%d: 1\n", i);
+    const char *text = checked("flood.yaml", yaml, &count);
+    EXPECT_EQ(count, 100);
+    EXPECT_CONTAINS(text, "flood.yaml:101:1: ");
+    EXPECT_CONTAINS(text, "more than 99 things are wrong; the rest is not shown\n");
+}
+
+TEST(explain, tells_every_value_and_where_it_came_from) {
+    const char *set[] = {"auto_growth.alignment=512"};
+    const char *path = file_of("explained.yaml", "description: to be told\n"
+                                                 "devices: sim:h100\n"
+                                                 "stack:\n"
+                                                 "  - stream_safe\n"
+                                                 "  - auto_growth: {name: blocks, chunk_size: 1.5MiB}\n"
+                                                 "  - system\n");
+    char wanted[2048];
+    strata_config_request_t request = {.file = path, .set = set, .set_count = 1, .environment = true};
+    setenv("STRATA_SET", "stream_safe.poll=block", 1);
+    strata_strategy_t *strategy = load_request(&request);
+    unsetenv("STRATA_SET");
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = read_all(out);
+    snprintf(wanted, sizeof wanted, "strategy explained: to be told  [%s:1:1]\ndevices: sim:h100  [%s:2:10]\n\nstack (gpu), outermost first\n",
+             path, path);
+    EXPECT_CONTAINS(text, wanted);
+    snprintf(wanted, sizeof wanted, "  stream_safe: decorator of scope stream, one instance for each stream  [%s:4:5]\n", path);
+    EXPECT_CONTAINS(text, wanted);
+    snprintf(wanted, sizeof wanted, "  blocks (auto_growth): cache of scope stream, one instance for each stream  [%s:5:5]\n", path);
+    EXPECT_CONTAINS(text, wanted);
+    snprintf(wanted, sizeof wanted, "    chunk_size               1.5MiB       %s:5:45\n", path);
+    EXPECT_CONTAINS(text, wanted);
+    EXPECT_CONTAINS(text, "    poll                     block        STRATA_SET\n");
+    EXPECT_CONTAINS(text, "    alignment                512          --set\n");
+    EXPECT_CONTAINS(text, "    order                    address      default\n");
+    EXPECT_CONTAINS(text, "source of scope device, one instance for each device, shared by all its streams");
+    EXPECT_CONTAINS(text, "\npinned, outermost first; one stack serves all streams\n");
+    EXPECT_CONTAINS(text, "preset strata:");
+    strata_strategy_delete(strategy);
+}
+
+TEST(explain, a_full_disk_is_an_error) {
+    FILE *out = fopen("/dev/full", "w");
+    if (!out) TEST_SKIP("no /dev/full on this machine");
+    strata_strategy_t *strategy = load_text("stack: [system]");
+    EXPECT_STATUS(STRATA_E_IO, strata_config_explain(strategy, out));
+    EXPECT_STATUS(STRATA_E_IO, strata_config_layers(out, true));
+    strata_strategy_delete(strategy);
+    fclose(out);
+}
+
+TEST(layers, as_text_have_every_option) {
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_layers(out, false));
+    const char *text = read_all(out);
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        EXPECT_TRUE(strata_layer_find(type->name) == type);
+        EXPECT_CONTAINS(text, type->name);
+        EXPECT_CONTAINS(text, type->doc);
+        for (const strata_option_row_t *row = type->options; row && row->name; row++) {
+            EXPECT_CONTAINS(text, row->name);
+            EXPECT_CONTAINS(text, row->doc);
+        }
+    }
+    EXPECT_TRUE(strata_layer_find("no_such_layer") == NULL);
+}
+
+TEST(layers, the_page_is_current) {
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_layers(out, true));
+    char *now = strdup(read_all(out));
+    FILE *page = fopen(STRATA_SOURCE_DIR "/docs/layers.md", "rb");
+    ASSERT_TRUE(page != NULL);
+    const char *text = read_all(page);
+    if (strcmp(text, now) != 0) FAIL_TEST("docs/layers.md is not what `strata layers --markdown` writes");
+    free(now);
+}

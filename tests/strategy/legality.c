@@ -1,0 +1,98 @@
+/* Which layer may stand above which, told at the upper of the two that clash. */
+#include "tests/strategy/fakes.h"
+
+typedef const strata_layer_type_t *list_t[70];
+
+TEST(legality, a_source_ends_the_stack_and_stands_nowhere_else) {
+    expect_legal((list_t){&source});
+    expect_legal((list_t){&passes, &cache, &source});
+    expect_illegal((list_t){&cache}, 0, "\"cache\" has nothing below it");
+    expect_illegal((list_t){&source, &cache}, 0, "\"source\" is a source: nothing can stand below it, and \"cache\" does");
+    expect_illegal((list_t){&passes, &source, &source}, 1, "\"source\" is a source");
+}
+
+TEST(legality, needs_are_given_by_what_stands_below_or_passed_on) {
+    expect_legal((list_t){&needs_order, &ordered_source});
+    expect_legal((list_t){&needs_order, &cache, &source});
+    expect_legal((list_t){&needs_order, &passes, &passes, &ordered_source});
+    expect_illegal((list_t){&needs_order, &source}, 0, "\"needs_order\" needs stream_ordered below it, which \"source\" does not give");
+    expect_illegal((list_t){&passes, &needs_order, &locker, &ordered_source}, 1, "which \"locker\" does not give; put auto_growth between");
+}
+
+TEST(legality, a_layer_that_waits_stands_below_no_lock) {
+    expect_legal((list_t){&waiter, &locker, &cache, &source});
+    expect_legal((list_t){&passes, &waiter, &cache, &source});
+    expect_illegal((list_t){&locker, &waiter, &source}, 0, "\"locker\" holds a lock and stands above \"waiter\", which may wait");
+    expect_illegal((list_t){&cache, &passes, &passes, &waiter, &source}, 0, "put \"waiter\" above \"cache\"");
+    expect_illegal((list_t){&passes, &locker, &waiting_source}, 1, "stands above \"waiting_source\"");
+}
+
+TEST(legality, no_shared_lock_above_a_cache) {
+    expect_legal((list_t){&cache, &device_count, &source});
+    expect_legal((list_t){&device_cache, &device_cache, &source});
+    expect_legal((list_t){&router, &device_cache, &source});
+    expect_illegal((list_t){&device_count, &cache, &source}, 0,
+                   "\"device_count\" is shared by all streams and stands above the cache \"cache\"");
+    expect_illegal((list_t){&process_count, &passes, &device_cache, &source}, 0, "put \"process_count\" below \"device_cache\"");
+}
+
+TEST(legality, what_is_of_one_stream_stands_below_nothing_shared) {
+    expect_illegal((list_t){&device_count, &locker, &source}, 0, "above \"locker\", of which every stream has its own");
+    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0, "above \"thread_cache\", of which every thread has its own");
+    expect_illegal((list_t){&router, &cache, &source}, 0, "put \"cache\" above \"router\"");
+}
+
+TEST(legality, a_decorator_stack_is_bounded) {
+    list_t eight = {&passes, &passes, &passes, &passes, &passes, &passes, &passes, &source};
+    expect_legal(eight);
+    eight[7] = &cache;
+    eight[8] = &passes;
+    eight[9] = &source;
+    expect_legal(eight);
+    eight[7] = &passes;
+    eight[8] = &source;
+    eight[9] = NULL;
+    expect_illegal(eight, 8, "\"source\" is layer 9 since the top or the last cache, and 8 are the most");
+}
+
+TEST(legality, a_plan_is_bounded) {
+    list_t stack = {NULL};
+    for (size_t i = 0; i < STRATA_PLAN_NODES - 1; i++) stack[i] = &cache;
+    stack[STRATA_PLAN_NODES - 1] = &source;
+    expect_legal(stack);
+    stack[STRATA_PLAN_NODES - 1] = &cache;
+    stack[STRATA_PLAN_NODES] = &source;
+    expect_illegal(stack, STRATA_PLAN_NODES, "has 65 layers, and 64 are the most");
+}
+
+TEST(legality, an_empty_stack_is_told_at_its_place) {
+    strata_strategy_t *strategy = stack_of(STRATA_PLACE_HOST, (list_t){NULL});
+    strata_plan_t plan;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
+    EXPECT_STREQ(strata_last_error()->text, "fake.yaml:9:3: the stack of the place host has no layers; write at least \"- system\"");
+    strata_strategy_delete(strategy);
+}
+
+/* Every pair of fakes: the builder's verdict on a stack of two (and a source) is the verdict on its pairs. */
+TEST(legality, every_pair_is_judged_as_the_matrix_says) {
+    static const strata_layer_type_t *const all[] = {&cache,   &device_cache, &thread_cache, &locker,          &waiter,
+                                                     &needs_order, &passes,   &device_count, &process_count, &router};
+    size_t legal = 0, illegal = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
+            list_t stack = {all[i], all[j], &ordered_source};
+            uint32_t given = strata_traits_above(&ordered_source, 0), above = strata_traits_above(all[j], given);
+            bool right = strata_clash_of_neighbours(all[i], all[j], above) == STRATA_CLASH_NONE &&
+                         strata_clash_of_neighbours(all[j], &ordered_source, given) == STRATA_CLASH_NONE &&
+                         strata_clash_of_pair(all[i], &ordered_source) == STRATA_CLASH_NONE;
+            strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, stack);
+            strata_plan_t plan;
+            bool planned = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan) == STRATA_OK;
+            if (planned != right) FAIL_TEST("%s above %s: planned %d, the pairs say %d", all[i]->name, all[j]->name, planned, right);
+            legal += planned;
+            illegal += !planned;
+            strata_strategy_delete(strategy);
+        }
+    EXPECT_GT(legal, 20);
+    EXPECT_GT(illegal, 20);
+}
