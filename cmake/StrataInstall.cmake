@@ -4,9 +4,7 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY include/strata DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS strata strata_static EXPORT strata
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET strata_command)
-  install(TARGETS strata_command DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS strata_command DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/strata)
 install(EXPORT strata NAMESPACE strata:: FILE strataTargets.cmake DESTINATION ${package})

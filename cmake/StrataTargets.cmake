@@ -12,7 +12,7 @@ target_link_libraries(strata PRIVATE strata_dependencies)
 target_link_options(strata PRIVATE
   -Wl,--version-script=${CMAKE_BINARY_DIR}/strata.map -Wl,--as-needed
   $<$<BOOL:${STRATA_STATIC_DEPS}>:-Wl,--exclude-libs,ALL>)
-if(TARGET strata_facade AND NOT STRATA_SANITIZE)
+if(NOT STRATA_SANITIZE)
   target_link_options(strata PRIVATE -Wl,-z,defs)
 endif()
 
@@ -38,10 +38,8 @@ foreach(target strata strata_static)
 endforeach()
 
 # The command holds the library's objects itself, so that it runs from anywhere.
-if(TARGET strata_tools)
-  strata_objects(command_objects replay tools)
-  add_executable(strata_command ${library_objects} ${command_objects})
-  set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata)
-  target_link_libraries(strata_command PRIVATE strata_dependencies)
-  target_link_options(strata_command PRIVATE -Wl,--as-needed)
-endif()
+strata_objects(command_objects replay tools)
+add_executable(strata_command ${library_objects} ${command_objects})
+set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata)
+target_link_libraries(strata_command PRIVATE strata_dependencies)
+target_link_options(strata_command PRIVATE -Wl,--as-needed)
