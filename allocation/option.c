@@ -44,7 +44,8 @@ static strata_status_t set_bool(bool *value, const char *text) {
     }
     for (size_t i = 0; i < 8; i++)
         if (strcasecmp(words[i / 4][i % 4], text) == 0)
-            return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is neither true nor false; write %s", SHOWN, text, words[i / 4][0]);
+            return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is neither true nor false; write %s", SHOWN, text,
+                               words[i / 4][0]);
     return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is neither true nor false; write one of them", SHOWN, text);
 }
 
@@ -56,7 +57,8 @@ static strata_status_t parse_count(const char *text, uint64_t *value) {
         fits = fits && strata_multiply(count, 10, &count) && strata_add(count, (uint64_t)(*at - '0'), &count);
     if (*at || at == text)
         return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no count; write a whole number, as in 12", SHOWN, text);
-    if (!fits) return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" does not fit into 64 bits; write a smaller number", SHOWN, text);
+    if (!fits)
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" does not fit into 64 bits; write a smaller number", SHOWN, text);
     *value = count;
     return STRATA_OK;
 }
@@ -154,7 +156,8 @@ static strata_status_t set_choice(const strata_option_row_t *row, void *at, cons
         snprintf(all + length, sizeof all - length, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", words.names[i]);
     }
     if (nearest)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s (the choices are %s)", SHOWN, text, nearest, all);
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s (the choices are %s)", SHOWN, text, nearest,
+                           all);
     return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s", SHOWN, text, all);
 }
 

@@ -24,7 +24,8 @@ typedef struct measure {
 static const unit_t size_units[] = {{"TiB", 1ull << 40}, {"GiB", 1ull << 30}, {"MiB", 1ull << 20},
                                     {"KiB", 1ull << 10}, {"B", 1},            {NULL, 0}};
 static const unit_t time_units[] = {{"s", 1000000000u}, {"ms", 1000000u}, {"us", 1000u}, {"ns", 1}, {NULL, 0}};
-static const measure_t size_measure = {"size", "bytes", "unlimited", "512, 64KiB, 20MiB, 1.5GiB or unlimited", true, size_units};
+static const measure_t size_measure = {"size", "bytes",   "unlimited", "512, 64KiB, 20MiB, 1.5GiB or unlimited",
+                                       true,   size_units};
 static const measure_t time_measure = {"time", "nanoseconds", "never", "0, 20us, 100ms, 2s or never", false, time_units};
 
 /* More could not be told apart in 64 bits. */
@@ -61,8 +62,8 @@ static strata_status_t wrong_unit(const measure_t *measure, const char *text, si
                            names, (int)number, text, measure->units[1].name);
     const char *meant = meant_unit(measure, unit);
     if (!meant)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": there is no unit \"%.*s\"; write one of %s", SHOWN, text, SHOWN, unit,
-                           names);
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": there is no unit \"%.*s\"; write one of %s", SHOWN, text, SHOWN,
+                           unit, names);
     return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": there is no unit \"%.*s\"; write %.*s%s", SHOWN, text, SHOWN, unit,
                        number < SHOWN ? (int)number : SHOWN, text, meant);
 }

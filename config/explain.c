@@ -28,7 +28,8 @@ static const char *shared_text(strata_scope_t scope, strata_place_kind_t place) 
     case STRATA_SCOPE_STREAM: return has_one_stack(place) ? "one instance, for all streams" : "one instance for each stream";
     case STRATA_SCOPE_THREAD: return "one instance for each thread";
     case STRATA_SCOPE_DEVICE:
-        return has_one_stack(place) ? "one instance, for all streams" : "one instance for each device, shared by all its streams";
+        return has_one_stack(place) ? "one instance, for all streams"
+                                    : "one instance for each device, shared by all its streams";
     case STRATA_SCOPE_PROCESS: return "one instance for the whole process";
     }
     return "";

@@ -16,8 +16,12 @@ static void values_text(const strata_option_row_t *row, char *text, size_t capac
     if (row->kind == STRATA_OPTION_CHOICE) {
         size_t length = 0;
         for (const char *at = row->choices; *at && length + 3 < capacity; at++) {
-            if (*at == '|') text[length++] = ',', text[length++] = ' ';
-            else text[length++] = *at;
+            if (*at == '|') {
+                text[length++] = ',';
+                text[length++] = ' ';
+            } else {
+                text[length++] = *at;
+            }
         }
         text[length] = '\0';
         return;
@@ -46,7 +50,7 @@ static void traits(uint32_t bits, char *text, size_t capacity) {
     strata_traits_text(bits, ", ", text, capacity);
     if (bits == 0) snprintf(text, capacity, "-");
     strata_traits_text(all & ~bits, ", ", rest, sizeof rest);
-    if (strlen(rest) + 8 < strlen(text)) snprintf(text, capacity, "all%s%s", *rest ? " but " : "", rest);
+    if (strlen(rest) + 8 < strlen(text)) snprintf(text, capacity, "all%s%.240s", *rest ? " but " : "", rest);
 }
 
 /* ---- text ---- */
@@ -113,7 +117,8 @@ static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
     fprintf(out, "\n| option | kind | default | values | meaning |\n|---|---|---|---|---|\n");
     for (const strata_option_row_t *row = type->options; row->name; row++) {
         values_text(row, values, sizeof values);
-        fprintf(out, "| `%s` | %s | `%s` | %s | ", row->name, strata_kind_word(row->kind), row->default_text, *values ? values : "any");
+        fprintf(out, "| `%s` | %s | `%s` | %s | ", row->name, strata_kind_word(row->kind), row->default_text,
+                *values ? values : "any");
         cell(row->doc, out);
         fprintf(out, " |\n");
     }
@@ -158,20 +163,28 @@ static void matrix(FILE *out) {
     }
 }
 
+static const char introduction[] =
+    "# Layers\n\n"
+    "<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
+    "A stack is a list of layers, the outermost first; a source ends it. A layer says what it needs of the layers below\n"
+    "it and what it gives to the one above.\n\n";
+static const char about_orders[] =
+    "\n## Who may stand above whom\n\n"
+    "Each row is for the layer directly above, each column for the one below it. \"with x\": if what stands further down\n"
+    "gives x. A layer that waits stands below no layer that holds a lock, at any distance. At most %d layers stand from the\n"
+    "top to the first cache or source, and from below a cache to the next, both counted in.\n\n";
+static const char about_options[] =
+    "\n## Options\n\n"
+    "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n";
+
 static void as_markdown(FILE *out) {
     const strata_layer_type_t *type;
-    fprintf(out, "# Layers\n\n<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
-                 "A stack is a list of layers, the outermost first; a source ends it. A layer says what it needs of the layers below\n"
-                 "it and what it gives to the one above.\n\n");
+    fputs(introduction, out);
     table_of_layers(out);
     table_of_traits(out);
-    fprintf(out, "\n## Who may stand above whom\n\nEach row for the layer directly above, each column for the one below it. \"with x\": "
-                 "if what stands further\ndown gives x. A layer that waits stands below no layer that holds a lock, at any distance, and "
-                 "at most %d\nlayers stand between the top and the first cache or source, and from there to the next.\n\n",
-            STRATA_PATH_LAYERS);
+    fprintf(out, about_orders, STRATA_PATH_LAYERS);
     matrix(out);
-    fprintf(out, "\n## Options\n\nSizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, "
-                 "s; `never`).\n");
+    fputs(about_options, out);
     for (size_t i = 0; (type = strata_layer_at(i)); i++) layer_as_section(type, out);
 }
 

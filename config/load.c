@@ -4,13 +4,13 @@
 
 #include "config/config.h"
 #include "config/reader.h"
-#include "platform/host_memory.h"
 
 enum { SETTING_LETTERS = 512 };
 
 /* ---- what is laid over the text ---- */
 
-static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length, const strata_origin_t *origin) {
+static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length,
+                                     const strata_origin_t *origin) {
     char setting[SETTING_LETTERS];
     while (length > 0 && *text == ' ') text++, length--;
     while (length > 0 && text[length - 1] == ' ') length--;

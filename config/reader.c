@@ -1,6 +1,5 @@
 #include "config/reader.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/hint.h"
@@ -86,7 +85,8 @@ static strata_status_t read_version(strata_reader_t *reader, const strata_text_t
     strata_status_t status = want_value(text, node, "1");
     if (status || strcmp(node->text, "1") == 0) return status;
     strata_origin_t origin = origin_of(text, node);
-    return strata_fail_origin(&origin, "this Strata reads strategies of version 1, not \"%.40s\"; write version: 1", node->text);
+    return strata_fail_origin(&origin, "this Strata reads strategies of version 1, not \"%.40s\"; write version: 1",
+                              node->text);
 }
 
 static strata_status_t read_strategy(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
@@ -94,7 +94,8 @@ static strata_status_t read_strategy(strata_reader_t *reader, const strata_text_
     if (status) return status;
     strata_origin_t origin = origin_of(text, node);
     if (strlen(node->text) > STRATA_NAME_LETTERS)
-        return strata_fail_origin(&origin, "the strategy's name is longer than %d bytes; write a shorter one", STRATA_NAME_LETTERS);
+        return strata_fail_origin(&origin, "the strategy's name is longer than %d bytes; write a shorter one",
+                                  STRATA_NAME_LETTERS);
     return keep(reader, node->text, &reader->strategy->name);
 }
 
@@ -111,7 +112,8 @@ static strata_status_t read_peer(strata_reader_t *reader, const strata_text_t *t
 static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_origin_t origin = origin_of(text, node);
     if (node->kind == STRATA_TREE_MAP)
-        return strata_fail_origin(&origin, "a stack for each device (\"devices\" as a mapping) is not there yet; write devices: gpu");
+        return strata_fail_origin(&origin,
+                                  "a stack for each device (\"devices\" as a mapping) is not there yet; write devices: gpu");
     strata_status_t status = want_value(text, node, "gpu");
     return status ? status : strata_read_devices(reader->strategy, node->text, &origin);
 }
@@ -129,7 +131,8 @@ static const char *place_word(size_t index, const void *context) {
 static strata_status_t read_place(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_place_kind_t place = strata_place_find(node->key);
     strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
-    if (place == STRATA_PLACE_GPU) return strata_fail_origin(&origin, "the stack of the place gpu stands at the top; write stack:");
+    if (place == STRATA_PLACE_GPU)
+        return strata_fail_origin(&origin, "the stack of the place gpu stands at the top; write stack:");
     if (place != STRATA_PLACE_KINDS) return strata_read_stack(reader, text, place, node);
     strata_hint_t hint = strata_hint(node->key, STRATA_PLACE_KINDS - 1, place_word, NULL);
     return strata_fail_origin(&origin, "there is no place \"%.40s\"; %s", node->key, hint.text);

@@ -14,8 +14,10 @@ static bool is_later_layer(const char *name) {
 
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
     if (is_later_layer(name))
-        return strata_fail_origin(origin, "\"%s\" is not there yet: this version has no layer with several stacks below it; write one "
-                                  "stack", name);
+        return strata_fail_origin(origin,
+                                  "\"%s\" is not there yet: this version has no layer with several stacks below it; write one "
+                                  "stack",
+                                  name);
     strata_hint_t hint = strata_hint(name, strata_layer_words(), strata_layer_word, NULL);
     return strata_fail_origin(origin, "there is no layer \"%.40s\"; %s", name, hint.text);
 }
@@ -33,7 +35,8 @@ static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *
                                  const strata_origin_t *origin) {
     if (node->kind != STRATA_TREE_SCALAR_NODE || !is_name(node->text) || strcmp(node->text, "stack") == 0 ||
         strata_place_find(node->text) != STRATA_PLACE_KINDS)
-        return strata_fail_origin(origin, "this is no name for a layer; write up to 64 letters, digits, - and _, and no place's name");
+        return strata_fail_origin(origin,
+                                  "this is no name for a layer; write up to 64 letters, digits, - and _, and no place's name");
     char *name = strata_arena_text(reader->strategy->memory, node->text, strlen(node->text));
     if (!name) return STRATA_E_HOST_MEMORY;
     layer->name = name;
@@ -87,8 +90,9 @@ static strata_status_t fail_second_key(const strata_text_t *text, const strata_t
     if (option)
         return strata_fail_origin(&origin, "\"%.40s\" stands beside \"%s\", not in it; write - %s: {%.40s: ...}", second->key,
                                   type->name, type->name, second->key);
-    return strata_fail_origin(&origin, "a list item holds one layer, and \"%.40s\" is a second; write it as an item of its own, \"- %.40s\"",
-                              second->key, second->key);
+    return strata_fail_origin(
+        &origin, "a list item holds one layer, and \"%.40s\" is a second; write it as an item of its own, \"- %.40s\"",
+        second->key, second->key);
 }
 
 static strata_status_t read_layer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *item,
@@ -112,8 +116,8 @@ static strata_status_t check_names(const strata_model_stack_t *stack) {
         for (size_t j = 0; j < i; j++) {
             const strata_model_layer_t *a = &stack->layers[j], *b = &stack->layers[i];
             if (strcmp(a->name, b->name) != 0 || (a->name == a->type->name && b->name == b->type->name)) continue;
-            return strata_fail_origin(&b->origin, "two layers are called \"%s\", the other in line %u; write another name", b->name,
-                                      a->origin.line);
+            return strata_fail_origin(&b->origin, "two layers are called \"%s\", the other in line %u; write another name",
+                                      b->name, a->origin.line);
         }
     return STRATA_OK;
 }
@@ -122,15 +126,16 @@ static strata_status_t fail_too_many(const strata_text_t *text, const strata_tre
     const strata_tree_t *item = list->first;
     for (size_t i = 0; i < STRATA_STACK_LAYERS; i++) item = item->next;
     strata_origin_t origin = strata_origin_of(text, item->line, item->column);
-    return strata_fail_origin(&origin, "a stack has at most %d layers, and this is one more of %zu; take some out", STRATA_STACK_LAYERS,
-                              list->count);
+    return strata_fail_origin(&origin, "a stack has at most %d layers, and this is one more of %zu; take some out",
+                              STRATA_STACK_LAYERS, list->count);
 }
 
 static strata_status_t read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
                                  strata_model_stack_t *stack) {
     strata_origin_t origin = strata_origin_of(text, list->line, list->column);
     if (list->kind != STRATA_TREE_LIST)
-        return strata_fail_origin(&origin, "a stack is a list of layers, the outermost first; write [retry, stream_safe, auto_growth, "
+        return strata_fail_origin(&origin,
+                                  "a stack is a list of layers, the outermost first; write [retry, stream_safe, auto_growth, "
                                   "system]");
     if (list->count == 0) return strata_fail_origin(&origin, "a stack has at least one layer; write [system]");
     if (list->count > STRATA_STACK_LAYERS) return fail_too_many(text, list);

@@ -97,7 +97,8 @@ static bool beside_of(const char *name, const char *beside, char *path, size_t c
     return length > 0 && (size_t)length < capacity;
 }
 
-strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin) {
+strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside,
+                                  const strata_origin_t *origin) {
     char path[PATH_LETTERS];
     if (strata_preset_text(name)) return strata_read_preset(reader, name);
     bool fits = beside_of(name, beside, path, sizeof path);
@@ -106,6 +107,7 @@ strata_status_t strata_read_named(strata_reader_t *reader, const char *name, con
         return strata_fail_origin(origin, "\"%.40s\" is neither a preset nor a file; %s, or a file's path", name, hint.text);
     }
     strata_status_t status = strata_read_file(reader, path);
-    return status == STRATA_E_IO ? strata_fail_origin(origin, "%s; write a preset's name or a file's path", strata_last_error()->text)
-                                 : status;
+    return status == STRATA_E_IO
+               ? strata_fail_origin(origin, "%s; write a preset's name or a file's path", strata_last_error()->text)
+               : status;
 }

@@ -92,7 +92,8 @@ static strata_status_t take_key(reading_t *reading, const yaml_event_t *event, f
 
 static strata_status_t add_node(reading_t *reading, yaml_mark_t mark, strata_tree_kind_t kind, strata_tree_t **added) {
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
-    if (++reading->nodes > STRATA_TREE_NODES) return fail_mark(reading, mark, "the file has more than 65536 values; make it smaller");
+    if (++reading->nodes > STRATA_TREE_NODES)
+        return fail_mark(reading, mark, "the file has more than 65536 values; make it smaller");
     strata_tree_t *node = strata_arena_take(reading->arena, 1, sizeof *node);
     if (!node) return STRATA_E_HOST_MEMORY;
     node->kind = kind;
@@ -148,10 +149,12 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     size_t length = event->data.scalar.length;
     frame_t *frame = reading->depth ? &reading->frames[reading->depth - 1] : NULL;
     strata_tree_t *node = NULL;
-    if (event->data.scalar.tag) return fail_mark(reading, event->start_mark, "tags (\"!\") are not read; write the plain value");
+    if (event->data.scalar.tag)
+        return fail_mark(reading, event->start_mark, "tags (\"!\") are not read; write the plain value");
     if (length > STRATA_TREE_SCALAR)
         return fail_mark(reading, event->start_mark, "this value is longer than 4096 bytes; write a shorter one");
-    if (memchr(text, '\0', length)) return fail_mark(reading, event->start_mark, "this value has a NUL byte in it; take it out");
+    if (memchr(text, '\0', length))
+        return fail_mark(reading, event->start_mark, "this value has a NUL byte in it; take it out");
     if (frame && frame->node->kind == STRATA_TREE_MAP && !frame->key) return take_key(reading, event, frame);
     strata_status_t status = add_node(reading, event->start_mark, STRATA_TREE_SCALAR_NODE, &node);
     if (status) return status;
@@ -200,7 +203,8 @@ static strata_status_t take_all(reading_t *reading) {
     return fail_at(reading, 1, 1, "there is nothing in it; write a strategy, as in \"stack: [system]\"");
 }
 
-strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length, strata_tree_t **tree) {
+strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length,
+                                 strata_tree_t **tree) {
     reading_t reading = {.arena = arena, .file = file, .text = text, .length = length};
     if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "this is larger than 1 MiB; a strategy is smaller");
     const char *zero = memchr(text, '\0', length);

@@ -33,7 +33,8 @@ struct strata_tree {
 
 /* Reads one document. Duplicate keys, aliases, tags, keys that are no words, a second document and whatever passes a limit
  * are E_STRATEGY with "file:line:column: "; E_HOST_MEMORY. The tree and its texts come from `arena`. */
-strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length, strata_tree_t **tree);
+strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length,
+                                 strata_tree_t **tree);
 
 /* The value of a key, or NULL. */
 const strata_tree_t *strata_tree_get(const strata_tree_t *map, const char *key);

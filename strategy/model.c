@@ -39,8 +39,8 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (origin->line) snprintf(at, sizeof at, ":%u:%u", origin->line, origin->column);
-    return strata_fail_at(STRATA_E_STRATEGY, origin->line, origin->column, "%.1500s%s%s%s", origin->file ? origin->file : "", at,
-                          origin->file ? ": " : "", text);
+    return strata_fail_at(STRATA_E_STRATEGY, origin->line, origin->column, "%.1500s%s%s%s", origin->file ? origin->file : "",
+                          at, origin->file ? ": " : "", text);
 }
 
 strata_status_t strata_strategy_new(strata_strategy_t **strategy) {

@@ -20,7 +20,8 @@ typedef enum strata_source_of_value {
     STRATA_FROM_COMMAND  /* --set, or the API's `set` */
 } strata_source_of_value_t;
 
-/* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set"; owned by the strategy. */
+/* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set";
+ * owned by the strategy. */
 typedef struct strata_origin {
     strata_source_of_value_t source;
     const char *file;
@@ -78,7 +79,8 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
 
 /* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size" (a path without
  * a place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that it fits. */
-strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value, const strata_origin_t *origin);
+strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value,
+                                    const strata_origin_t *origin);
 /* Whether a strategy has the path at all. */
 bool strata_strategy_has(const strata_strategy_t *strategy, const char *path);
 

@@ -37,8 +37,10 @@ static const char *option_word(size_t index, const void *context) {
 }
 
 static strata_status_t fail_form(const char *path) {
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.80s\" is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
-                       "auto_growth.chunk_size", path);
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "\"%.80s\" is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
+                       "auto_growth.chunk_size",
+                       path);
 }
 
 static strata_status_t take_place(parts_t *parts, const char *word) {
@@ -89,9 +91,11 @@ static void find(const strata_model_stack_t *stack, const parts_t *parts, found_
 }
 
 static strata_status_t fail_ambiguous(const parts_t *parts, const found_t *found) {
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%s%s.%s\" fits two layers, \"%s\" (line %u) and \"%s\" (line %u); give them names of "
-                       "their own with \"name:\" and write %sNAME.%s", parts->prefix, parts->layer, parts->option, found->layer->name,
-                       found->layer->origin.line, found->other->name, found->other->origin.line, parts->prefix, parts->option);
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "\"%s%s.%s\" fits two layers, \"%s\" (line %u) and \"%s\" (line %u); give them names of "
+                       "their own with \"name:\" and write %sNAME.%s",
+                       parts->prefix, parts->layer, parts->option, found->layer->name, found->layer->origin.line,
+                       found->other->name, found->other->origin.line, parts->prefix, parts->option);
 }
 
 static const char *nearest_option(const strata_layer_type_t *type, const char *option) {
@@ -108,16 +112,16 @@ static strata_status_t fail_layer(const strata_strategy_t *strategy, const parts
         near.layer = nearest;
         find(stack, &near, &found);
         const char *option = found.row ? parts->option : nearest_option(found.layer->type, parts->option);
-        return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; write %s%s.%s", where, parts->layer,
-                           parts->prefix, nearest, option ? option : parts->option);
+        return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; write %s%s.%s", where,
+                           parts->layer, parts->prefix, nearest, option ? option : parts->option);
     }
     char all[512] = "";
     for (size_t i = 0; i < stack->count; i++) {
         size_t length = strlen(all);
         snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", stack->layers[i].name);
     }
-    return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; its layers are %s", where, parts->layer,
-                       all);
+    return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; its layers are %s", where,
+                       parts->layer, all);
 }
 
 static strata_status_t fail_option(const parts_t *parts, const strata_model_layer_t *layer) {
@@ -148,7 +152,8 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     return status ? strata_fail(status, 0, "%s%s.%s", parts.prefix, parts.layer, strata_last_error()->text) : STRATA_OK;
 }
 
-strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value, const strata_origin_t *origin) {
+strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value,
+                                    const strata_origin_t *origin) {
     strata_status_t status = set(strategy, path, value, origin);
     return status ? strata_fail_origin(origin, "%s", strata_last_error()->text) : STRATA_OK;
 }

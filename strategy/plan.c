@@ -22,8 +22,8 @@ static strata_status_t fail_needs(const strata_model_layer_t *upper, const strat
     char names[256], who[256];
     strata_traits_text(missing, ", ", names, sizeof names);
     givers(missing, who, sizeof who);
-    return strata_fail_origin(&upper->origin, "\"%s\" needs %s below it, which \"%s\" does not give; put %s between them", upper->name,
-                              names, lower->name, *who ? who : "a layer that gives it");
+    return strata_fail_origin(&upper->origin, "\"%s\" needs %s below it, which \"%s\" does not give; put %s between them",
+                              upper->name, names, lower->name, *who ? who : "a layer that gives it");
 }
 
 /* `upper` stands somewhere above `lower`; both are named, the place is the upper's. */
@@ -31,18 +31,23 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
     const char *a = upper->name, *b = lower->name;
     switch (clash) {
     case STRATA_CLASH_WAITS:
-        return strata_fail_origin(&upper->origin, "\"%s\" holds a lock and stands above \"%s\", which may wait; put \"%s\" above \"%s\"",
-                                  a, b, b, a);
+        return strata_fail_origin(
+            &upper->origin, "\"%s\" holds a lock and stands above \"%s\", which may wait; put \"%s\" above \"%s\"", a, b, b, a);
     case STRATA_CLASH_SHARED_LOCK:
-        return strata_fail_origin(&upper->origin, "\"%s\" is shared by all streams and stands above the cache \"%s\": every hit would "
-                                  "take its lock; put \"%s\" below \"%s\"", a, b, a, b);
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is shared by all streams and stands above the cache \"%s\": every hit would "
+                                  "take its lock; put \"%s\" below \"%s\"",
+                                  a, b, a, b);
     case STRATA_CLASH_NARROW:
-        return strata_fail_origin(&upper->origin, "\"%s\" is shared by all streams and stands above \"%s\", of which every %s has its "
-                                  "own; put \"%s\" above \"%s\"", a, b,
-                                  lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is shared by all streams and stands above \"%s\", of which every %s has its "
+                                  "own; put \"%s\" above \"%s\"",
+                                  a, b, lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
     case STRATA_CLASH_BELOW_SOURCE:
-        return strata_fail_origin(&upper->origin, "\"%s\" is a source: nothing can stand below it, and \"%s\" does; end the stack with "
-                                  "\"%s\", or take it out", a, b, a);
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is a source: nothing can stand below it, and \"%s\" does; end the stack with "
+                                  "\"%s\", or take it out",
+                                  a, b, a);
     default: return STRATA_OK;
     }
 }
@@ -65,8 +70,10 @@ static strata_status_t check_order(const strata_model_stack_t *stack) {
         if (stack->layers[i].type->role == STRATA_SOURCE)
             return fail_clash(STRATA_CLASH_BELOW_SOURCE, &stack->layers[i], &stack->layers[i + 1]);
     if (last->type->role != STRATA_SOURCE)
-        return strata_fail_origin(&last->origin, "\"%s\" has nothing below it to get memory from; end the stack with a source, as in "
-                                  "\"- system\"", last->name);
+        return strata_fail_origin(&last->origin,
+                                  "\"%s\" has nothing below it to get memory from; end the stack with a source, as in "
+                                  "\"- system\"",
+                                  last->name);
     uint32_t given = strata_traits_above(last->type, 0);
     for (size_t i = stack->count - 1; i-- > 0;) {
         strata_status_t status = check_below(stack, i, given);
@@ -82,8 +89,10 @@ static strata_status_t check_depth(const strata_model_stack_t *stack) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
         if (++deep > STRATA_PATH_LAYERS)
-            return strata_fail_origin(&layer->origin, "\"%s\" is layer %zu since the top or the last cache, and %d are the most; take "
-                                      "a layer out", layer->name, deep, STRATA_PATH_LAYERS);
+            return strata_fail_origin(&layer->origin,
+                                      "\"%s\" is layer %zu since the top or the last cache, and %d are the most; take "
+                                      "a layer out",
+                                      layer->name, deep, STRATA_PATH_LAYERS);
         if (layer->type->role == STRATA_CACHE) deep = 0;
     }
     return STRATA_OK;
@@ -100,8 +109,8 @@ static strata_status_t check_memory(const strata_model_stack_t *stack, strata_pl
     if (strcmp(memory, wanted) == 0 || strcmp(memory, "place") == 0) return STRATA_OK;
     const strata_origin_t *said = &source->option_origins[row - source->type->options];
     return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
-                              "\"%s\" with memory: %s cannot serve the place %s; write memory: %s, or leave it out", source->name,
-                              memory, strata_place_name(place), wanted);
+                              "\"%s\" with memory: %s cannot serve the place %s; write memory: %s, or leave it out",
+                              source->name, memory, strata_place_name(place), wanted);
 }
 
 /* What a layer itself says of its options. */
@@ -121,10 +130,13 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
 strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan) {
     const strata_model_stack_t *stack = &strategy->stacks[place];
     if (stack->count == 0)
-        return strata_fail_origin(&stack->origin, "the stack of the place %s has no layers; write at least \"- system\"", strata_place_name(place));
+        return strata_fail_origin(&stack->origin, "the stack of the place %s has no layers; write at least \"- system\"",
+                                  strata_place_name(place));
     if (stack->count > STRATA_PLAN_NODES)
-        return strata_fail_origin(&stack->layers[STRATA_PLAN_NODES].origin, "the stack of the place %s has %zu layers, and %d are the "
-                                  "most; take layers out", strata_place_name(place), stack->count, STRATA_PLAN_NODES);
+        return strata_fail_origin(&stack->layers[STRATA_PLAN_NODES].origin,
+                                  "the stack of the place %s has %zu layers, and %d are the "
+                                  "most; take layers out",
+                                  strata_place_name(place), stack->count, STRATA_PLAN_NODES);
     strata_status_t status = check_order(stack);
     if (status == STRATA_OK) status = check_depth(stack);
     if (status == STRATA_OK) status = check_memory(stack, place);

@@ -29,7 +29,8 @@ TEST(errors, keys_of_a_strategy) {
     expect_refused("version: 2\n", 1, 10, "version 1, not \"2\"", "write version: 1");
     expect_refused("version:\n", 1, 1, "wants one value", "write version: 1");
     expect_refused("strategy: [a]\n", 1, 1, "wants one value", "write strategy: training");
-    expect_refused("strategy: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", 1, 11, "longer than 64", "shorter");
+    expect_refused("strategy: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", 1, 11, "longer than 64",
+                   "shorter");
     expect_refused("pools: {a: 1}\n", 1, 1, "\"pools\" is not there yet", "take it out");
     expect_refused("version: 1\nstreams: {a: 1}\n", 2, 1, "\"streams\" is not there yet", "take it out");
 }
@@ -48,7 +49,8 @@ TEST(errors, places) {
     expect_refused("places: [pinned]\n", 1, 9, "a mapping of places", "write places: {pinned:");
     expect_refused("places:\n  pined: [system]\n", 2, 3, "no place \"pined\"", "write pinned");
     expect_refused("places:\n  gpu: [system]\n", 2, 3, "stands at the top", "write stack:");
-    expect_refused("places:\n  pinned:\n    - system: {memory: device}\n", 3, 24, "cannot serve the place pinned", "write memory: pinned");
+    expect_refused("places:\n  pinned:\n    - system: {memory: device}\n", 3, 24, "cannot serve the place pinned",
+                   "write memory: pinned");
     expect_refused("stack:\n  - system: {memory: host}\n", 2, 22, "cannot serve the place gpu", "write memory: device");
 }
 
@@ -63,31 +65,35 @@ TEST(errors, layers) {
     expect_refused("stack:\n  - {}\n  - system\n", 2, 5, "a layer is missing", "write its name");
     expect_refused("stack:\n  - [system]\n", 2, 5, "a layer is missing", "write its name");
     expect_refused("stack:\n  - retry: {}\n    system: {}\n", 3, 5, "\"system\" is a second", "\"- system\"");
-    expect_refused("stack:\n  - auto_growth:\n    chunk_size: 1MiB\n  - system\n", 3, 5, "stands beside \"auto_growth\", not in it",
-                   "write - auto_growth: {chunk_size:");
-    expect_refused("stack:\n  - auto_growth: {name: a}\n  - auto_growth: {name: a}\n  - system\n", 3, 5, "two layers are called \"a\"",
-                   "write another name");
+    expect_refused("stack:\n  - auto_growth:\n    chunk_size: 1MiB\n  - system\n", 3, 5,
+                   "stands beside \"auto_growth\", not in it", "write - auto_growth: {chunk_size:");
+    expect_refused("stack:\n  - auto_growth: {name: a}\n  - auto_growth: {name: a}\n  - system\n", 3, 5,
+                   "two layers are called \"a\"", "write another name");
     expect_refused("stack:\n  - auto_growth: {name: pinned}\n  - system\n", 2, 25, "no name for a layer", "write up to 64");
     expect_refused("stack:\n  - auto_growth: {name: a.b}\n  - system\n", 2, 25, "no name for a layer", "write up to 64");
 }
 
 TEST(errors, options) {
-    expect_refused("stack:\n  - auto_growth: {chunk_syze: 1MiB}\n  - system\n", 2, 19, "no option \"chunk_syze\"", "write chunk_size");
-    expect_refused("stack:\n  - retry: {zzzzzz: 1}\n  - system\n", 2, 13, "no option \"zzzzzz\"", "write one of timeout, wait_first");
+    expect_refused("stack:\n  - auto_growth: {chunk_syze: 1MiB}\n  - system\n", 2, 19, "no option \"chunk_syze\"",
+                   "write chunk_size");
+    expect_refused("stack:\n  - retry: {zzzzzz: 1}\n  - system\n", 2, 13, "no option \"zzzzzz\"",
+                   "write one of timeout, wait_first");
     expect_refused("stack:\n  - auto_growth: {chunk_size: 20MB}\n  - system\n", 2, 31, "no unit \"MB\"", "write 20MiB");
     expect_refused("stack:\n  - auto_growth: {chunk_size: }\n  - system\n", 2, 19, "wants one value", "write chunk_size: 0");
     expect_refused("stack:\n  - auto_growth: {chunk_size: [1]}\n  - system\n", 2, 31, "wants one value", "write chunk_size: 0");
     expect_refused("stack:\n  - auto_growth: {order: adress}\n  - system\n", 2, 26, "no choice", "write address");
     expect_refused("stack:\n  - retry: {timeout: 100}\n  - system\n", 2, 22, "has no unit", "100ms");
     expect_refused("stack:\n  - retry: {wait_first: yes}\n  - system\n", 2, 25, "neither true nor false", "write true");
-    expect_refused("stack:\n  - auto_growth: {chunk_size: 99TiB}\n  - system\n", 2, 31, "too large", "write a value from 0 to 16TiB");
-    expect_refused("stack:\n  - auto_growth: 20MiB\n  - system\n", 2, 18, "are a mapping", "write - auto_growth: {chunk_size: 0}");
+    expect_refused("stack:\n  - auto_growth: {chunk_size: 99TiB}\n  - system\n", 2, 31, "too large",
+                   "write a value from 0 to 16TiB");
+    expect_refused("stack:\n  - auto_growth: 20MiB\n  - system\n", 2, 18, "are a mapping",
+                   "write - auto_growth: {chunk_size: 0}");
     expect_refused("stack:\n  - system: device\n", 2, 13, "are a mapping", "write - system: {memory: place}");
 }
 
 TEST(errors, options_that_do_not_fit_the_place) {
-    expect_refused("stack:\n  - auto_growth: {alignment: 300}\n  - system\n", 2, 30, "auto_growth.alignment: 300 is no alignment",
-                   "write a power of two of at least 256");
+    expect_refused("stack:\n  - auto_growth: {alignment: 300}\n  - system\n", 2, 30,
+                   "auto_growth.alignment: 300 is no alignment", "write a power of two of at least 256");
     expect_refused("stack:\n  - auto_growth: {name: a, alignment: 64}\n  - system\n", 2, 39, "a.alignment: 64 is no alignment",
                    "at least 256");
     strata_strategy_delete(load_text("places:\n  host:\n    - auto_growth: {alignment: 64}\n    - system\n"));
@@ -95,10 +101,10 @@ TEST(errors, options_that_do_not_fit_the_place) {
 
 TEST(errors, order_is_told_at_the_upper_layer) {
     expect_refused("stack:\n  - retry\n  - auto_growth\n", 3, 5, "\"auto_growth\" has nothing below it", "- system");
-    expect_refused("stack:\n  - system\n  - retry\n  - system\n", 2, 5, "\"system\" is a source: nothing can stand below it, and \"retry\" does",
-                   "end the stack");
-    expect_refused("stack:\n  - auto_growth\n  - retry\n  - system\n", 2, 5, "\"auto_growth\" holds a lock and stands above \"retry\"",
-                   "put \"retry\" above \"auto_growth\"");
+    expect_refused("stack:\n  - system\n  - retry\n  - system\n", 2, 5,
+                   "\"system\" is a source: nothing can stand below it, and \"retry\" does", "end the stack");
+    expect_refused("stack:\n  - auto_growth\n  - retry\n  - system\n", 2, 5,
+                   "\"auto_growth\" holds a lock and stands above \"retry\"", "put \"retry\" above \"auto_growth\"");
     expect_refused("places:\n  pinned:\n    - stream_safe\n    - auto_growth: {name: small}\n    - retry\n    - system\n", 4, 7,
                    "\"small\" holds a lock", "put \"retry\" above \"small\"");
     expect_refused("stack:\n- retry\n- retry\n- retry\n- retry\n- retry\n- retry\n- retry\n- retry\n- system\n", 10, 3,

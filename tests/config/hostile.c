@@ -27,7 +27,8 @@ static measured_t measure(void) {
 /* In a second, and in 64 MiB more than the process ever had. */
 static void expect_small(measured_t before) {
     measured_t now = measure();
-    double seconds = (double)(now.begin.tv_sec - before.begin.tv_sec) + (double)(now.begin.tv_nsec - before.begin.tv_nsec) / 1e9;
+    double seconds =
+        (double)(now.begin.tv_sec - before.begin.tv_sec) + (double)(now.begin.tv_nsec - before.begin.tv_nsec) / 1e9;
     EXPECT_TRUE(seconds < 1.0);
     EXPECT_LT(now.peak - before.peak, 64 * 1024);
 }
@@ -81,7 +82,8 @@ TEST(hostile, ten_thousand_layers) {
     measured_t before = measure();
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
     expect_small(before);
-    EXPECT_STREQ(strata_last_error()->text, "<text>:66:3: a stack has at most 64 layers, and this is one more of 10001; take some out");
+    EXPECT_STREQ(strata_last_error()->text,
+                 "<text>:66:3: a stack has at most 64 layers, and this is one more of 10001; take some out");
     free(text);
 }
 

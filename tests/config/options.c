@@ -31,7 +31,8 @@ static void expect_set(const char *name, const char *text, const char *printed) 
     EXPECT_STREQ(back, printed);
     options_t again = {.flag = false};
     EXPECT_OK(strata_option_set(row, &again, back));
-    EXPECT_TRUE(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4) == 0);
+    EXPECT_TRUE(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4) ==
+                0);
 }
 
 static void expect_unset(const char *name, const char *text, const char *what) {

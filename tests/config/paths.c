@@ -9,7 +9,8 @@ static const char two_caches[] = "stack:\n"
 static void expect_unset(const char *yaml, const char *setting, const char *text) {
     strata_strategy_t *strategy = NULL;
     const char *set[] = {setting};
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = yaml, .set = set, .set_count = 1}, &strategy));
+    EXPECT_STATUS(STRATA_E_STRATEGY,
+                  strata_config_load(&(strata_config_request_t){.text = yaml, .set = set, .set_count = 1}, &strategy));
     EXPECT_STREQ(strata_last_error()->text, text);
 }
 
@@ -53,9 +54,10 @@ TEST(paths, misspelt_ones_name_the_nearest) {
                  "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first");
     expect_unset("stack: [auto_growth, system]", "stack.auto_growth.chunk_size=20MB",
                  "--set: stack.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
-    expect_unset(two_caches, "auto_growth.chunk_size=1",
-                 "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 2) and \"large\" (line 3); give them names of "
-                 "their own with \"name:\" and write NAME.chunk_size");
+    expect_unset(
+        two_caches, "auto_growth.chunk_size=1",
+        "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 2) and \"large\" (line 3); give them names of "
+        "their own with \"name:\" and write NAME.chunk_size");
 }
 
 TEST(paths, of_a_wrong_form_are_refused) {
@@ -66,7 +68,8 @@ TEST(paths, of_a_wrong_form_are_refused) {
         EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.set = set, .set_count = 1}, &strategy));
         EXPECT_CONTAINS(strata_last_error()->text, "is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION");
     }
-    expect_unset("stack: [system]", "system", "--set: \"system\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB");
+    expect_unset("stack: [system]", "system",
+                 "--set: \"system\" is no setting; write PATH=VALUE, as in auto_growth.chunk_size=32MiB");
 }
 
 TEST(paths, can_be_asked_for) {

@@ -50,7 +50,8 @@ TEST(check, tells_every_error_in_a_line) {
 
 TEST(check, says_nothing_of_a_right_file) {
     size_t count;
-    EXPECT_STREQ(checked("right.yaml", "version: 1\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n", &count), "");
+    EXPECT_STREQ(checked("right.yaml", "version: 1\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n", &count),
+                 "");
     EXPECT_EQ(count, 0);
 }
 
@@ -89,12 +90,14 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_all(out);
-    snprintf(wanted, sizeof wanted, "strategy explained: to be told  [%s:1:1]\ndevices: sim:h100  [%s:2:10]\n\nstack (gpu), outermost first\n",
-             path, path);
+    snprintf(wanted, sizeof wanted,
+             "strategy explained: to be told  [%s:1:1]\ndevices: sim:h100  [%s:2:10]\n\nstack (gpu), outermost first\n", path,
+             path);
     EXPECT_CONTAINS(text, wanted);
     snprintf(wanted, sizeof wanted, "  stream_safe: decorator of scope stream, one instance for each stream  [%s:4:5]\n", path);
     EXPECT_CONTAINS(text, wanted);
-    snprintf(wanted, sizeof wanted, "  blocks (auto_growth): cache of scope stream, one instance for each stream  [%s:5:5]\n", path);
+    snprintf(wanted, sizeof wanted, "  blocks (auto_growth): cache of scope stream, one instance for each stream  [%s:5:5]\n",
+             path);
     EXPECT_CONTAINS(text, wanted);
     snprintf(wanted, sizeof wanted, "    chunk_size               1.5MiB       %s:5:45\n", path);
     EXPECT_CONTAINS(text, wanted);

@@ -79,7 +79,8 @@ TEST(units, a_wrong_unit_is_told_with_the_right_one) {
 }
 
 TEST(units, what_is_no_number_is_refused) {
-    static const char *const texts[] = {"", " ", "-1", "+1", "MiB", ".5GiB", "nan", "0x10", "1e3", "1..5GiB", "1.GiB", "Unlimited"};
+    static const char *const texts[] = {"",    " ",    "-1",  "+1",      "MiB",   ".5GiB",
+                                        "nan", "0x10", "1e3", "1..5GiB", "1.GiB", "Unlimited"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         expect_wrong(strata_parse_size, texts[i], "\"");
         expect_wrong(strata_parse_time, texts[i], "\"");

@@ -15,14 +15,17 @@ TEST(legality, needs_are_given_by_what_stands_below_or_passed_on) {
     expect_legal((list_t){&needs_order, &ordered_source});
     expect_legal((list_t){&needs_order, &cache, &source});
     expect_legal((list_t){&needs_order, &passes, &passes, &ordered_source});
-    expect_illegal((list_t){&needs_order, &source}, 0, "\"needs_order\" needs stream_ordered below it, which \"source\" does not give");
-    expect_illegal((list_t){&passes, &needs_order, &locker, &ordered_source}, 1, "which \"locker\" does not give; put auto_growth between");
+    expect_illegal((list_t){&needs_order, &source}, 0,
+                   "\"needs_order\" needs stream_ordered below it, which \"source\" does not give");
+    expect_illegal((list_t){&passes, &needs_order, &locker, &ordered_source}, 1,
+                   "which \"locker\" does not give; put auto_growth between");
 }
 
 TEST(legality, a_layer_that_waits_stands_below_no_lock) {
     expect_legal((list_t){&waiter, &locker, &cache, &source});
     expect_legal((list_t){&passes, &waiter, &cache, &source});
-    expect_illegal((list_t){&locker, &waiter, &source}, 0, "\"locker\" holds a lock and stands above \"waiter\", which may wait");
+    expect_illegal((list_t){&locker, &waiter, &source}, 0,
+                   "\"locker\" holds a lock and stands above \"waiter\", which may wait");
     expect_illegal((list_t){&cache, &passes, &passes, &waiter, &source}, 0, "put \"waiter\" above \"cache\"");
     expect_illegal((list_t){&passes, &locker, &waiting_source}, 1, "stands above \"waiting_source\"");
 }
@@ -33,12 +36,14 @@ TEST(legality, no_shared_lock_above_a_cache) {
     expect_legal((list_t){&router, &device_cache, &source});
     expect_illegal((list_t){&device_count, &cache, &source}, 0,
                    "\"device_count\" is shared by all streams and stands above the cache \"cache\"");
-    expect_illegal((list_t){&process_count, &passes, &device_cache, &source}, 0, "put \"process_count\" below \"device_cache\"");
+    expect_illegal((list_t){&process_count, &passes, &device_cache, &source}, 0,
+                   "put \"process_count\" below \"device_cache\"");
 }
 
 TEST(legality, what_is_of_one_stream_stands_below_nothing_shared) {
     expect_illegal((list_t){&device_count, &locker, &source}, 0, "above \"locker\", of which every stream has its own");
-    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0, "above \"thread_cache\", of which every thread has its own");
+    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0,
+                   "above \"thread_cache\", of which every thread has its own");
     expect_illegal((list_t){&router, &cache, &source}, 0, "put \"cache\" above \"router\"");
 }
 
@@ -69,7 +74,8 @@ TEST(legality, an_empty_stack_is_told_at_its_place) {
     strata_strategy_t *strategy = stack_of(STRATA_PLACE_HOST, (list_t){NULL});
     strata_plan_t plan;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
-    EXPECT_STREQ(strata_last_error()->text, "fake.yaml:9:3: the stack of the place host has no layers; write at least \"- system\"");
+    EXPECT_STREQ(strata_last_error()->text,
+                 "fake.yaml:9:3: the stack of the place host has no layers; write at least \"- system\"");
     strata_strategy_delete(strategy);
 }
 
@@ -88,7 +94,8 @@ TEST(legality, every_pair_is_judged_as_the_matrix_says) {
             strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, stack);
             strata_plan_t plan;
             bool planned = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan) == STRATA_OK;
-            if (planned != right) FAIL_TEST("%s above %s: planned %d, the pairs say %d", all[i]->name, all[j]->name, planned, right);
+            if (planned != right)
+                FAIL_TEST("%s above %s: planned %d, the pairs say %d", all[i]->name, all[j]->name, planned, right);
             legal += planned;
             illegal += !planned;
             strata_strategy_delete(strategy);

@@ -22,9 +22,14 @@ static strata_status_t check(const void *given, strata_place_kind_t place, const
     return strata_fail(STRATA_E_STRATEGY, 0, "not above low in %s; write more", strata_place_name(place));
 }
 
-static const strata_layer_type_t choosy = {.struct_size = sizeof(strata_layer_type_t), .name = "choosy", .doc = "a fake",
-                                           .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE, .options_size = sizeof(options_t),
-                                           .options = rows, .check = check};
+static const strata_layer_type_t choosy = {.struct_size = sizeof(strata_layer_type_t),
+                                           .name = "choosy",
+                                           .doc = "a fake",
+                                           .role = STRATA_SOURCE,
+                                           .scope = STRATA_SCOPE_DEVICE,
+                                           .options_size = sizeof(options_t),
+                                           .options = rows,
+                                           .check = check};
 static const strata_origin_t said = {.source = STRATA_FROM_FILE, .file = "fake.yaml", .line = 30, .column = 31};
 
 static void expect_refused(strata_strategy_t *strategy, strata_place_kind_t place, const char *text) {
@@ -59,10 +64,12 @@ TEST(model, a_source_of_another_memory_is_refused) {
     strata_strategy_t *strategy = stack_of(STRATA_PLACE_PINNED, (const strata_layer_type_t *[]){&choosy, NULL});
     strata_model_layer_t *layer = &strategy->stacks[STRATA_PLACE_PINNED].layers[0];
     strata_plan_t plan;
-    expect_refused(strategy, STRATA_PLACE_PINNED, "fake.yaml:10:5: \"choosy\" with memory: device cannot serve the place pinned; "
+    expect_refused(strategy, STRATA_PLACE_PINNED,
+                   "fake.yaml:10:5: \"choosy\" with memory: device cannot serve the place pinned; "
                    "write memory: pinned, or leave it out");
     EXPECT_OK(strata_model_layer_set(layer, &rows[2], "device", &said));
-    expect_refused(strategy, STRATA_PLACE_PINNED, "fake.yaml:30:31: \"choosy\" with memory: device cannot serve the place pinned; "
+    expect_refused(strategy, STRATA_PLACE_PINNED,
+                   "fake.yaml:30:31: \"choosy\" with memory: device cannot serve the place pinned; "
                    "write memory: pinned, or leave it out");
     EXPECT_OK(strata_model_layer_set(layer, &rows[2], "pinned", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_PINNED, &plan));
