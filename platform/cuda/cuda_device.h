@@ -2,8 +2,6 @@
 #ifndef STRATA_PLATFORM_CUDA_DEVICE_H
 #define STRATA_PLATFORM_CUDA_DEVICE_H
 
-#include <sys/types.h>
-
 #include "platform/cuda/cuda.h"
 #include "platform/cuda/cuda_driver.h"
 #include "platform/cuda/cuda_table.h"
@@ -14,7 +12,7 @@
 typedef struct strata_cuda_device {
     strata_device_t base; /* first: a strata_device_t * is this device */
     const strata_cuda_driver_t *driver;
-    pid_t pid;            /* who opened it */
+    uint32_t generation;  /* of the process that opened it */
     CUdevice handle;
     CUcontext context;    /* the primary one, retained */
     CUmemoryPool default_pool;

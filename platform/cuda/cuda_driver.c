@@ -1,10 +1,10 @@
 #include "platform/cuda/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "platform/lock.h"
 
@@ -28,8 +28,26 @@ static strata_lock_t load_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = ST
 static strata_cuda_driver_t real_driver;           /* guarded by load_lock until `loaded` */
 static bool loaded;                                /* guarded by load_lock */
 static const strata_cuda_driver_t *test_driver;    /* guarded by load_lock */
-static _Atomic(pid_t) initialised_in;              /* the process that called cuInit with success, or 0 */
+static _Atomic uint32_t initialised_in;            /* 1 + the generation that called cuInit with success, or 0 */
 static atomic_bool shut_down;
+
+/* How often this process was forked off since the library came in: known by a handler, because asking the kernel for the process
+ * at every call costs more than most calls (a child made by a bare clone is not told apart). */
+static _Atomic uint32_t generation;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int fork_watched; /* 0: yes; else why not */
+
+static void forked(void) {
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static void watch_forks(void) {
+    fork_watched = pthread_atfork(NULL, NULL, forked);
+}
+
+uint32_t strata_cuda_generation(void) {
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}
 
 static void *entry_of(const strata_cuda_driver_t *driver, const entry_t *entry) {
     void *function;
@@ -95,9 +113,11 @@ static strata_status_t load(void) {
 }
 
 strata_status_t strata_cuda_driver_get(const strata_cuda_driver_t **driver) {
-    pid_t owner = atomic_load(&initialised_in);
-    if (owner && owner != getpid())
-        return strata_fail(STRATA_E_FORKED, 0, "process %d initialised CUDA and was forked: its child cannot use it", (int)owner);
+    pthread_once(&fork_once, watch_forks);
+    if (fork_watched != 0) return strata_fail(STRATA_E_HOST_MEMORY, 0, "forks cannot be watched: %s", strerror(fork_watched));
+    uint32_t owner = atomic_load(&initialised_in);
+    if (owner && owner != strata_cuda_generation() + 1)
+        return strata_fail(STRATA_E_FORKED, 0, "CUDA was initialised before this process was forked: a child cannot use it");
     if (strata_cuda_is_shut_down()) return strata_cuda_fail(NULL, STRATA_E_SHUTDOWN, "cuInit", CUDA_ERROR_DEINITIALIZED);
     strata_lock(&load_lock);
     strata_status_t status = test_driver ? STRATA_OK : load();
@@ -106,7 +126,7 @@ strata_status_t strata_cuda_driver_get(const strata_cuda_driver_t **driver) {
     if (status != STRATA_OK) return status;
     CUresult code = found->Init(0);
     if (code != CUDA_SUCCESS) return strata_cuda_fail_init(found, "cuInit", code);
-    atomic_store(&initialised_in, getpid());
+    atomic_store(&initialised_in, strata_cuda_generation() + 1);
     *driver = found;
     return STRATA_OK;
 }

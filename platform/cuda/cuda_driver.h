@@ -130,6 +130,8 @@ bool strata_cuda_driver_has(const strata_cuda_driver_t *driver, strata_cuda_grou
 /* Fills the table by `get_proc` (cuGetProcAddress_v2). E_NO_DEVICE when an entry of BASE is missing. */
 strata_status_t strata_cuda_driver_fill(PFN_cuGetProcAddress_v12000 get_proc, strata_cuda_driver_t *driver);
 
+/* Which process this is, counted by forks since the driver was first asked for. */
+uint32_t strata_cuda_generation(void);
 /* The driver has said that it is shutting down: no call is made any more. */
 bool strata_cuda_is_shut_down(void);
 void strata_cuda_note_shutdown(void);

@@ -1,7 +1,6 @@
 /* Finding, opening and closing a device. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "platform/cuda/cuda_device.h"
 #include "platform/host_memory.h"
@@ -93,7 +92,7 @@ static strata_status_t find_device(strata_cuda_device_t *device, uint32_t ordina
     device->handle = handle;
     device->device_count = count;
     device->driver_version = version;
-    device->pid = getpid();
+    device->generation = strata_cuda_generation();
     return STRATA_OK;
 }
 

@@ -1,6 +1,4 @@
 /* What stands round every driver call. */
-#include <unistd.h>
-
 #include "platform/cuda/cuda_device.h"
 
 strata_status_t strata_cuda_missing(const char *call) {
@@ -16,10 +14,9 @@ strata_status_t strata_cuda_check(strata_cuda_device_t *device, const char *call
 }
 
 strata_status_t strata_cuda_usable(const strata_cuda_device_t *device) {
-    pid_t pid = getpid();
-    if (device->pid != pid)
-        return strata_fail(STRATA_E_FORKED, 0, "gpu:%u was opened by process %d: its forked child %d cannot use it",
-                           device->base.ordinal, (int)device->pid, (int)pid);
+    if (device->generation != strata_cuda_generation())
+        return strata_fail(STRATA_E_FORKED, 0, "gpu:%u was opened before this process was forked: a child cannot use it",
+                           device->base.ordinal);
     if (strata_cuda_is_shut_down())
         return strata_fail(STRATA_E_SHUTDOWN, CUDA_ERROR_DEINITIALIZED, "gpu:%u: the driver is shutting down",
                            device->base.ordinal);
