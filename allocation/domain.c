@@ -124,13 +124,17 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 
 /* ---- figures of the device ---- */
 
-void strata_domain_reserved(strata_domain_t *domain, uint64_t bytes) {
+strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
+    if (status != STRATA_OK) return status;
     uint64_t now = atomic_fetch_add(&domain->reserved_bytes, bytes) + bytes;
     uint64_t peak = atomic_load(&domain->peak_reserved_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+    return STRATA_OK;
 }
 
-void strata_domain_unreserved(strata_domain_t *domain, uint64_t bytes) {
+void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
     atomic_fetch_sub(&domain->reserved_bytes, bytes);
 }
 

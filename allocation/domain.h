@@ -62,9 +62,10 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 /* Nobody else walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
 
-/* Sources book what they got from the device and gave back. */
-void strata_domain_reserved(strata_domain_t *domain, uint64_t bytes);
-void strata_domain_unreserved(strata_domain_t *domain, uint64_t bytes);
+/* Sources book what they got from the device, and what they are about to give back: counted, and known to free by pointer. No
+ * lock is held. E_LIMIT, E_HOST_MEMORY: nothing is booked. */
+strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 
 /* Polls every stack; idle chunks of every stack go back; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);

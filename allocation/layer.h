@@ -48,6 +48,10 @@ static inline void strata_record_push(strata_record_t *record, const strata_laye
     record->path = record->path << 8 | layer->number;
 }
 
+/* "retry > stream_safe > auto_growth | system": the layers of an allocation, then those of the chunk it lies in. The lock of
+ * `server`, which served it, is held. */
+void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity);
+
 /* ---- attention; under the lock of the layer's stack ---- */
 
 static inline void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {

@@ -119,3 +119,20 @@ void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, si
         length += wrote > 0 ? (size_t)wrote : 0;
     }
 }
+
+/* The bottom layer of a decorator stack: the one that made the record. */
+static strata_layer_t *maker(const strata_stack_t *stack, uint64_t path) {
+    while (path >> 8) path >>= 8;
+    return path ? stack->layers[path] : NULL;
+}
+
+void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity) {
+    strata_path_text(server, record->path, text, capacity);
+    strata_layer_t *layer = maker(server, record->path);
+    const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, record) : NULL;
+    size_t length = strlen(text);
+    if (!chunk || length + 3 >= capacity) return;
+    memcpy(text + length, " | ", 4);
+    const strata_stack_t *below = strata_stack_of(chunk->stack);
+    strata_path_text(below, chunk->path, text + length + 3, capacity - length - 3);
+}

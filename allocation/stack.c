@@ -81,6 +81,7 @@ strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_s
     strata_unlock(&stack->lock);
     stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;
     stack->lock.observer = domain->device->lock_observer;
+    stack->lock.observed = 0; /* the last observer's word means nothing to this one */
     *out = stack;
     return STRATA_OK;
 
@@ -180,12 +181,14 @@ static void flatten(strata_stack_t *stack) {
     stack->quick_free = layer->type->quick_free;
 }
 
-strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_stack_t **out) {
+strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, uint64_t stream_id,
+                                    strata_stack_t **out) {
     strata_stack_t *stack;
     strata_status_t status = strata_stack_begin(domain, false, &stack);
     if (status != STRATA_OK) return status;
     stack->stream = stream;
     stack->thread = thread;
+    stack->stream_id = stream_id;
     status = instantiate(stack, 1, false);
     if (status == STRATA_OK) {
         stack->top = stack->layers[1];

@@ -80,7 +80,8 @@ static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
 /* A number, open, with its slab: no layers yet. E_LIMIT, E_HOST_MEMORY. */
 strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_stack_t **stack);
 /* Makes the instances of the domain's plan for `stream` (of `thread`, where it is the per-thread default stream, else 0), sharing the domain's trunk. No lock is held. */
-strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, strata_stack_t **stack);
+strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, uint64_t stream_id,
+                                    strata_stack_t **stack);
 /* The trunk: the instances of device scope, shared by all stacks of the domain. */
 strata_status_t strata_trunk_create(strata_domain_t *domain, strata_stack_t **trunk);
 /* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */

@@ -29,6 +29,10 @@ typedef uint64_t strata_address_t; /* a device or host address; 0 is none */
 typedef void *strata_handle_t;     /* the driver's handle of a stream, an event, a pool, a graph; NULL stream = legacy */
 typedef uint64_t strata_physical_t; /* a handle of physical memory; 0 is none */
 
+/* Stream handles with a meaning of their own, as in CUDA. */
+#define STRATA_STREAM_LEGACY ((strata_handle_t)1)     /* the same stream as NULL */
+#define STRATA_STREAM_PER_THREAD ((strata_handle_t)2) /* another stream in each thread */
+
 typedef enum strata_memory {
     STRATA_MEMORY_DEVICE = 0,
     STRATA_MEMORY_MANAGED = 1,

@@ -71,7 +71,7 @@ void strata_condition_broadcast(strata_condition_t *condition) {
 
 void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, uint64_t timeout_ns) {
     strata_lock_note_drop(lock);
-    if (lock->observer) lock->observer->releasing(lock->observer, lock);
+    if (strata_lock_observed(lock)) lock->observer->releasing(lock->observer, lock);
     if (timeout_ns == UINT64_MAX) {
         pthread_cond_wait(&condition->condition, &lock->mutex);
     } else {
@@ -83,5 +83,5 @@ void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, u
         pthread_cond_timedwait(&condition->condition, &lock->mutex, &end);
     }
     strata_lock_note_take(lock);
-    if (lock->observer) lock->observer->acquired(lock->observer, lock);
+    if (strata_lock_observed(lock)) lock->observer->acquired(lock->observer, lock);
 }

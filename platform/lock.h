@@ -4,6 +4,7 @@
 #define STRATA_PLATFORM_LOCK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,9 +20,10 @@ typedef enum strata_lock_rank {
 
 typedef struct strata_lock strata_lock_t;
 
-/* Hears of hand-overs; the simulator joins its threads' clocks by it. */
+/* Hears of hand-overs while it is active; the simulator joins its threads' clocks by it, and is active once it has two. */
 typedef struct strata_lock_observer strata_lock_observer_t;
 struct strata_lock_observer {
+    _Atomic bool active;
     void (*acquired)(strata_lock_observer_t *self, strata_lock_t *lock); /* the lock is held */
     void (*releasing)(strata_lock_observer_t *self, strata_lock_t *lock); /* the lock is still held */
 };
@@ -47,15 +49,19 @@ static inline void strata_lock_note_drop(const strata_lock_t *lock) { (void)lock
 static inline void strata_lock_assert_none(const char *what) { (void)what; }
 #endif
 
+static inline bool strata_lock_observed(const strata_lock_t *lock) {
+    return lock->observer && atomic_load_explicit(&lock->observer->active, memory_order_relaxed);
+}
+
 static inline void strata_lock(strata_lock_t *lock) {
     strata_lock_note_take(lock);
     pthread_mutex_lock(&lock->mutex);
-    if (__builtin_expect(lock->observer != NULL, 0)) lock->observer->acquired(lock->observer, lock);
+    if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->acquired(lock->observer, lock);
 }
 
 static inline void strata_unlock(strata_lock_t *lock) {
     strata_lock_note_drop(lock);
-    if (__builtin_expect(lock->observer != NULL, 0)) lock->observer->releasing(lock->observer, lock);
+    if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->releasing(lock->observer, lock);
     pthread_mutex_unlock(&lock->mutex);
 }
 

@@ -29,7 +29,7 @@ typedef struct auto_growth_options {
 static const strata_option_row_t options[] = {
     {"chunk_size", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, chunk_size), "0", 0, 1ull << 44, NULL,
      "the least that is asked from below; 0: the rounded request"},
-    {"alignment", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, alignment), "256", 16, 1ull << 21, NULL,
+    {"alignment", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, alignment), "256", 64, 1ull << 21, NULL,
      "blocks begin at, and sizes are rounded to, multiples of this power of two"},
     {"order", STRATA_OPTION_CHOICE, offsetof(auto_growth_options_t, order), "address", 0, 0, "address|any",
      "among free blocks: `address`: exactly the smallest, then the lowest; `any`: a near smallest one, much faster"},
@@ -140,12 +140,8 @@ static inline void hand_out(strata_record_t *block, uint64_t slack) {
     block->borrows = 0;
 }
 
-static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
-    if (__builtin_expect(alignment > self->unit, 0)) return NULL;
-    uint32_t slot = index_find(self, rounded);
-    if (slot == 0) return NULL;
+/* Serves `rounded` bytes from the free block `slot`; NULL if the slab is full. */
+static inline strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     if (block->size == rounded) {
         index_remove(self, slot);
@@ -154,8 +150,22 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment)
         if (__builtin_expect(!block, 0)) return NULL;
     }
     hand_out(block, rounded - size);
-    base->stack->figures.cache_hits++;
+    self->base.stack->figures.cache_hits++;
     return block;
+}
+
+static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
+    if (__builtin_expect(alignment > self->unit, 0)) return NULL;
+    uint32_t slot = index_find(self, rounded);
+    return slot ? serve_from(self, slot, rounded, size) : NULL;
+}
+
+/* Before growing, the bin that a hit searches in part is searched whole. */
+static strata_record_t *hit_any(auto_growth_t *self, uint64_t rounded, uint64_t size) {
+    uint32_t slot = self->by_address ? index_find(self, rounded) : strata_bins_find_any(&self->bins, slab_of(self), rounded);
+    return slot ? serve_from(self, slot, rounded, size) : NULL;
 }
 
 /* ---- free ---- */
@@ -257,11 +267,6 @@ static strata_record_t *detach_idle(auto_growth_t *self, uint32_t number) {
     return unlist_chunk(self, number);
 }
 
-static void give_back(auto_growth_t *self, strata_record_t *below) {
-    if (self->base.domain->directory) strata_directory_uncover(self->base.domain->directory, below->ptr, below->size);
-    strata_chunk_free(below);
-}
-
 /* Gives every idle chunk back, one at a time: the device free is made with the locks open, and the list is read again. */
 static uint64_t release(strata_layer_t *base, strata_path_t *path) {
     auto_growth_t *self = (auto_growth_t *)base;
@@ -274,7 +279,7 @@ static uint64_t release(strata_layer_t *base, strata_path_t *path) {
         released += chunk_at(self, number)->size;
         strata_record_t *below = detach_idle(self, number);
         strata_opened_t opened = strata_path_unlock(path);
-        give_back(self, below);
+        strata_chunk_free(below);
         strata_path_lock(path, opened);
         number = self->first_chunk;
     }
@@ -288,7 +293,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_path
     if (slot == 0 || !options_of(self)->free_idle_chunk || !is_idle(self, chunk_at(self, number))) return;
     strata_record_t *below = detach_idle(self, number);
     strata_opened_t opened = strata_path_unlock(path);
-    give_back(self, below);
+    strata_chunk_free(below);
     strata_path_lock(path, opened);
 }
 
@@ -319,20 +324,15 @@ static bool publish(auto_growth_t *self, strata_record_t *below) {
 
 /* Asks below for a chunk, with the locks open, and publishes it. */
 static strata_status_t grow(auto_growth_t *self, uint64_t size, const strata_request_t *request) {
-    strata_directory_t *directory = self->base.domain->directory;
     strata_record_t *below;
     strata_opened_t opened = strata_path_unlock(request->path);
     strata_request_t chunk = *request;
     chunk.alignment = strata_max(self->unit, request->alignment);
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
-    if (status == STRATA_OK && directory) {
-        status = strata_directory_cover(directory, below->ptr, below->size);
-        if (status != STRATA_OK) strata_chunk_free(below);
-    }
     strata_path_lock(request->path, opened);
     if (status != STRATA_OK || publish(self, below)) return status;
     opened = strata_path_unlock(request->path);
-    give_back(self, below);
+    strata_chunk_free(below);
     strata_path_lock(request->path, opened);
     return STRATA_E_LIMIT;
 }
@@ -363,7 +363,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (request->alignment > self->unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu", (unsigned long long)self->unit);
     if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    while ((*record = hit(base, request->size, request->alignment)) == NULL) {
+    while ((*record = hit_any(self, rounded, request->size)) == NULL) {
         uint64_t size = growth_size(self, rounded, request->flags);
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
@@ -385,11 +385,18 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- life ---- */
 
+static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
+    const auto_growth_options_t *o = options_given;
+    unsigned least = place == STRATA_PLACE_HOST ? 64 : 256;
+    if (strata_is_power_of_two(o->alignment) && o->alignment >= least) return STRATA_OK;
+    *option = "alignment";
+    return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no alignment that this place can be served with; write a power of two of at "
+                       "least %u", (unsigned long long)o->alignment, least);
+}
+
 static strata_status_t create(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
     const auto_growth_options_t *o = base->options;
-    if (!strata_is_power_of_two(o->alignment))
-        return strata_fail(STRATA_E_STRATEGY, 0, "auto_growth.alignment must be a power of two");
     self->unit = o->alignment;
     self->by_address = o->order == ORDER_ADDRESS;
     strata_bins_init(&self->bins, (uint32_t)__builtin_ctzll(self->unit));
@@ -402,9 +409,13 @@ static strata_status_t create(strata_layer_t *base) {
 /* Every chunk goes back, whatever is still live in it. */
 static void destroy(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
-    while (self->first_chunk) give_back(self, unlist_chunk(self, self->first_chunk));
+    while (self->first_chunk) strata_chunk_free(unlist_chunk(self, self->first_chunk));
     strata_condition_destroy(&self->grown);
     strata_nodes_destroy(&self->chunks);
+}
+
+static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    return chunk_at((auto_growth_t *)base, block->chunk)->below;
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) {
@@ -493,6 +504,8 @@ const strata_layer_type_t strata_auto_growth_type = {
     .quick_free = quick_free,
     .release = release,
     .walk = walk,
+    .chunk_of = chunk_of,
     .idle_bytes = idle_bytes,
     .validate = validate,
+    .check = check,
 };

@@ -1,7 +1,7 @@
 /* system: asks the device for every request and gives every block back. The source under caches. */
 #include "allocation/layer.h"
 
-enum { MEMORY_OF_PLACE = 0, QUARANTINED = 255 /* record->pool: the device refused to take it back */ };
+enum { MEMORY_OF_PLACE = 0 };
 
 typedef struct system_options {
     uint32_t memory;
@@ -43,6 +43,20 @@ static strata_status_t device_give(system_layer_t *self, strata_address_t addres
     return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
 }
 
+/* Books what the device gave and makes its record; no lock is held. */
+static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
+                               strata_record_t **record) {
+    strata_layer_t *base = &self->base;
+    strata_status_t status = strata_domain_reserve(base->domain, address, request->size);
+    if (status != STRATA_OK) return status;
+    strata_lock(&base->stack->lock);
+    *record = strata_record_new(base, request, address, request->size);
+    strata_unlock(&base->stack->lock);
+    if (*record) return STRATA_OK;
+    strata_domain_unreserve(base->domain, address, request->size);
+    return STRATA_E_LIMIT;
+}
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     system_layer_t *self = (system_layer_t *)base;
     if (request->flags & STRATA_NO_GROW)
@@ -50,51 +64,38 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_address_t address;
     strata_opened_t opened = strata_path_unlock(request->path);
     strata_status_t status = device_get(self, request, &address);
-    if (status == STRATA_OK) {
-        strata_domain_reserved(base->domain, request->size);
-        strata_lock(&base->stack->lock);
-        *record = strata_record_new(base, request, address, request->size);
-        strata_unlock(&base->stack->lock);
-        if (!*record) {
-            status = STRATA_E_LIMIT;
-            strata_domain_unreserved(base->domain, request->size);
-            (void)device_give(self, address);
-        }
-    }
+    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) (void)device_give(self, address);
     strata_path_lock(request->path, opened);
     return status;
 }
 
+/* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
 static void quarantine(strata_layer_t *self, strata_record_t *record) {
-    strata_lock(&self->stack->lock);
-    record->pool = QUARANTINED;
-    record->state = STRATA_RECORD_DEFERRED;
     self->stack->figures.quarantined_bytes += record->size;
-    strata_unlock(&self->stack->lock);
+    record->state = STRATA_RECORD_DEFERRED;
 }
 
-static void release_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
-    system_layer_t *self = (system_layer_t *)base;
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
-    uint64_t size = record->size;
-    if (device_give(self, record->ptr) != STRATA_OK) {
-        quarantine(base, record);
-    } else {
-        strata_domain_unreserved(base->domain, size);
-        strata_lock(&base->stack->lock);
-        strata_record_delete(base, record);
-        strata_unlock(&base->stack->lock);
-    }
+    /* Unbooked first: once the device has it back, another thread may be given the same address. */
+    strata_domain_unreserve(base->domain, record->ptr, record->size);
+    bool gone = device_give((system_layer_t *)base, record->ptr) == STRATA_OK;
+    if (!gone) (void)strata_domain_reserve(base->domain, record->ptr, record->size);
+    strata_lock(&base->stack->lock);
+    if (gone) strata_record_delete(base, record);
+    else quarantine(base, record);
+    strata_unlock(&base->stack->lock);
     strata_path_lock(path, opened);
 }
 
-/* What the device refused to take back is offered once more, and whatever the last holder left behind. */
+/* What the device refused to take back, and what its last holder left behind. */
 static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state != STRATA_RECORD_LIVE && record->state != STRATA_RECORD_DEFERRED) continue;
-        if (device_give((system_layer_t *)base, record->ptr) == STRATA_OK) strata_domain_unreserved(base->domain, record->size);
+        strata_domain_unreserve(base->domain, record->ptr, record->size);
+        (void)device_give((system_layer_t *)base, record->ptr);
     }
 }
 
@@ -111,5 +112,5 @@ const strata_layer_type_t strata_system_type = {
     .create = create,
     .destroy = destroy,
     .allocate = allocate,
-    .free = release_record,
+    .free = free_record,
 };

@@ -222,19 +222,20 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
 
 /* ---- figures -------------------------------------------------------------------------------------------------------- */
 
-/* X(field, unit, meaning). One table: the struct, the text and the JSON. */
+/* X(field, unit, meaning). One table: the struct, the text and the JSON. What every call
+ * touches stands first: with struct_size one cache line. */
 #define STRATA_STATISTICS_MAP(X)                                                                                  \
     X(requested_bytes, "bytes", "what the callers asked for, of live allocations")                                \
     X(allocated_bytes, "bytes", "live blocks, rounding included")                                                 \
-    X(reserved_bytes, "bytes", "live chunks got from the device")                                                 \
-    X(deferred_bytes, "bytes", "freed by the caller, waiting for other streams")                                  \
     X(peak_requested_bytes, "bytes", "highest requested_bytes; over several stacks the sum of their peaks")       \
     X(peak_allocated_bytes, "bytes", "highest allocated_bytes; over several stacks the sum of their peaks")       \
-    X(peak_reserved_bytes, "bytes", "highest reserved_bytes of the place, all streams")                           \
-    X(live_allocations, "count", "allocations not freed yet")                                                     \
     X(allocations, "count", "requests served")                                                                    \
     X(frees, "count", "allocations given back")                                                                   \
     X(cache_hits, "count", "requests served without asking the layer below the cache")                            \
+    X(reserved_bytes, "bytes", "live chunks got from the device")                                                 \
+    X(deferred_bytes, "bytes", "freed by the caller, waiting for other streams")                                  \
+    X(peak_reserved_bytes, "bytes", "highest reserved_bytes of the place, all streams")                           \
+    X(live_allocations, "count", "allocations not freed yet")                                                     \
     X(growths, "count", "chunks got from the layer below a cache")                                                \
     X(chunks, "count", "chunks held now")                                                                         \
     X(borrows, "count", "record_stream calls that were noted")                                                    \

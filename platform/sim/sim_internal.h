@@ -23,7 +23,7 @@
 #define SIM_MIB 1048576.0
 /* Simulated addresses lie above every host address, so that a value below SIM_BASE is the host's own memory. */
 #define SIM_BASE (UINT64_C(1) << 48)
-#define SIM_DEVICE_SPAN (UINT64_C(1) << 57)
+#define SIM_DEVICE_SPAN (UINT64_C(1) << 52)
 
 /* The driver's numbers (CUresult). */
 enum {
@@ -212,6 +212,7 @@ struct strata_sim {
     _Atomic uint64_t latest;   /* the latest clock of any thread */
     sim_thread_t *_Atomic threads[SIM_THREADS_HASH];
     sim_thread_t spare_thread; /* stands in when a thread cannot be registered */
+    _Atomic uint32_t thread_count;
 };
 
 /* ---- the frame of a call (sim_world.c) ---- */

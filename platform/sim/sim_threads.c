@@ -29,6 +29,8 @@ static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
     atomic_init(&fresh->now, atomic_load(&world->latest));
     fresh->next = atomic_load(head);
     while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
+    /* A lock that the only thread had before hands over nothing: this one begins at the world's latest clock anyway. */
+    if (atomic_fetch_add(&world->thread_count, 1) > 0) atomic_store(&world->observer.observer.active, true);
     return fresh;
 }
 

@@ -1,0 +1,329 @@
+/* What an allocate and free pair costs through the whole default stack: retry > stream_safe > auto_growth > system.
+ *
+ *     bench/hot_path            a table
+ *     bench/hot_path --json     one JSON object: medians; null where a figure cannot be had on this machine
+ *
+ * The device is simulated and unlimited: a hit makes no device call. Workloads: a hot pair of 64 KiB; N live blocks of 512 x
+ * 2^(17u) bytes, u uniform, of which a random one is freed and another allocated.
+ */
+#include <dlfcn.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "facade/facade.h"
+#include "platform/clock.h"
+#include "platform/host_memory.h"
+#include "platform/sim/sim.h"
+
+enum { RUNS = 9, HOT_PAIRS = 2000000, LIVE_PAIRS = 400000, THREAD_PAIRS = 1500000, THREAD_RUNS = 5, SIZES = 1 << 16 };
+
+/* ---- every malloc of the process is counted ---- */
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+static _Atomic uint64_t mallocs;
+
+void *malloc(size_t size) {
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size) {
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size) {
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    return __libc_realloc(memory, size);
+}
+
+/* ---- the rig ---- */
+
+static strata_t facade;
+static strata_device_t *device;
+static strata_place_t gpu;
+
+static void must(strata_status_t status) {
+    if (status == STRATA_OK) return;
+    fprintf(stderr, "hot_path: %s\n", strata_last_error()->text);
+    exit(1);
+}
+
+static void open_facade(void) {
+    static strata_strategy_t *strategy;
+    strata_sim_t *world;
+    strata_config_request_t request = {.preset = "strata", .devices = "sim"};
+    strata_sim_options_t options = {.capacity = STRATA_SIM_UNLIMITED};
+    must(strata_config_load(&request, &strategy));
+    must(strata_sim_new(&options, &world));
+    must(strata_sim_open(world, 0, &device));
+    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
+    gpu = strata_gpu(0);
+}
+
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+/* ---- workloads ---- */
+
+static void pairs(strata_stream_t stream, int count) {
+    for (int i = 0; i < count; i++) {
+        strata_block_t block;
+        must(strata_allocate(facade, gpu, stream, 64 << 10, &block));
+        must(strata_free(facade, block.ref));
+    }
+}
+
+static double pair_ns(void) {
+    double runs[RUNS];
+    pairs(NULL, 1000);
+    for (int run = 0; run < RUNS; run++) {
+        uint64_t began = strata_real_now();
+        pairs(NULL, HOT_PAIRS);
+        runs[run] = (double)(strata_real_now() - began) / HOT_PAIRS;
+    }
+    return median(runs, RUNS);
+}
+
+static double pointer_pair_ns(void) {
+    double runs[RUNS];
+    for (int run = 0; run < RUNS; run++) {
+        uint64_t began = strata_real_now();
+        for (int i = 0; i < HOT_PAIRS; i++) {
+            strata_block_t block;
+            must(strata_allocate(facade, gpu, NULL, 64 << 10, &block));
+            must(strata_free_pointer(facade, block.ptr));
+        }
+        runs[run] = (double)(strata_real_now() - began) / HOT_PAIRS;
+    }
+    return median(runs, RUNS);
+}
+
+/* 512 x 2^(17u), made beforehand so that the drawing is not measured. */
+static const size_t *drawn_sizes(void) {
+    static size_t sizes[SIZES];
+    uint64_t state = 88172645463325252u;
+    for (int i = 0; i < SIZES && sizes[SIZES - 1] == 0; i++) {
+        double u = (double)(random_next(&state) >> 11) / 9007199254740992.0;
+        sizes[i] = (size_t)(512.0 * __builtin_exp2(17.0 * u));
+    }
+    return sizes;
+}
+
+/* Host mallocs and reservations made so far: by the process, and by the library for itself. */
+static uint64_t host_calls(void) {
+    return atomic_load(&mallocs) + strata_host_allocations();
+}
+
+/* Frees a random one of `live` blocks and allocates another, `count` times. Host calls made by pairs that did not have to grow
+ * are added to *host. */
+static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *state, uint64_t *host) {
+    const size_t *sizes = drawn_sizes();
+    for (int i = 0; i < count; i++) {
+        strata_block_t block;
+        uint64_t drawn = random_next(state), before = host ? host_calls() : 0;
+        uint64_t growths = host ? atomic_load(&device->calls[STRATA_CALL_malloc]) : 0;
+        size_t victim = (size_t)((drawn >> 32) * (uint64_t)live >> 32);
+        must(strata_free(facade, refs[victim]));
+        must(strata_allocate(facade, gpu, NULL, sizes[drawn % SIZES], &block));
+        refs[victim] = block.ref;
+        if (host && growths == atomic_load(&device->calls[STRATA_CALL_malloc])) *host += host_calls() - before;
+    }
+}
+
+static double live_ns(int live, uint64_t *host) {
+    strata_ref_t *refs = malloc((size_t)live * sizeof *refs);
+    uint64_t state = 1;
+    double runs[RUNS];
+    for (int i = 0; i < live; i++) {
+        strata_block_t block;
+        must(strata_allocate(facade, gpu, NULL, drawn_sizes()[i % SIZES], &block));
+        refs[i] = block.ref;
+    }
+    turn_over(refs, live, 2 * LIVE_PAIRS, &state, NULL);
+    for (int run = 0; run < RUNS; run++) {
+        uint64_t began = strata_real_now();
+        turn_over(refs, live, LIVE_PAIRS, &state, NULL);
+        runs[run] = (double)(strata_real_now() - began) / LIVE_PAIRS;
+    }
+    turn_over(refs, live, LIVE_PAIRS, &state, host);
+    for (int i = 0; i < live; i++) must(strata_free(facade, refs[i]));
+    free(refs);
+    must(strata_release(facade, gpu, NULL));
+    return median(runs, RUNS);
+}
+
+static uint64_t host_calls_of_hot_pairs(void) {
+    uint64_t before = host_calls();
+    pairs(NULL, 100000);
+    return host_calls() - before;
+}
+
+/* ---- threads ---- */
+
+typedef struct worker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    strata_stream_t stream; /* NULL: an empty loop */
+    uint64_t ns;
+} worker_t;
+
+static void *work(void *context) {
+    worker_t *worker = context;
+    if (worker->stream) pairs(worker->stream, 1000);
+    pthread_barrier_wait(worker->start);
+    uint64_t began = strata_real_now();
+    if (worker->stream) {
+        pairs(worker->stream, THREAD_PAIRS);
+    } else {
+        for (volatile int i = 0; i < 40 * THREAD_PAIRS; i++) {}
+    }
+    worker->ns = strata_real_now() - began;
+    return NULL;
+}
+
+/* Work a second of `threads` threads, in units of one thread's loop. */
+static double throughput(int threads, strata_stream_t const *streams) {
+    worker_t workers[2];
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    double sum = 0;
+    for (int i = 0; i < threads; i++) {
+        workers[i] = (worker_t){.start = &start, .stream = streams ? streams[i] : NULL};
+        pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(workers[i].thread, NULL);
+        sum += 1e9 / (double)workers[i].ns;
+    }
+    pthread_barrier_destroy(&start);
+    return sum;
+}
+
+/* Best of interleaved runs: two threads against one. */
+static double two_threads(strata_stream_t const *streams) {
+    double one = 0, two = 0;
+    for (int run = 0; run < THREAD_RUNS; run++) {
+        double a = throughput(1, streams), b = throughput(2, streams);
+        one = a > one ? a : one;
+        two = b > two ? b : two;
+    }
+    return two / one;
+}
+
+/* ---- what else the machine tells ---- */
+
+static double instructions_per_pair(void) {
+    struct perf_event_attr attributes = {.type = PERF_TYPE_HARDWARE, .size = sizeof attributes,
+                                         .config = PERF_COUNT_HW_INSTRUCTIONS, .disabled = 1, .exclude_kernel = 1};
+    int counter = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
+    if (counter < 0) return -1;
+    uint64_t count = 0;
+    ioctl(counter, PERF_EVENT_IOC_ENABLE, 0);
+    pairs(NULL, 100000);
+    ioctl(counter, PERF_EVENT_IOC_DISABLE, 0);
+    bool ok = read(counter, &count, sizeof count) == sizeof count && count > 0;
+    close(counter);
+    return ok ? (double)count / 100000 : -1;
+}
+
+static double mimalloc_pair_ns(void) {
+    void *library = dlopen("libmimalloc.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!library) library = dlopen("libmimalloc.so", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return -1;
+    void *(*mi_malloc)(size_t);
+    void (*mi_free)(void *);
+    *(void **)&mi_malloc = dlsym(library, "mi_malloc");
+    *(void **)&mi_free = dlsym(library, "mi_free");
+    if (!mi_malloc || !mi_free) return -1;
+    double runs[RUNS];
+    for (int run = 0; run < RUNS; run++) {
+        uint64_t began = strata_real_now();
+        for (int i = 0; i < HOT_PAIRS; i++) mi_free(mi_malloc(64 << 10));
+        runs[run] = (double)(strata_real_now() - began) / HOT_PAIRS;
+    }
+    return median(runs, RUNS);
+}
+
+/* ---- telling ---- */
+
+typedef struct figure {
+    const char *name, *meaning;
+    double value; /* below 0: cannot be had */
+    int digits;
+} figure_t;
+
+static void print_json(const figure_t *figures, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        printf("%s\"%s\":", i ? "," : "{", figures[i].name);
+        if (figures[i].value < 0) printf("null");
+        else printf("%.*f", figures[i].digits, figures[i].value);
+    }
+    printf("}\n");
+}
+
+static void print_table(const figure_t *figures, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (figures[i].value < 0) printf("%-22s %10s  %s\n", figures[i].name, "-", figures[i].meaning);
+        else printf("%-22s %10.*f  %s\n", figures[i].name, figures[i].digits, figures[i].value, figures[i].meaning);
+    }
+}
+
+int main(int argc, char **argv) {
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    if (argc > 2 || (argc == 2 && !json)) {
+        fprintf(stderr, "usage: hot_path [--json]\n");
+        return 2;
+    }
+    open_facade();
+    uint64_t host = 0;
+    double pair = pair_ns();
+    host += host_calls_of_hot_pairs();
+    double instructions = instructions_per_pair();
+    double live_1000 = live_ns(1000, &host), live_100000 = live_ns(100000, &host);
+    strata_stream_t streams[2];
+    for (int i = 0; i < 2; i++) must(strata_stream_create(facade, gpu, &streams[i]));
+    double loops = two_threads(NULL), threads = two_threads(streams);
+    double by_pointer = pointer_pair_ns();
+    const figure_t figures[] = {
+        {"pair_ns", "allocate and free again, 64 KiB, a hit", pair, 1},
+        {"pointer_pair_ns", "the same, freed by pointer", by_pointer, 1},
+        {"live_1000_ns", "a pair among 1,000 live blocks", live_1000, 1},
+        {"live_100000_ns", "a pair among 100,000 live blocks", live_100000, 1},
+        {"two_threads_ratio", "two threads on two streams against one, where two empty loops reach 2", 2 * threads / loops, 2},
+        {"host_mallocs", "host mallocs and reservations in pairs that hit, once the live set is reached", (double)host, 0},
+        {"instructions_per_pair", "of the hot pair", instructions, 0},
+        {"mimalloc_pair_ns", "mimalloc's own pair of 64 KiB", mimalloc_pair_ns(), 1},
+    };
+    size_t count = sizeof figures / sizeof *figures;
+    if (json) {
+        print_json(figures, count);
+        return 0;
+    }
+    print_table(figures, count);
+    printf("two threads as measured: %.2f; two empty loops: %.2f\n", threads, loops);
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* The facade from inside: devices x streams x stacks. Public functions stand in include/strata/strata.h. */
+#ifndef STRATA_FACADE_FACADE_H
+#define STRATA_FACADE_FACADE_H
+
+#include "allocation/domain.h"
+#include "platform/sim/sim.h"
+#include "strategy/model.h"
+
+enum { STRATA_FACADE_DEVICES = 16, STRATA_FACADES = 256, STRATA_FACADE_CALLBACKS = 32 };
+
+typedef struct strata_callback {
+    uint32_t id; /* 0: removed */
+    strata_out_of_memory_fn observer;
+    strata_free_memory_fn free_memory;
+    void *context;
+} strata_callback_t;
+
+typedef struct strata_facade {
+    strata_t handle; /* 0: closed; the struct is never freed, so that a stale handle is told */
+    uint32_t flags;
+    strata_strategy_t *strategy;
+    bool owns_strategy;
+    bool owns_devices;
+    bool every_device;       /* `devices: gpu`: others than the first are opened at first use */
+    strata_sim_t *world;     /* of simulated devices that the facade opened itself */
+    strata_plan_t *plans;    /* by place kind */
+    strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] of 64 (the host place) */
+    strata_directory_t *_Atomic noted;  /* directories[0] once somebody frees by pointer */
+
+    /* Building is one thread's at a time, with no lock held; what it built is published under the lock. */
+    strata_lock_t lock;
+    strata_condition_t built;
+    bool building;
+    strata_device_t *devices[STRATA_FACADE_DEVICES]; /* by number; NULL: not open */
+    strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
+    strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
+    uint32_t next_callback;
+} strata_facade_t;
+
+/* The facade of a handle; NULL with E_STALE or E_FORKED set. */
+strata_facade_t *strata_facade_of(strata_t handle);
+/* The domain of a place, opened if the strategy serves it and it was not yet. */
+strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
+/* The stack of a stream, made at its first use. */
+strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack);
+/* NULL and (void *)1 are one stream; pinned and host places have one stack for all. */
+strata_stream_t strata_facade_stream_key(strata_place_t place, strata_stream_t stream);
+/* A facade over devices that the caller opened and closes after it: for replay and tests. The strategy outlives it. */
+strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                      uint32_t flags, strata_t *facade);
+/* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
+uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
+
+/* Every open domain, one after the other: the index to begin with is 0; NULL behind the last. */
+strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
+
+/* What a stack says when the request failed for memory at last; tells the observers. Answers E_NO_MEMORY with the report. */
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream, size_t size);
+/* The ladder's rung of callbacks; `context` is the facade. */
+uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
+
+/* ---- the look-up caches of all threads ---- */
+
+/* Every thread's cached stacks are looked up anew: a stream was forgotten, a facade closed. */
+void strata_lookup_forget_all(void);
+/* True in a child of fork(): no call may go on. */
+bool strata_lookup_forked(void);
+
+#endif

@@ -1,0 +1,110 @@
+/* Figures of places, and what the caches keep. */
+#include <string.h>
+
+#include "allocation/layer.h"
+#include "facade/facade.h"
+
+/* Adds a stack's plain words; its lock is taken for the reading. */
+static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
+    strata_lock(&stack->lock);
+    const strata_statistics_t *f = &stack->figures;
+#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    strata_unlock(&stack->lock);
+}
+
+/* A figure is the sum over the stacks but for these. */
+static void finish(strata_statistics_t *sum) {
+    sum->live_allocations = sum->allocations - sum->frees;
+}
+
+/* An older caller's struct is shorter: it gets what it knows. */
+static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistics_t *out) {
+    size_t size = out->struct_size;
+    if (size < sizeof(size_t)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    memcpy(out, sum, size < sizeof *sum ? size : sizeof *sum);
+    out->struct_size = size;
+    return STRATA_OK;
+}
+
+strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_stream_t stream, strata_statistics_t *out) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_stack_t *stack;
+    strata_status_t status = strata_facade_stack(facade, place, stream, &stack);
+    if (status != STRATA_OK) return status;
+    strata_statistics_t sum = {0};
+    add_stack(stack, &sum);
+    if (!stack->cache) {
+        sum.reserved_bytes = sum.allocated_bytes;
+        sum.peak_reserved_bytes = sum.peak_allocated_bytes;
+    }
+    finish(&sum);
+    return hand_out(&sum, out);
+}
+
+strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, strata_statistics_t *out) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_statistics_t sum = {0};
+    STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, &sum);
+    sum.reserved_bytes = atomic_load(&domain->reserved_bytes);
+    sum.peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
+    sum.ladders = atomic_load(&domain->ladders);
+    sum.out_of_memory = atomic_load(&domain->out_of_memory);
+    finish(&sum);
+    return hand_out(&sum, out);
+}
+
+uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    strata_domain_t *domain;
+    if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return 0;
+    return strata_meter_peak(&domain->deferred);
+}
+
+strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    uint64_t bytes = strata_domain_release(domain);
+    if (released) *released = bytes;
+    return STRATA_OK;
+}
+
+strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *info) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (info->struct_size < sizeof *info) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    uint64_t free, total;
+    status = strata_device_mem_info(domain->device, &free, &total);
+    if (status != STRATA_OK) return status;
+    info->free = free;
+    info->total = total;
+    info->cached = 0;
+    STRATA_DOMAIN_EACH(domain, stack) info->cached += strata_stack_idle_bytes(stack);
+    return STRATA_OK;
+}
+
+strata_status_t strata_validate(strata_t handle) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    strata_status_t status = STRATA_OK;
+    while (status == STRATA_OK && (domain = strata_facade_next_domain(facade, &index)) != NULL)
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (status == STRATA_OK) status = strata_stack_validate(stack);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* What strata.h declares and this version does not serve yet: each says so and changes nothing. */
+#include "facade/facade.h"
+
+static strata_status_t later(strata_t handle, const char *what) {
+    if (!strata_facade_of(handle)) return strata_last_error()->status;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s is not served by this version", what);
+}
+
+#define LATER(name, ...) \
+    strata_status_t name(strata_t facade, __VA_ARGS__)
+#define UNUSED(x) (void)(x)
+
+LATER(strata_retain, strata_ref_t ref) {
+    UNUSED(ref);
+    return later(facade, "shared ownership");
+}
+
+LATER(strata_release_ref, strata_ref_t ref) {
+    UNUSED(ref);
+    return later(facade, "shared ownership");
+}
+
+LATER(strata_base_pointer, const void *interior, strata_block_t *block) {
+    UNUSED(interior);
+    UNUSED(block);
+    return later(facade, "the base of an interior pointer");
+}
+
+LATER(strata_set_default_stream, strata_place_t place, strata_stream_t stream) {
+    UNUSED(place);
+    UNUSED(stream);
+    return later(facade, "another default stream");
+}
+
+LATER(strata_trim, strata_place_t place, uint64_t keep, uint64_t *released) {
+    UNUSED(place);
+    UNUSED(keep);
+    UNUSED(released);
+    return later(facade, "trimming to a size");
+}
+
+LATER(strata_set_limit, strata_place_t place, uint64_t limit) {
+    UNUSED(place);
+    UNUSED(limit);
+    return later(facade, "a limit at run time");
+}
+
+LATER(strata_snapshot, strata_place_t place, strata_snapshot_fn row, void *context) {
+    UNUSED(place);
+    UNUSED(row);
+    UNUSED(context);
+    return later(facade, "a snapshot");
+}
+
+LATER(strata_graph_pool_begin, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
+    UNUSED(place);
+    UNUSED(stream);
+    UNUSED(pool);
+    return later(facade, "a graph pool");
+}
+
+LATER(strata_graph_pool_end, strata_place_t place, strata_stream_t stream, uint64_t pool) {
+    UNUSED(place);
+    UNUSED(stream);
+    UNUSED(pool);
+    return later(facade, "a graph pool");
+}
+
+LATER(strata_graph_pool_remove, strata_place_t place, uint64_t pool) {
+    UNUSED(place);
+    UNUSED(pool);
+    return later(facade, "a graph pool");
+}
+
+LATER(strata_pool_begin, strata_place_t place, const char *name) {
+    UNUSED(place);
+    UNUSED(name);
+    return later(facade, "a named pool");
+}
+
+LATER(strata_pool_end, strata_place_t place) {
+    UNUSED(place);
+    return later(facade, "a named pool");
+}
+
+LATER(strata_enable_peer, uint32_t device, uint32_t peer) {
+    UNUSED(device);
+    UNUSED(peer);
+    return later(facade, "peer access");
+}
+
+LATER(strata_export, strata_ref_t ref, void *handle, size_t *handle_size) {
+    UNUSED(ref);
+    UNUSED(handle);
+    UNUSED(handle_size);
+    return later(facade, "sharing between processes");
+}
+
+LATER(strata_import, strata_place_t place, const void *handle, size_t handle_size, strata_block_t *block) {
+    UNUSED(place);
+    UNUSED(handle);
+    UNUSED(handle_size);
+    UNUSED(block);
+    return later(facade, "sharing between processes");
+}
+
+strata_status_t strata_step(strata_t facade) {
+    return later(facade, "a step mark");
+}
+
+LATER(strata_annotate, const char *operator_name) {
+    UNUSED(operator_name);
+    return later(facade, "an annotation");
+}
+
+LATER(strata_neighbours, strata_ref_t ref, strata_neighbours_t *neighbours) {
+    UNUSED(ref);
+    UNUSED(neighbours);
+    return later(facade, "the neighbours of a block");
+}
+
+LATER(strata_best_victims, strata_place_t place, size_t size, strata_ref_t *victims, size_t capacity, size_t *count) {
+    UNUSED(place);
+    UNUSED(size);
+    UNUSED(victims);
+    UNUSED(capacity);
+    UNUSED(count);
+    return later(facade, "the choice of victims");
+}
+
+LATER(strata_shadow_start, const strata_open_options_t *strategy) {
+    UNUSED(strategy);
+    return later(facade, "the shadow comparison");
+}
+
+LATER(strata_shadow_stop, char *report, size_t capacity) {
+    UNUSED(report);
+    UNUSED(capacity);
+    return later(facade, "the shadow comparison");
+}

@@ -1,0 +1,227 @@
+#include "facade/long_way.h"
+
+#include "allocation/layer.h"
+#include "allocation/threads.h"
+#include "facade/lookup.h"
+
+static uint64_t alignment_of(strata_place_t place) {
+    return strata_place_kind(place) == STRATA_PLACE_HOST ? 64 : 256;
+}
+
+static void fill_block(const strata_record_t *record, strata_block_t *block) {
+    block->ptr = (void *)(uintptr_t)record->ptr;
+    block->size = record->size;
+    block->ref = strata_ref_of(record);
+}
+
+/* The driver's id of a stream names it for ever; its handle may have been recycled since the stack was made. */
+static strata_status_t check_stream_id(const strata_facade_t *facade, const strata_stack_t *stack, strata_stream_t stream) {
+    strata_device_t *device = stack->domain->device;
+    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || !device->capabilities.stream_ids || stack->ownerless) return STRATA_OK;
+    uint64_t id;
+    strata_status_t status = strata_device_stream_id(device, stream, &id);
+    if (status != STRATA_OK) return status;
+    if (id == stack->stream_id) return STRATA_OK;
+    return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
+                       "stream %p was destroyed without strata_stream_forget(): its handle now names another stream", stream);
+}
+
+/* The stack, remembered for the thread's next call unless every call is to be checked. */
+static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack) {
+    strata_lookup_t *way = strata_lookup_way(place, stream);
+    uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
+    strata_threads_register();
+    strata_status_t status = strata_facade_stack(facade, place, stream, stack);
+    if (status == STRATA_OK) status = check_stream_id(facade, *stack, stream);
+    if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return status;
+    *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
+    return STRATA_OK;
+}
+
+static strata_status_t check_options(strata_place_t place, const strata_allocate_options_t *options) {
+    uint64_t most = alignment_of(place);
+    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
+    if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
+    if (options->alignment > most)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "alignments above %llu are not served yet", (unsigned long long)most);
+    if (options->flags & STRATA_ZERO) return strata_fail(STRATA_E_UNSUPPORTED, 0, "STRATA_ZERO is not served yet");
+    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW)) return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
+    if (options->pool != 0) return strata_fail(STRATA_E_UNSUPPORTED, 0, "pools are not served yet");
+    return STRATA_OK;
+}
+
+strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
+                                     const strata_allocate_options_t *options, strata_block_t *block) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_stack_t *stack;
+    strata_status_t status = check_options(place, options);
+    if (status == STRATA_OK) status = find_stack(facade, place, stream, &stack);
+    if (status != STRATA_OK) return status;
+    strata_record_t *record;
+    strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
+                            .tag = options->tag};
+    status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
+    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, stream, options->size);
+    if (status != STRATA_OK) return status;
+    fill_block(record, block);
+    return STRATA_OK;
+}
+
+strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
+                                         strata_block_t *block) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    return strata_allocate_with(facade, place, stream, &options, block);
+}
+
+/* ---- back ---- */
+
+/* The record of a ref with its stack's lock held. */
+static strata_status_t find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
+    if (!strata_facade_of(handle)) return strata_last_error()->status;
+    return strata_record_find(handle, ref, path, record);
+}
+
+strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    strata_record_free(&path, record);
+    return STRATA_OK;
+}
+
+static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
+    return !stack->ownerless && !stack->orphan && strata_facade_stream_key(stack->domain->place, stream) == stack->stream;
+}
+
+strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    /* The last use on another stream is a borrow that ends with the free. */
+    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, stream);
+    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) {
+        /* Nothing may forget the use: the host waits for it instead. */
+        strata_device_t *device = path.stack->domain->device;
+        strata_opened_t opened = strata_path_unlock(&path);
+        (void)strata_device_stream_synchronise(device, stream);
+        strata_path_lock(&path, opened);
+    }
+    strata_record_free(&path, record);
+    return STRATA_OK;
+}
+
+strata_status_t strata_free_null(strata_t handle) {
+    return strata_facade_of(handle) ? STRATA_OK : strata_last_error()->status;
+}
+
+/* ---- by pointer ---- */
+
+/* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. */
+static void begin_noting(strata_facade_t *facade) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        strata_lock(&domain->lock);
+        domain->pointers_noted = true;
+        strata_unlock(&domain->lock);
+        STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
+    }
+    atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
+}
+
+/* The ref that the directories have for an address, 0 if none: a hint, to be checked against the record itself. */
+static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
+    if (!atomic_load_explicit(&facade->noted, memory_order_acquire)) begin_noting(facade);
+    for (int i = 0; i < 2; i++) {
+        uint16_t number;
+        uint32_t slot;
+        if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
+        strata_stack_t *home = strata_stack_of(number);
+        strata_lock(&home->lock);
+        strata_ref_t ref = 0;
+        if (home->facade == facade->handle && slot < home->slab.used) {
+            const strata_record_t *record = strata_slab_record(&home->slab, slot);
+            if (record->ptr == address && record->state == STRATA_RECORD_LIVE)
+                ref = strata_ref_make(number, slot, record->generation);
+        }
+        strata_unlock(&home->lock);
+        if (ref) return ref;
+    }
+    return 0;
+}
+
+static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_path_t *path, strata_record_t **record) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
+    if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
+    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade begins there", ptr);
+}
+
+strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find_pointer(handle, ptr, &path, &record);
+    if (status != STRATA_OK) return status;
+    strata_record_free(&path, record);
+    return STRATA_OK;
+}
+
+strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t *block) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find_pointer(handle, ptr, &path, &record);
+    if (status != STRATA_OK) return status;
+    fill_block(record, block);
+    (void)strata_path_unlock(&path);
+    return STRATA_OK;
+}
+
+strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *text, size_t capacity) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    strata_record_describe(path.stack, record, text, capacity);
+    (void)strata_path_unlock(&path);
+    return STRATA_OK;
+}
+
+/* ---- borrows ---- */
+
+strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, stream);
+    (void)strata_path_unlock(&path);
+    return status;
+}
+
+strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, stream);
+    (void)strata_path_unlock(&path);
+    return status;
+}
+
+strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_stream_t *stream) {
+    strata_path_t path;
+    strata_record_t *record;
+    strata_status_t status = find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    bool owned = !path.stack->ownerless && !path.stack->orphan;
+    strata_stream_t owner = path.stack->stream;
+    (void)strata_path_unlock(&path);
+    if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
+    *stream = owner;
+    return STRATA_OK;
+}

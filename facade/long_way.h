@@ -1,0 +1,24 @@
+/* What the hot calls do when they are not a hit. */
+#ifndef STRATA_FACADE_LONG_WAY_H
+#define STRATA_FACADE_LONG_WAY_H
+
+#include "facade/facade.h"
+
+/* Larger requests are refused: no place has them, and sums of them stay far from wrapping. */
+#define STRATA_LARGEST_REQUEST (1ull << 48)
+
+extern strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
+
+strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
+                                         strata_block_t *block);
+strata_status_t strata_free_long_way(strata_t facade, strata_ref_t ref);
+strata_status_t strata_free_pointer_long_way(strata_t facade, void *ptr);
+strata_status_t strata_free_null(strata_t facade);
+
+/* The directory of device memory once somebody frees by pointer, else NULL: the long way begins it. */
+static inline const strata_directory_t *strata_pointers_noted(strata_t handle) {
+    const strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
+    return facade && facade->handle == handle ? atomic_load_explicit(&facade->noted, memory_order_acquire) : NULL;
+}
+
+#endif

@@ -1,0 +1,27 @@
+#include "facade/lookup.h"
+
+#include <pthread.h>
+
+#include "facade/facade.h"
+
+_Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t strata_lookup_epoch = 1;
+
+void strata_lookup_forget_all(void) {
+    uint32_t next = atomic_load(&strata_lookup_epoch);
+    /* 0 is the child's. */
+    while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
+}
+
+bool strata_lookup_forked(void) {
+    return atomic_load_explicit(&strata_lookup_epoch, memory_order_relaxed) == 0;
+}
+
+/* Other threads' locks may be held for ever in the child: it must not come as far as to take one. */
+static void in_child(void) {
+    atomic_store(&strata_lookup_epoch, 0);
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, in_child);
+}

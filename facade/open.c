@@ -1,0 +1,325 @@
+/* The life of facades: handles, devices, domains, stacks. */
+#include <string.h>
+
+#include "allocation/threads.h"
+#include "config/config.h"
+#include "facade/devices.h"
+#include "facade/long_way.h"
+#include "platform/host_memory.h"
+
+strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
+/* Guards the table's slots; no other lock is taken under it. */
+static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t generations[STRATA_FACADES];
+
+strata_facade_t *strata_facade_of(strata_t handle) {
+    if (strata_lookup_forked()) {
+        strata_fail(STRATA_E_FORKED, 0, "the process was forked after the facade was opened: a child cannot use its devices");
+        return NULL;
+    }
+    strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
+    if (handle != 0 && facade && facade->handle == handle) return facade;
+    strata_fail(STRATA_E_STALE, 0, "facade %#llx is not open", (unsigned long long)handle);
+    return NULL;
+}
+
+/* A struct with a handle of its own; structs stay, so that a stale handle always finds one to compare with. */
+static strata_status_t take_slot(strata_facade_t **out) {
+    strata_facade_t *fresh = strata_host_new(1, sizeof *fresh);
+    if (!fresh) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = strata_fail(STRATA_E_LIMIT, 0, "the process has %d facades, its most", STRATA_FACADES);
+    pthread_mutex_lock(&table);
+    for (uint64_t i = 0; i < STRATA_FACADES && status != STRATA_OK; i++) {
+        strata_facade_t *facade = atomic_load(&strata_facades[i]);
+        if (facade && facade->handle != 0) continue;
+        if (!facade) {
+            facade = fresh;
+            fresh = NULL;
+        }
+        memset(facade, 0, sizeof *facade);
+        facade->handle = ++generations[i] * STRATA_FACADES + i;
+        atomic_store_explicit(&strata_facades[i], facade, memory_order_release);
+        *out = facade;
+        status = STRATA_OK;
+    }
+    pthread_mutex_unlock(&table);
+    strata_host_delete(fresh);
+    return status;
+}
+
+static void give_slot(strata_facade_t *facade) {
+    pthread_mutex_lock(&table);
+    facade->handle = 0;
+    pthread_mutex_unlock(&table);
+    strata_lookup_forget_all();
+}
+
+/* ---- building: one thread at a time, no lock held ---- */
+
+static void begin_building(strata_facade_t *facade) {
+    strata_lock(&facade->lock);
+    while (facade->building) strata_condition_wait(&facade->built, &facade->lock, UINT64_MAX);
+    facade->building = true;
+    strata_unlock(&facade->lock);
+}
+
+static void end_building(strata_facade_t *facade) {
+    strata_lock(&facade->lock);
+    facade->building = false;
+    strata_condition_broadcast(&facade->built);
+    strata_unlock(&facade->lock);
+}
+
+/* The device that serves a place: its own, or for host memory the first that is open. */
+static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, strata_device_t **device) {
+    uint32_t number = strata_place_device(place);
+    strata_place_kind_t kind = strata_place_kind(place);
+    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST) {
+        for (number = 0; number < STRATA_FACADE_DEVICES && !facade->devices[number]; number++) {}
+    }
+    if (number < STRATA_FACADE_DEVICES && !facade->devices[number] && facade->every_device) {
+        strata_status_t status = strata_devices_open_more(facade, number);
+        if (status != STRATA_OK) return status;
+    }
+    if (number >= STRATA_FACADE_DEVICES || !facade->devices[number])
+        return strata_fail(STRATA_E_INVALID, 0, "the strategy's devices (%s) have no number %u", facade->strategy->devices,
+                           (unsigned)strata_place_device(place));
+    *device = facade->devices[number];
+    return STRATA_OK;
+}
+
+static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
+    strata_device_t *device = NULL;
+    strata_status_t status = device_of(facade, place, &device);
+    if (status != STRATA_OK) return status;
+    strata_place_kind_t kind = strata_place_kind(place);
+    if (kind == STRATA_PLACE_MANAGED && !device->capabilities.managed)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
+    strata_domain_t *domain;
+    status = strata_domain_create(device, place, facade->handle, &facade->plans[kind],
+                                  facade->directories[kind == STRATA_PLACE_HOST], &domain);
+    if (status != STRATA_OK) return status;
+    domain->free_memory = strata_facade_ask_callbacks;
+    domain->free_memory_context = facade;
+    domain->pointers_noted = atomic_load(&facade->noted) != NULL;
+    atomic_store(&facade->domains[kind][strata_place_device(place)], domain);
+    *out = domain;
+    return STRATA_OK;
+}
+
+strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
+    uint32_t kind = strata_place_kind(place), number = strata_place_device(place);
+    bool one_for_all = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    if (kind >= STRATA_PLACE_KINDS || number >= STRATA_FACADE_DEVICES || (one_for_all && number != 0))
+        return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
+    *out = atomic_load(&facade->domains[kind][number]);
+    if (*out) return STRATA_OK;
+    begin_building(facade);
+    *out = atomic_load(&facade->domains[kind][number]);
+    strata_status_t status = *out ? STRATA_OK : build_domain(facade, place, out);
+    end_building(facade);
+    return status;
+}
+
+strata_stream_t strata_facade_stream_key(strata_place_t place, strata_stream_t stream) {
+    strata_place_kind_t kind = strata_place_kind(place);
+    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST || stream == STRATA_STREAM_LEGACY) return NULL;
+    return stream;
+}
+
+static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream, uint64_t thread,
+                                   strata_stack_t **stack) {
+    uint64_t id = 0;
+    if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids) {
+        strata_status_t status = strata_device_stream_id(domain->device, stream, &id);
+        if (status != STRATA_OK) return status;
+    }
+    return strata_stack_create(domain, stream, thread, id, stack);
+}
+
+strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
+                                    strata_stack_t **stack) {
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_stream_t key = strata_facade_stream_key(place, stream);
+    uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    *stack = strata_domain_find(domain, key, thread);
+    if (*stack) return STRATA_OK;
+    begin_building(facade);
+    *stack = strata_domain_find(domain, key, thread);
+    if (!*stack) status = build_stack(facade, domain, key, thread, stack);
+    end_building(facade);
+    return status;
+}
+
+strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index) {
+    while (*index < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES) {
+        uint32_t at = (*index)++;
+        strata_domain_t *domain = atomic_load(&facade->domains[at / STRATA_FACADE_DEVICES][at % STRATA_FACADE_DEVICES]);
+        if (domain) return domain;
+    }
+    return NULL;
+}
+
+/* ---- close ---- */
+
+typedef struct leaks {
+    strata_leak_t *found;
+    uint64_t count, room;
+    strata_place_t place;
+    strata_stack_t *stack;
+} leaks_t;
+
+static void note_leak(const strata_record_t *record, void *context) {
+    leaks_t *leaks = context;
+    if (leaks->count++ >= leaks->room) return;
+    const strata_stack_t *server = strata_stack_of(record->stack);
+    leaks->found[leaks->count - 1] = (strata_leak_t){
+        .place = leaks->place, .stream = server->stream, .requested = (size_t)strata_record_requested(record),
+        .block = {(void *)(uintptr_t)record->ptr, (size_t)record->size, strata_ref_of(record)}};
+}
+
+static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        leaks->place = domain->place;
+        STRATA_DOMAIN_EACH(domain, stack) strata_stack_walk_live(stack, note_leak, leaks);
+    }
+    return leaks->count;
+}
+
+/* Counts what is live, and tells of it with no lock held. Room that the host refuses costs the report, not the count. */
+static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
+    leaks_t leaks = {0};
+    uint64_t live = walk_live(facade, &leaks);
+    if (live == 0 || !report) return live;
+    leaks_t again = {.found = strata_host_new(live, sizeof(strata_leak_t)), .room = live};
+    if (!again.found) return live;
+    (void)walk_live(facade, &again);
+    for (uint64_t i = 0; i < again.count && i < again.room; i++) report(&again.found[i], context);
+    strata_host_delete(again.found);
+    return live;
+}
+
+/* Bytes of frees that still wait, once those that have passed are finished; `wait` for all work first. */
+static uint64_t still_pending(strata_facade_t *facade, bool wait) {
+    uint32_t index = 0;
+    uint64_t pending_bytes = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        strata_pending_t pending;
+        if (wait) (void)strata_device_synchronise(domain->device);
+        (void)strata_domain_poll(domain, &pending);
+        pending_bytes += pending.pending_bytes;
+    }
+    return pending_bytes;
+}
+
+static void end_facade(strata_facade_t *facade) {
+    for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
+        for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
+            strata_domain_t *domain = atomic_exchange(&facade->domains[kind][number], NULL);
+            if (domain) strata_domain_destroy(domain);
+        }
+    if (facade->owns_devices) strata_devices_close(facade);
+    for (int i = 0; i < 2; i++)
+        if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
+    strata_host_delete(facade->plans);
+    if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
+    strata_condition_destroy(&facade->built);
+    strata_lock_destroy(&facade->lock);
+    give_slot(facade);
+}
+
+strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    uint64_t pending = still_pending(facade, mode != STRATA_CLOSE_BUSY);
+    uint64_t live = report_leaks(facade, report, context);
+    if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
+        return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device",
+                           (unsigned long long)live, (unsigned long long)pending);
+    end_facade(facade);
+    return STRATA_OK;
+}
+
+/* ---- open ---- */
+
+static strata_status_t make_plans(strata_facade_t *facade) {
+    facade->plans = strata_host_new(STRATA_PLACE_KINDS, sizeof(strata_plan_t));
+    if (!facade->plans) return STRATA_E_HOST_MEMORY;
+    for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
+        strata_status_t status = strata_strategy_plan(facade->strategy, (strata_place_kind_t)kind, &facade->plans[kind]);
+        if (status != STRATA_OK) return status;
+    }
+    strata_status_t status = strata_directory_new(8, &facade->directories[0]);
+    return status == STRATA_OK ? strata_directory_new(6, &facade->directories[1]) : status;
+}
+
+/* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until
+ * somebody asks for it and is told why. */
+static strata_status_t build_default_stacks(strata_facade_t *facade) {
+    for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
+        if (!facade->devices[number]) continue;
+        for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
+            bool one_for_all = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+            strata_place_t place = strata_place((strata_place_kind_t)kind, one_for_all ? 0 : number);
+            strata_stack_t *stack;
+            strata_status_t status = strata_facade_stack(facade, place, NULL, &stack);
+            if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
+        }
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
+    if (strata_lookup_forked()) return strata_fail(STRATA_E_FORKED, 0, "a child of fork() cannot open a facade");
+    strata_status_t status = take_slot(facade);
+    if (status != STRATA_OK) return status;
+    (*facade)->flags = flags;
+    strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
+    strata_condition_init(&(*facade)->built);
+    return STRATA_OK;
+}
+
+static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
+    if (status == STRATA_OK) status = make_plans(facade);
+    if (status == STRATA_OK) status = build_default_stacks(facade);
+    if (status != STRATA_OK) {
+        end_facade(facade);
+        return status;
+    }
+    *handle = facade->handle;
+    return STRATA_OK;
+}
+
+strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                      uint32_t flags, strata_t *handle) {
+    strata_facade_t *facade;
+    if (count > STRATA_FACADE_DEVICES) return strata_fail(STRATA_E_LIMIT, 0, "at most %d devices", STRATA_FACADE_DEVICES);
+    strata_status_t status = begin_facade(flags, &facade);
+    if (status != STRATA_OK) return status;
+    facade->strategy = (strata_strategy_t *)(uintptr_t)strategy; /* not owned, never written */
+    for (uint32_t i = 0; i < count; i++) facade->devices[devices[i]->ordinal] = devices[i];
+    return finish_facade(facade, STRATA_OK, handle);
+}
+
+strata_status_t strata_open(const strata_open_options_t *options, strata_t *handle) {
+    static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
+    if (!options) options = &nothing;
+    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    if (options->flags & STRATA_OPEN_ALLOW_CODE)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "strategies that load code are not served yet");
+    strata_facade_t *facade;
+    strata_status_t status = begin_facade(options->flags, &facade);
+    if (status != STRATA_OK) return status;
+    facade->owns_strategy = facade->owns_devices = true;
+    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
+                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
+                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT)};
+    status = strata_config_load(&request, &facade->strategy);
+    if (status == STRATA_OK) status = strata_devices_open(facade);
+    return finish_facade(facade, status, handle);
+}

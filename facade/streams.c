@@ -1,0 +1,71 @@
+/* Streams: forgetting them, and those of the facade's own device. */
+#include "allocation/layer.h"
+#include "allocation/threads.h"
+#include "facade/facade.h"
+#include "platform/host_memory.h"
+
+static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    return facade ? strata_facade_domain(facade, place, domain) : strata_last_error()->status;
+}
+
+strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_place_kind_t kind = strata_place_kind(place);
+    bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_stream_t key = strata_facade_stream_key(place, stream);
+    if (owned && (key == NULL || key == STRATA_STREAM_PER_THREAD))
+        return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
+    strata_stack_t *stack = owned ? strata_domain_find(domain, key, 0) : NULL;
+    strata_domain_forget_stream(domain, stack, stream);
+    strata_lookup_forget_all();
+    return STRATA_OK;
+}
+
+strata_status_t strata_same_stream(strata_t handle, strata_place_t place, strata_stream_t a, strata_stream_t b, bool *same) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    *same = strata_facade_stream_key(place, a) == strata_facade_stream_key(place, b);
+    return STRATA_OK;
+}
+
+strata_status_t strata_stream_create(strata_t handle, strata_place_t place, strata_stream_t *stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    return status == STRATA_OK ? strata_device_stream_create(domain->device, STRATA_STREAM_NON_BLOCKING, stream) : status;
+}
+
+strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    return status == STRATA_OK ? strata_device_stream_destroy(domain->device, stream) : status;
+}
+
+strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    return status == STRATA_OK ? strata_device_stream_synchronise(domain->device, stream) : status;
+}
+
+strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
+                                   const strata_ref_t *refs, size_t count) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_access_t *accesses = count ? strata_host_new(count, sizeof *accesses) : NULL;
+    if (count && !accesses) return STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) {
+        strata_path_t path;
+        strata_record_t *record;
+        status = strata_record_find(handle, refs[i], &path, &record);
+        if (status != STRATA_OK) break;
+        accesses[i] = (strata_access_t){.address = record->ptr, .size = record->size, .write = true};
+        (void)strata_path_unlock(&path);
+    }
+    if (status == STRATA_OK) status = strata_device_work(domain->device, stream, duration_ns, accesses, count);
+    strata_host_delete(accesses);
+    return status;
+}

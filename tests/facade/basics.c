@@ -1,0 +1,153 @@
+/* Open, allocate, free, close: what every program does. */
+#include "tests/facade/fixture.h"
+
+TEST(facade, serves_and_takes_back) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 64 * 1024);
+    EXPECT_EQ(a.size, 1024);
+    EXPECT_EQ((uintptr_t)a.ptr % 256, 0);
+    EXPECT_NE(a.ptr, b.ptr);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
+    strata_statistics_t f = rig_figures(&rig);
+    EXPECT_EQ(f.requested_bytes, 1000 + 64 * 1024);
+    EXPECT_EQ(f.allocated_bytes, 1024 + 64 * 1024);
+    EXPECT_EQ(f.reserved_bytes, 20 * MIB);
+    EXPECT_EQ(f.live_allocations, 2);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    f = rig_figures(&rig);
+    EXPECT_EQ(f.requested_bytes, 0);
+    EXPECT_EQ(f.allocated_bytes, 0);
+    EXPECT_EQ(f.reserved_bytes, 20 * MIB);
+    uint64_t released = 0;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, 20 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}
+
+TEST(facade, a_stale_ref_is_told) {
+    rig_t rig, other;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    rig_open(&other, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(other.s, a.ref));
+    EXPECT_CONTAINS(strata_last_error()->text, "another facade");
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
+    EXPECT_CONTAINS(strata_last_error()->text, "freed already");
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, 0));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, UINT64_MAX));
+    strata_block_t again = rig_allocate(&rig, NULL, 1000);
+    EXPECT_EQ(again.ptr, a.ptr);
+    EXPECT_NE(again.ref, a.ref);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, again.ref));
+    strata_t closed = rig.s;
+    rig_close(&rig);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(closed, again.ref));
+    strata_block_t none;
+    EXPECT_STATUS(STRATA_E_STALE, strata_allocate(closed, strata_gpu(0), NULL, 8, &none));
+    rig_close(&other);
+}
+
+TEST(facade, nothing_is_served_without_the_device) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a, b;
+    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &a));
+    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &b));
+    EXPECT_TRUE(a.ptr == NULL);
+    EXPECT_EQ(a.size, 0);
+    EXPECT_NE(a.ref, b.ref);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, (void *)2));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(facade, frees_by_pointer) {
+    static const char *const strategies[] = {"strata", "paddle", "system"};
+    for (int i = 0; i < 3; i++) {
+        rig_t rig;
+        rig_open(&rig, strategies[i], NULL, 0, 0, 1);
+        strata_block_t before = rig_allocate(&rig, NULL, 5000), found;
+        EXPECT_OK(strata_free_pointer(rig.s, before.ptr));
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, before.ptr));
+        strata_block_t blocks[100];
+        for (int k = 0; k < 100; k++) blocks[k] = rig_allocate(&rig, NULL, 300 * (size_t)(k + 1));
+        EXPECT_OK(strata_block_of(rig.s, blocks[7].ptr, &found));
+        EXPECT_EQ(found.ref, blocks[7].ref);
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, (char *)blocks[7].ptr + 256));
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, &rig));
+        for (int k = 0; k < 100; k++) EXPECT_OK(strata_free_pointer(rig.s, blocks[k].ptr));
+        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, blocks[3].ref));
+        EXPECT_OK(strata_free_pointer(rig.s, NULL));
+        rig_close(&rig);
+    }
+}
+
+TEST(facade, tells_the_recorded_layers) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t fresh = rig_allocate(&rig, NULL, 1000), hit = rig_allocate(&rig, NULL, 1000);
+    char text[128];
+    EXPECT_OK(strata_allocation_path(rig.s, fresh.ref, text, sizeof text));
+    EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
+    EXPECT_OK(strata_allocation_path(rig.s, hit.ref, text, sizeof text));
+    EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
+    EXPECT_OK(strata_free(rig.s, fresh.ref));
+    EXPECT_OK(strata_free(rig.s, hit.ref));
+    rig_close(&rig);
+}
+
+static void count_leak(const strata_leak_t *leak, void *context) {
+    EXPECT_EQ(leak->requested, 1000);
+    EXPECT_EQ(leak->block.size, 1024);
+    (*(int *)context)++;
+}
+
+TEST(facade, closes_with_a_leak_report) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    int leaks = 0;
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_WAIT, count_leak, &leaks));
+    EXPECT_EQ(leaks, 1);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    (void)rig_allocate(&rig, NULL, 1000);
+    rig_close_by_force(&rig);
+}
+
+TEST(facade, every_place_has_its_memory) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    static const strata_place_kind_t kinds[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
+    for (int i = 0; i < 3; i++) {
+        strata_block_t block;
+        EXPECT_OK(strata_allocate(rig.s, strata_place(kinds[i], 0), NULL, 10000, &block));
+        EXPECT_EQ((uintptr_t)block.ptr % (kinds[i] == STRATA_PLACE_HOST ? 64 : 256), 0);
+        if (kinds[i] != STRATA_PLACE_MANAGED) memset(block.ptr, 1, block.size);
+        EXPECT_OK(strata_free_pointer(rig.s, block.ptr));
+    }
+    strata_block_t none;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, strata_gpu(1), NULL, 8, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, 77u << 16, NULL, 8, &none));
+    rig_close(&rig);
+}
+
+TEST(facade, two_devices_are_two) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    strata_block_t a, b;
+    EXPECT_OK(strata_allocate(rig.s, strata_gpu(0), NULL, 1000, &a));
+    EXPECT_OK(strata_allocate(rig.s, strata_gpu(1), NULL, 1000, &b));
+    EXPECT_NE(a.ptr, b.ptr);
+    EXPECT_EQ(atomic_load(&rig.devices[1]->calls[STRATA_CALL_malloc]), 1);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
+    rig_close(&rig);
+}
