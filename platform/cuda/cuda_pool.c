@@ -35,14 +35,14 @@ strata_status_t strata_cuda_pool_create(strata_device_t *self, uint64_t max_size
     properties.handleTypes = shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = scope.device->handle;
-#if CUDA_VERSION >= 12030
+#if CUDA_VERSION >= 12020
     properties.maxSize = max_size;
-    bool limited = scope.device->driver_version >= 12030;
+    bool limited = scope.device->driver_version >= 12020;
 #else
     bool limited = false;
 #endif
     if (max_size != 0 && !limited)
-        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "a largest size of a pool needs a driver of CUDA 12.3 or newer");
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "a largest size of a pool needs a driver of CUDA 12.2 or newer");
     CUmemoryPool made = NULL;
     if (status == STRATA_OK) status = CUDA_CALL(scope.device, MemPoolCreate, &made, &properties);
     if (status == STRATA_OK) *pool = made;

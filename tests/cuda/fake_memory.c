@@ -194,7 +194,7 @@ CUresult CUDAAPI fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pr
     FAKE_TAKE(fake.pools, made);
     *made = (fake_pool_t){.used = true, .device = properties->location.id, .shareable = properties->handleTypes != 0,
                           .policies = {1, 1, 1, 1}};
-#if CUDA_VERSION >= 12030
+#if CUDA_VERSION >= 12020
     made->max_size = properties->maxSize;
 #endif
     *pool = (CUmemoryPool)(void *)made;
