@@ -80,8 +80,8 @@ typedef struct strata_figures {
 
 /* {"schema":1,"runs":[{...}]}. */
 strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count);
-/* For people: one table, a column a run. */
-void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count);
+/* For people: a table for every `columns` runs, which are those of one trace; a column a run. */
+void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns);
 /* The page of the fields, docs/fields.md. */
 void strata_figures_page(FILE *out);
 

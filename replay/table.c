@@ -140,26 +140,36 @@ static bool is(const char *name, const char *wanted) {
     return strcmp(name, wanted) == 0;
 }
 
+/* A row that nobody asked for is left out. */
+static bool wanted(const table_t *table, const char *name) {
+    bool searched = false;
+    for (size_t i = 0; i < table->count; i++)
+        searched = searched || table->runs[i].smallest_device_bytes != STRATA_FIGURE_NULL;
+    return !is(name, "trace") && (searched || !is(name, "smallest_device_bytes"));
+}
+
 static void rows(const table_t *table) {
 #define STRATA_FIGURE_SHOW(kind, name, unit, meaning)                          \
-    if (!is(#name, "trace")) ROW(table, #name, show_##kind(run->name));        \
+    if (wanted(table, #name)) ROW(table, #name, show_##kind(run->name));        \
     if (is(#name, "peak_reserved_bytes")) ROW(table, "  over requested", show_ratio(run)); \
     if (is(#name, "device_calls")) call_rows(table);
     STRATA_FIGURE_MAP(STRATA_FIGURE_SHOW)
 #undef STRATA_FIGURE_SHOW
 }
 
-void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count) {
-    for (size_t first = 0; first < count;) {
-        size_t same = 1;
-        while (first + same < count && is(runs[first + same].trace, runs[first].trace)) same++;
-        table_t table = {.out = out, .runs = runs + first, .count = same, .width = widest(runs + first, same)};
-        fprintf(out, "%s%s\n", first ? "\n" : "", runs[first].trace);
-        rows(&table);
-        bool modelled = false;
-        for (size_t i = 0; i < same; i++) modelled = modelled || table.runs[i].modelled;
-        if (modelled)
-            fprintf(out, "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
-        first += same;
+static void one_table(const table_t *table) {
+    bool modelled = false;
+    fprintf(table->out, "%s\n", table->runs[0].trace);
+    rows(table);
+    for (size_t i = 0; i < table->count; i++) modelled = modelled || table->runs[i].modelled;
+    if (modelled)
+        fprintf(table->out, "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
+}
+
+void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns) {
+    for (size_t first = 0; first < count; first += columns) {
+        table_t table = {.out = out, .runs = runs + first, .count = columns, .width = widest(runs + first, columns)};
+        if (first) fputc('\n', out);
+        one_table(&table);
     }
 }

@@ -91,7 +91,7 @@ static int report(const session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
     bool table = !json || json[0] != '-' || json[1];
-    if (table) strata_figures_table(stdout, session->figures, runs);
+    if (table) strata_figures_table(stdout, session->figures, runs, session->contenders.count);
     if (json && write_json(session, runs) != STRATA_OK) {
         strata_tell_failure();
         return STRATA_EXIT_FAILED;

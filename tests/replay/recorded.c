@@ -1,0 +1,90 @@
+/* Figures that are known of the project's traces (traces/README.md), met exactly. */
+#include <stdio.h>
+
+#include "tests/harness/test.h"
+#include "tests/replay/helpers.h"
+
+static const char *const chunks_of_20[] = {"auto_growth.chunk_size=20MiB", NULL};
+
+TEST(recorded, paddle_reserves_what_paddle_reserves) {
+    static const struct {
+        const char *trace;
+        uint64_t mallocs, reserved;
+    } known[] = {
+        {"tinytorch-mnist.csv", 16, 1536311296},
+        {"lm-medium-ctx256-training.csv.gz", 430, 9297592320},
+        {"lm-medium-ctx512-inference.csv.gz", 87, 1981939712},
+        {"lm-benchmark-step.csv.gz", 232, 14096203776},
+        {"lm-small-bf16-forward.csv.gz", 40, 858357760},
+        {"ddp-2rank-v100.csv.gz", 118, 2926313472},
+        {"alexnet-training.csv.gz", 30, 2105802752},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        strata_run_result_t r = replay_named(known[i].trace, "paddle", chunks_of_20, STRATA_SIM_UNLIMITED, LAG);
+        EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], known[i].mallocs);
+        EXPECT_EQ(r.figures.peak_reserved_bytes, known[i].reserved);
+        EXPECT_EQ(r.figures.failed_operations, 0);
+    }
+}
+
+TEST(recorded, what_no_cache_costs) {
+    strata_run_result_t r = replay_named("tinytorch-mnist.csv", "system", NULL, 0, LAG);
+    EXPECT_EQ(r.figures.operations, 97326);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], 48663);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_free], 48663);
+    EXPECT_NEAR(r.figures.device_call_ms, 7794.7, 7.7947);
+    EXPECT_GT(r.figures.stall_ms, 0);
+    EXPECT_EQ(r.figures.live_at_end, 0);
+    EXPECT_EQ(r.figures.peak_reserved_bytes, r.figures.peak_allocated_bytes);
+}
+
+TEST(recorded, sharded_training_defers_what_it_must) {
+    static const uint64_t lags[] = {0, LAG, 20 * LAG};
+    for (size_t i = 0; i < sizeof lags / sizeof *lags; i++) {
+        strata_run_result_t r = replay_named("streams-sharded-training.csv.gz", "paddle", NULL, 80 * GIB, lags[i]);
+        EXPECT_EQ(r.figures.deferred_peak_bytes, 37572000000);
+        EXPECT_NEAR((double)r.figures.peak_reserved_bytes / (double)r.figures.peak_requested_bytes, 3.728, 0.0005);
+        EXPECT_EQ(r.figures.gpu_lag_us, STRATA_FIGURE_NULL);
+        EXPECT_EQ(r.figures.failed_operations, 0);
+    }
+}
+
+TEST(recorded, sharded_training_waits_instead_of_failing) {
+    static const char *const presets[] = {"paddle", "strata"};
+    for (size_t i = 0; i < 2; i++) {
+        strata_run_result_t r = replay_named("streams-sharded-training.csv.gz", presets[i], NULL, 24 * GIB, LAG);
+        EXPECT_EQ(r.figures.failed_operations, 0);
+        EXPECT_GT(r.figures.ladders, 0);
+        r = replay_named("streams-sharded-training.csv.gz", presets[i], NULL, 14 * GIB, LAG);
+        EXPECT_EQ(r.figures.failed_operations, 0);
+        EXPECT_EQ(r.figures.live_at_end, 32);
+        r = replay_named("streams-sharded-training.csv.gz", presets[i], NULL, 12 * GIB, LAG);
+        EXPECT_GT(r.figures.oom_count, 0);
+        EXPECT_EQ(r.figures.failed_operations, r.figures.oom_count);
+    }
+}
+
+TEST(recorded, waiting_first_costs_little_time) {
+    strata_run_result_t roomy = replay_named("streams-sharded-training.csv.gz", "strata", NULL, 80 * GIB, LAG);
+    strata_run_result_t tight = replay_named("streams-sharded-training.csv.gz", "strata", NULL, 29 * GIB / 2, LAG);
+    EXPECT_NEAR(roomy.figures.end_ms, 692, 1);
+    EXPECT_LE(tight.figures.end_ms, roomy.figures.end_ms * 1.02);
+}
+
+TEST(recorded, prefetch_and_serving) {
+    strata_run_result_t r = replay_named("streams-prefetch.csv.gz", "strata", NULL, 80 * GIB, LAG);
+    EXPECT_EQ(r.figures.deferred_peak_bytes, 134217728);
+    EXPECT_EQ(r.figures.deferred_frees, 80);
+    r = replay_named("streams-prefetch.csv.gz", "paddle", NULL, 80 * GIB, LAG);
+    EXPECT_EQ(r.figures.deferred_peak_bytes, 0);
+    r = replay_named("streams-serving.csv.gz", "strata", NULL, 80 * GIB, LAG);
+    EXPECT_EQ(r.figures.deferred_peak_bytes, 2052096);
+}
+
+TEST(recorded, a_replay_is_deterministic) {
+    strata_run_result_t one = replay_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB, LAG);
+    strata_run_result_t two = replay_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB, LAG);
+    EXPECT_TRUE(one.figures.end_ms > 0 && one.figures.end_ms <= two.figures.end_ms && one.figures.end_ms >= two.figures.end_ms);
+    EXPECT_EQ(one.figures.peak_reserved_bytes, two.figures.peak_reserved_bytes);
+    EXPECT_TRUE(memcmp(&one.figures.device_calls, &two.figures.device_calls, sizeof one.figures.device_calls) == 0);
+}

@@ -1,0 +1,165 @@
+/* Small programs whose figures can be counted by hand. */
+#include "replay/run.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "platform/host_memory.h"
+#include "tests/harness/test.h"
+#include "tests/replay/helpers.h"
+
+static strata_run_result_t run_text(const char *text, const char *preset, uint64_t capacity) {
+    strata_trace_t *trace = trace_of(text);
+    strata_strategy_t *strategy = strategy_of(preset, NULL);
+    strata_run_result_t result = replay_trace(trace, strategy, capacity, LAG);
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+    return result;
+}
+
+TEST(run, counts_and_peaks) {
+    strata_run_result_t r = run_text(COLUMNS "alloc,1,1000,0,0\nalloc,2,500,0,10\nfree,1,0,0,20\nalloc,3,0,0,30\nalloc,4,700,0,40\n"
+                                             "free,3,0,0,50\nrelease,,0,0,60\nstep,,0,0,70\n", "system", 0);
+    EXPECT_EQ(r.figures.operations, 8);
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_EQ(r.figures.live_at_end, 2);
+    EXPECT_EQ(r.figures.peak_requested_bytes, 1500);
+    EXPECT_EQ(r.figures.peak_allocated_bytes, 1500);
+    EXPECT_EQ(r.figures.peak_reserved_bytes, 1500);
+    EXPECT_NEAR(r.figures.fragmentation, 0, 1e-9);
+    EXPECT_EQ(r.figures.peak_device_used_bytes, 2 * MIB);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], 3);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_free], 1);
+    EXPECT_EQ(r.figures.gpu_lag_us, 5000);
+    EXPECT_FALSE(r.figures.modelled);
+    EXPECT_STREQ(r.figures.strategy, "system");
+    EXPECT_STREQ(r.figures.device, "sim:h100");
+}
+
+/* malloc 88 us, free 72 us and the wait. The free at 150 us of the host's own time stands behind 88 us of malloc: it finds the
+ * GPU as far behind as the host ran ahead, and drains it. */
+TEST(run, time_shifts_by_calls_and_waits) {
+    strata_run_result_t r = run_text(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,150\nalloc,2,256,0,1150\n", "system", 0);
+    double malloc_ms = 0.088 + 0.1e-3 * 256 / MIB, free_ms = 0.072 + 0.22e-3 * 256 / MIB, ahead_ms = malloc_ms + 0.150;
+    EXPECT_NEAR(r.figures.device_call_ms, 2 * malloc_ms + free_ms, 1e-5);
+    EXPECT_NEAR(r.figures.stall_ms, ahead_ms, 1e-5);
+    EXPECT_NEAR(r.figures.end_ms, 1.150 + 2 * malloc_ms + free_ms + ahead_ms, 1e-5);
+    EXPECT_NEAR(r.figures.steady_device_ms, malloc_ms, 1e-5);
+}
+
+TEST(run, rows_of_a_failed_alloc_are_passed_over) {
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,3145728,0,0,,\nalloc,2,3145728,1,0,,\nwork,1,0,0,5,10,\nwork,2,0,0,5,10,\n"
+                                                  "borrow,2,0,0,6,,\nunborrow,2,0,0,6,,\nfree,2,0,0,7,,\nfree,1,0,0,8,,\n",
+                                     "system", 4 * MIB);
+    EXPECT_EQ(r.figures.operations, 3);
+    EXPECT_EQ(r.figures.failed_operations, 1);
+    EXPECT_EQ(r.figures.oom_count, 1);
+    EXPECT_EQ(r.figures.live_at_end, 0);
+    EXPECT_STREQ(r.first_failure, "");
+}
+
+TEST(run, borrows_that_nobody_knows_are_waited_for) {
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,0,1,5,10000,\nborrow,1,0,1,6,,\nfree,1,0,0,7,,\n",
+                                     "system", 0);
+    EXPECT_EQ(r.figures.borrows_waited, 1);
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_NEAR(r.figures.stall_ms, 10, 0.1); /* the kernel's ten, less what the host did beside it */
+    EXPECT_NEAR(r.figures.end_ms, 10.2, 0.1);
+    EXPECT_EQ(r.figures.gpu_lag_us, STRATA_FIGURE_NULL);
+}
+
+TEST(run, a_free_on_another_stream_defers) {
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,0,1,5,10000,\nfree,1,0,1,7,,\nalloc,2,256,0,20,,\n",
+                                     "strata", 0);
+    EXPECT_EQ(r.figures.deferred_frees, 1);
+    EXPECT_EQ(r.figures.deferred_peak_bytes, 256);
+    EXPECT_EQ(r.figures.failed_operations, 0);
+}
+
+TEST(run, rows_of_equal_stream_and_time_are_one_kernel) {
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,0,5000,\nwork,2,0,0,0,5000,\n"
+                                                  "work,1,0,3,0,5000,\nfree,2,0,0,0,,\nwork,1,0,0,0,5000,\nsync,,0,0,1,,\n",
+                                     "strata", 0);
+    EXPECT_NEAR(r.figures.end_ms, 5.1, 0.1);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_synchronise], 0);
+    EXPECT_NEAR(r.figures.stall_ms, 0, 1e-9); /* the wait is the program's own */
+}
+
+TEST(run, other_places_and_devices) {
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,place,device,align\n"
+                                     "alloc,1,100,0,0,pinned,0,\nalloc,2,100,0,0,host,0,\nalloc,3,1000,0,0,gpu,1,\n"
+                                     "alloc,4,1000,0,0,managed,1,256\nalloc,5,2000,2,0,gpu,0,\nborrow,1,0,2,1,pinned,0,\n"
+                                     "free,1,0,0,2,pinned,0,\nfree,2,0,0,2,host,0,\nfree,3,0,0,2,gpu,1,\nfree,4,0,0,2,managed,1,\n"
+                                     "release,,0,0,3,gpu,1,\nsync,,0,all,3,gpu,1,\n", "strata", 0);
+    EXPECT_STREQ(r.first_failure, "");
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_EQ(r.figures.operations, 11);
+    EXPECT_EQ(r.figures.live_at_end, 1);
+    EXPECT_EQ(r.figures.peak_requested_bytes, 4000);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_host_alloc], 2);
+    EXPECT_GE(r.figures.device_calls.made[STRATA_CALL_free], 1);
+}
+
+TEST(run, a_larger_alignment_is_a_failed_operation) {
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\nfree,1,0,0,2,\n", "strata", 0);
+    EXPECT_EQ(r.figures.failed_operations, 1);
+    EXPECT_EQ(r.figures.oom_count, 0);
+    EXPECT_CONTAINS(r.first_failure, "trace.csv:2: alloc failed: ");
+}
+
+TEST(run, an_empty_trace_ends_at_once) {
+    strata_run_result_t r = run_text(COLUMNS, "strata", 0);
+    EXPECT_EQ(r.figures.operations, 0);
+    EXPECT_NEAR(r.figures.end_ms, 0, 1e-9);
+    EXPECT_TRUE(isnan(r.figures.fragmentation));
+}
+
+TEST(run, pools_are_refused) {
+    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,pool\nalloc,1,8,0,0,\npool_begin,,0,0,0,1\n");
+    ASSERT_TRUE(trace != NULL);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_run_check(trace));
+    EXPECT_CONTAINS(strata_last_error()->text, "trace.csv:3: the trace allocates from pools");
+    strata_trace_delete(trace);
+}
+
+TEST(run, the_least_capacity_is_found_and_replayed) {
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n");
+    strata_strategy_t *strategy = strategy_of("system", NULL);
+    strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+    strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 2, .smallest = true};
+    strata_run_result_t result;
+    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    EXPECT_EQ(result.figures.smallest_device_bytes, 12 * MIB);
+    EXPECT_STREQ(result.figures.label, "x");
+    EXPECT_EQ(result.figures.host_ns_per_op.count, 2);
+    EXPECT_LE(result.figures.host_ns_per_op.min, result.figures.host_ns_per_op.median);
+    contender.target.capacity = 8 * MIB;
+    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    EXPECT_EQ(result.figures.oom_count, 2);
+    EXPECT_EQ(result.figures.smallest_device_bytes, STRATA_FIGURE_NULL);
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}
+
+/* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
+TEST(run, survives_every_failed_allocation) {
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");
+    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    ASSERT_TRUE(trace && strategy);
+    replay_trace(trace, strategy, 0, LAG); /* what lives as long as the process is made */
+    uint64_t before = strata_host_allocations();
+    replay_trace(trace, strategy, 0, LAG);
+    uint64_t allocations = strata_host_allocations() - before;
+    EXPECT_GT(allocations, 5);
+    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}};
+    for (uint64_t k = 1; k <= allocations; k++) {
+        strata_run_result_t result;
+        strata_host_fail_at(k, 0);
+        strata_status_t status = strata_run(trace, strategy, &options, &result);
+        strata_host_fail_at(0, 0);
+        if (status == STRATA_OK) continue; /* something could do without */
+        EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+    }
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}

@@ -1,0 +1,176 @@
+/* The execution model by itself: no allocator, only the host's clock and what the GPU does. */
+#include "replay/timeline.h"
+
+#include "tests/harness/test.h"
+#include "tests/replay/helpers.h"
+
+typedef struct world {
+    strata_trace_t *trace;
+    strata_machine_t machine;
+    strata_timeline_t timeline;
+    bool good;
+} world_t;
+
+static void begin(world_t *world, const char *text, uint64_t lag_ns, bool legacy) {
+    strata_target_t target = {.profile = strata_sim_profile("h100")};
+    strata_timeline_options_t options = {.lag_ns = lag_ns, .legacy_default = legacy};
+    *world = (world_t){.trace = trace_of(text)};
+    ASSERT_TRUE(world->trace != NULL);
+    ASSERT_OK(strata_machine_open(&target, world->trace->devices, &world->machine));
+    world->good = true;
+    ASSERT_OK(strata_timeline_begin(&world->timeline, world->trace, &world->machine, &options));
+}
+
+static void end(world_t *world) {
+    if (world->timeline.streams) strata_timeline_end(&world->timeline);
+    if (world->good) strata_machine_close(&world->machine);
+    strata_trace_delete(world->trace);
+}
+
+/* Nanoseconds since the program began. */
+static uint64_t host(const world_t *world) {
+    return strata_sim_now(world->machine.world) - world->timeline.began;
+}
+
+static uint64_t gpu(const world_t *world, uint32_t stream) {
+    strata_device_t *device = world->machine.devices[world->timeline.streams[stream].device];
+    uint64_t end_of = strata_sim_stream_end(device, world->timeline.streams[stream].handle);
+    return end_of < world->timeline.began ? 0 : end_of - world->timeline.began;
+}
+
+TEST(timeline, the_host_moves_by_differences) {
+    world_t world;
+    begin(&world, COLUMNS "alloc,1,8,0,100\nfree,1,0,0,350\n", LAG, false);
+    strata_timeline_move(&world.timeline, 100);
+    EXPECT_EQ(host(&world), 0);
+    strata_timeline_move(&world.timeline, 350);
+    EXPECT_EQ(host(&world), 250000);
+    strata_sim_advance_to(world.machine.world, world.timeline.began + 1000000); /* an allocator took its time */
+    strata_timeline_move(&world.timeline, 400);
+    EXPECT_EQ(host(&world), 1050000);
+    end(&world);
+}
+
+TEST(timeline, without_work_the_gpu_runs_behind) {
+    world_t world;
+    begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,3,0\n", LAG, false);
+    strata_timeline_move(&world.timeline, 1000);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), 0); /* nothing is held yet */
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), 2000000); /* as far behind as the host had time to get ahead */
+    strata_timeline_move(&world.timeline, 20000);
+    strata_timeline_use(&world.timeline, 1); /* holds nothing, but the device is busy all the same */
+    EXPECT_EQ(gpu(&world, 1), 0);
+    EXPECT_EQ(gpu(&world, 0), 25000000);
+    strata_timeline_drop(&world.timeline, 0);
+    strata_timeline_move(&world.timeline, 30000);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), 25000000);
+    EXPECT_EQ(strata_timeline_length(&world.timeline), 30000000);
+    end(&world);
+}
+
+TEST(timeline, no_lag_means_no_work_left) {
+    world_t world;
+    begin(&world, COLUMNS "alloc,1,8,0,0\n", 0, false);
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_move(&world.timeline, 1000);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), 1000000);
+    end(&world);
+}
+
+TEST(timeline, a_wait_drains_the_gpu) {
+    world_t world;
+    begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\n", LAG, false);
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_hold(&world.timeline, 1);
+    strata_timeline_move(&world.timeline, 10000);
+    EXPECT_OK(strata_timeline_sync(&world.timeline, 0));
+    uint64_t waited = host(&world);
+    EXPECT_GE(waited, 15000000);
+    EXPECT_LT(waited, 15100000); /* and what the call costs */
+    EXPECT_EQ(world.timeline.own.stall_ns, 5000000);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), waited);          /* drained */
+    EXPECT_EQ(gpu(&world, 1), waited + 5000000); /* the other stream was not waited for */
+    strata_device_t *device = world.machine.devices[0];
+    strata_address_t address;
+    ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
+    ASSERT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, address)); /* waits for the device */
+    strata_timeline_see_waits(&world.timeline, 0);
+    uint64_t freed = host(&world);
+    EXPECT_GE(freed, waited + 5000000);
+    strata_timeline_move(&world.timeline, 11000);
+    strata_timeline_use(&world.timeline, 1);
+    EXPECT_EQ(gpu(&world, 1), host(&world) + (host(&world) - freed));
+    EXPECT_OK(strata_timeline_sync_device(&world.timeline, 0));
+    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_synchronise], 1);
+    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_synchronise], 1);
+    end(&world);
+}
+
+TEST(timeline, own_calls_are_paid_from_the_way) {
+    world_t world;
+    begin(&world, WORK_COLUMNS "work,,0,0,0,50,\nwork,,0,0,10,50,\nwait,,0,1,20,,0\nwork,,0,1,20,7,\n", LAG, false);
+    EXPECT_OK(strata_timeline_work(&world.timeline, 0, 50000, NULL, 0));
+    EXPECT_GT(host(&world), 0);
+    EXPECT_GT(world.timeline.credit, 0);
+    strata_timeline_move(&world.timeline, 10);
+    EXPECT_EQ(host(&world), 10000); /* the launch is part of the ten microseconds */
+    EXPECT_EQ(world.timeline.credit, 0);
+    uint64_t first = gpu(&world, 0);
+    EXPECT_OK(strata_timeline_work(&world.timeline, 0, 50000, NULL, 0));
+    EXPECT_EQ(gpu(&world, 0), first + 50000); /* queued behind the first */
+    strata_timeline_move(&world.timeline, 20);
+    EXPECT_OK(strata_timeline_wait(&world.timeline, 1, 0));
+    EXPECT_OK(strata_timeline_work(&world.timeline, 1, 7000, NULL, 0));
+    EXPECT_EQ(gpu(&world, 1), gpu(&world, 0) + 7000); /* ordered behind stream 0 */
+    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_event_record], 1);
+    EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_wait], 1);
+    EXPECT_EQ(strata_timeline_length(&world.timeline), gpu(&world, 1));
+    strata_sim_figures_t figures;
+    strata_sim_figures(world.machine.devices[0], &figures);
+    EXPECT_LE(world.timeline.own.call_ns, figures.device_call_ns);
+    EXPECT_GT(world.timeline.own.call_ns, 0);
+    end(&world);
+}
+
+TEST(timeline, streams_are_their_own) {
+    static const char text[] = WORK_COLUMNS "work,,0,0,0,100,\nwork,,0,7,0,100,\n";
+    world_t world;
+    begin(&world, text, LAG, false);
+    EXPECT_NE((uintptr_t)world.timeline.streams[0].handle, 0);
+    EXPECT_OK(strata_timeline_work(&world.timeline, 0, 100000, NULL, 0));
+    EXPECT_OK(strata_timeline_work(&world.timeline, 1, 100000, NULL, 0));
+    EXPECT_LT(strata_timeline_length(&world.timeline), 200000);
+    end(&world);
+    begin(&world, text, LAG, true);
+    EXPECT_EQ((uintptr_t)world.timeline.streams[0].handle, 0);
+    EXPECT_NE((uintptr_t)world.timeline.streams[1].handle, 0);
+    end(&world);
+}
+
+TEST(timeline, devices_by_name) {
+    strata_target_t target = {.capacity = 7};
+    EXPECT_OK(strata_target_parse("sim", &target));
+    EXPECT_STREQ(target.profile->name, "h100");
+    EXPECT_OK(strata_target_parse("sim:a100", &target));
+    EXPECT_STREQ(target.profile->name, "a100");
+    EXPECT_EQ(target.capacity, 7);
+    EXPECT_OK(strata_target_parse("gpu:12", &target));
+    EXPECT_TRUE(target.profile == NULL);
+    EXPECT_EQ(target.ordinal, 12);
+    EXPECT_OK(strata_target_parse("gpu", &target));
+    EXPECT_EQ(target.ordinal, 0);
+    static const char *const wrong[] = {"", "cpu", "sim:", "sim:h200x", "gpu:", "gpu:x", "gpu:1x", "gpu:123", "gpus"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        EXPECT_STATUS(STRATA_E_INVALID, strata_target_parse(wrong[i], &target));
+        EXPECT_CONTAINS(strata_last_error()->text, "write gpu, gpu:0, sim, sim:");
+    }
+    strata_machine_t machine;
+    target = (strata_target_t){.capacity = 1};
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_machine_open(&target, 1, &machine));
+}

@@ -1,0 +1,204 @@
+/* The command as a person uses it: what it prints, and how it ends. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+#define SMALL project_trace_path("alexnet-training.csv.gz")
+#define BATCH "--device sim --repeat 1"
+
+static void expect_wrong(const char *arguments, const char *part) {
+    ran_t ran = run_command("%s", arguments);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, part);
+    EXPECT_STREQ(ran.out, "");
+}
+
+TEST(command, helps) {
+    ran_t ran = run_command("help");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "strata compare");
+    ran = run_command("help compare");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "--capacity SIZE");
+    ran = run_command("--help");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("version");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "0.1.0");
+    expect_wrong("", "strata help COMMAND tells more");
+    expect_wrong("comapre", "there is no command \"comapre\"; did you mean strata compare");
+    expect_wrong("help nothing", "there is no command \"nothing\"");
+    expect_wrong("version now", "takes no arguments");
+}
+
+TEST(command, lists) {
+    ran_t ran = run_command("presets");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "paddle\n");
+    EXPECT_CONTAINS(ran.out, "strata\n");
+    ran = run_command("presets paddle");
+    EXPECT_CONTAINS(ran.out, "strategy: paddle");
+    ran = run_command("layers");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "auto_growth");
+    ran = run_command("layers --markdown");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("fields");
+    EXPECT_CONTAINS(ran.out, "| peak_reserved_bytes |");
+    expect_wrong("presets nobody", "there is no preset \"nobody\"");
+    expect_wrong("layers --html", "unknown argument \"--html\"");
+}
+
+TEST(command, checks_files) {
+    write_text("good.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growth: {}\n  - system: {}\n");
+    write_text("bad.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growht: {}\n  - system: {}\n");
+    ran_t ran = run_command("check good.yaml good.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.out, "");
+    EXPECT_STREQ(ran.errors, "");
+    ran = run_command("check good.yaml bad.yaml");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_STREQ(ran.out, "");
+    EXPECT_CONTAINS(ran.errors, "bad.yaml:4:");
+    EXPECT_CONTAINS(ran.errors, "auto_growth");
+    expect_wrong("check", "which file?");
+    expect_wrong("check missing.yaml", "missing.yaml");
+}
+
+TEST(command, explains) {
+    ran_t ran = run_command("explain paddle --set auto_growth.chunk_size=20MiB");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "20MiB");
+    EXPECT_CONTAINS(ran.out, "--set");
+    ran = run_command("STRATA_STRATEGY=system -- explain");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "strategy system");
+    ran = run_command("explain");
+    EXPECT_CONTAINS(ran.out, "strategy strata");
+    expect_wrong("explain paddle --set auto_growth.chunksize=1", "chunk_size");
+    expect_wrong("explain paddle --set nothing", "--set wants PATH=VALUE");
+    expect_wrong("explain a b", "unknown argument");
+    expect_wrong("explain nowhere.yaml", "nowhere.yaml");
+    expect_wrong("explain padle", "paddle");
+}
+
+TEST(command, refuses_wrong_usage) {
+    expect_wrong("compare x.csv", "no --strategy");
+    expect_wrong("compare --strategy paddle", "no trace");
+    expect_wrong("compare --strategy", "--strategy wants a value");
+    expect_wrong("compare --strategie paddle x.csv", "unknown option --strategie; did you mean --strategy");
+    expect_wrong("compare --label a --strategy paddle x.csv", "--label a stands before the first --strategy");
+    expect_wrong("compare --strategy paddle --label a --label b x.csv", "paddle has two labels");
+    expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
+    expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv", "two strategies have the label \"a\"");
+    expect_wrong("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
+    expect_wrong("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
+    expect_wrong("compare --strategy paddle --repeat -1 x.csv", "--repeat");
+    expect_wrong("compare --strategy paddle --capacity lots x.csv", "--capacity");
+    expect_wrong("compare --strategy paddle --capacity 0 x.csv", "--capacity is 0");
+    expect_wrong("compare --strategy paddle --gpu-lag 5 x.csv", "--gpu-lag");
+    expect_wrong("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
+    expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
+    expect_wrong("replay --strategy paddle --strategy strata x.csv", "one --strategy alone");
+    expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0, sim, sim:");
+    expect_wrong("compare --strategy paddle --device sim missing.csv", "missing.csv: No such file");
+}
+
+TEST(command, refuses_wrong_traces) {
+    write_text("wrong.csv", "op,id,size,stream,time_us\nfree,1,0,0,0\n");
+    write_text("pools.csv", "op,id,size,stream,time_us,pool\npool_begin,,0,0,0,3\n");
+    ran_t ran = run_command("replay " BATCH " --strategy paddle %s wrong.csv", SMALL);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_STREQ(ran.out, "");
+    EXPECT_STREQ(ran.errors, "strata: wrong.csv:2: free of id 1, which no row above allocates; write its alloc first\n");
+    expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2: the trace allocates from pools");
+}
+
+TEST(command, labels_and_sets) {
+    write_text("mine.yaml", "version: 1\nstrategy: named otherwise\nstack:\n  - auto_growth: {}\n  - system: {}\n");
+    ran_t ran = run_command("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
+                            "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
+                            "--strategy system %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    static const char *const labels[] = {"\"label\": \"paddle\"", "\"label\": \"mine\"", "\"label\": \"paddle#2\"",
+                                         "\"label\": \"last\"", "\"label\": \"system\""};
+    static const char *const options[] = {"{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"8MiB\"}",
+                                          "{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"4MiB\"}", "{}"};
+    const char *at = ran.out;
+    for (size_t i = 0; i < 5 && at; i++) {
+        at = strstr(at, labels[i]);
+        EXPECT_TRUE(at != NULL);
+        const char *said = at ? strstr(at, "\"options\": ") : NULL;
+        if (!said || strncmp(said + strlen("\"options\": "), options[i], strlen(options[i])) != 0)
+            FAIL_TEST("%s: the options are not %s", labels[i], options[i]);
+    }
+    expect_wrong("compare " BATCH " --set buffered.size=1 --strategy paddle --strategy system x.csv",
+                 "--set buffered.size=1: no strategy given has that path");
+    expect_wrong("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv", "auto_growth");
+}
+
+TEST(command, the_environment_is_heard_first) {
+    ran_t ran = run_command("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "{\"auto_growth.chunk_size\": \"4MiB\"}");
+    ran = run_command("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle "
+                      "--set auto_growth.chunk_size=6MiB %s", SMALL);
+    EXPECT_CONTAINS(ran.out, "\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}");
+}
+
+TEST(command, writes_json_beside_the_table) {
+    ran_t ran = run_command("compare " BATCH " --json figures.json --strategy system --strategy strata %s %s", SMALL,
+                            project_trace_path("lm-small-bf16-forward.csv.gz"));
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "alexnet-training.csv.gz\n");
+    EXPECT_CONTAINS(ran.out, "lm-small-bf16-forward.csv.gz\n");
+    size_t count = 0, runs = 0;
+    char *json = read_bytes(temporary("figures.json"), &count);
+    ASSERT_TRUE(json != NULL);
+    json[count] = '\0';
+    for (const char *at = json; (at = strstr(at, "\"label\"")); at++) runs++;
+    EXPECT_EQ(runs, 4);
+    free(json);
+    ran = run_command("compare " BATCH " --json nowhere/figures.json --strategy system %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.errors, "nowhere/figures.json cannot be written");
+}
+
+TEST(command, out_of_memory_is_a_result) {
+    ran_t ran = run_command("replay " BATCH " --capacity 64MiB --strategy paddle %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "64.00 MiB");
+    EXPECT_STREQ(ran.errors, "");
+}
+
+TEST(command, another_failure_is_an_error) {
+    write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");
+    ran_t ran = run_command("replay " BATCH " --strategy paddle align.csv");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "failed_operations");
+    EXPECT_CONTAINS(ran.errors, "strata: paddle: align.csv:2: alloc failed: ");
+}
+
+TEST(command, simulates_where_there_is_no_gpu) {
+    ran_t ran = run_command("compare --repeat 1 --strategy paddle --strategy system %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    bool simulated = strstr(ran.errors, "strata: no GPU (") != NULL;
+    if (!simulated) TEST_SKIP("this machine has a GPU");
+    EXPECT_CONTAINS(ran.errors, "): simulating h100\n");
+    EXPECT_TRUE(strstr(strstr(ran.errors, "no GPU") + 1, "no GPU") == NULL); /* told once */
+    EXPECT_CONTAINS(ran.out, "sim:h100");
+    ran = run_command("compare --device gpu:0 --repeat 1 --strategy paddle %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_STREQ(ran.out, "");
+}
+
+TEST(command, no_progress_where_nobody_looks) {
+    ran_t ran = run_command("replay --device sim --strategy paddle --smallest %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_CONTAINS(ran.out, "smallest_device_bytes");
+}

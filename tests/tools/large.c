@@ -1,0 +1,51 @@
+/* A trace of 1.1 million events: under 3 s and 300 MB. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "platform/clock.h"
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+enum { EVENTS = 1100000, LIVE = 20000 };
+
+/* Allocations and frees in an order that looks like a program's: most blocks die young. Sizes of 256 bytes to 1 MiB. */
+static bool write_large(const char *path) {
+    FILE *file = fopen(path, "w");
+    if (!file) return false;
+    static uint32_t live[LIVE];
+    uint32_t count = 0, next = 0;
+    uint64_t random = 1;
+    fprintf(file, "op,id,size,stream,time_us\n");
+    for (uint32_t row = 0; row < EVENTS; row++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint32_t draw = (uint32_t)(random >> 33);
+        if (count < LIVE && (count == 0 || draw % 2 == 0)) {
+            fprintf(file, "alloc,%u,%u,0,%u\n", next, 256u << (draw >> 8) % 13, row);
+            live[count++] = next++;
+        } else {
+            uint32_t young = count < 64 ? count : 64, at = count - 1 - (draw >> 8) % young;
+            fprintf(file, "free,%u,0,0,%u\n", live[at], row);
+            live[at] = live[--count];
+        }
+    }
+    return fclose(file) == 0;
+}
+
+TEST(command, a_large_trace_is_quick_and_small) {
+    ASSERT_TRUE(write_large(temporary("large.csv")));
+    uint64_t began = strata_real_now();
+    ran_t ran = run_command("replay --device sim --strategy strata --json - large.csv");
+    double seconds = (double)(strata_real_now() - began) / 1e9;
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\"operations\": 1100000,");
+    printf("3 repeats of %d events: %.2f s, at most %ld MB\n", EVENTS, seconds, usage.ru_maxrss / 1024);
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost time and memory");
+    EXPECT_LT(usage.ru_maxrss / 1024, 300);
+#ifdef NDEBUG
+    EXPECT_LT(seconds * 1000, 3000);
+#endif
+}

@@ -1,0 +1,50 @@
+#include "tests/tools/ran.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "tests/harness/test.h"
+#include "tests/trace/files.h"
+
+static char *read_text(const char *name) {
+    size_t count = 0;
+    char *text = read_bytes(temporary(name), &count);
+    if (text) text[count] = '\0';
+    return text;
+}
+
+ran_t run_command(const char *arguments, ...) {
+    static char *last_out, *last_errors;
+    char rest[4096], command[16384], folder[256];
+    va_list list;
+    va_start(list, arguments);
+    vsnprintf(rest, sizeof rest, arguments, list);
+    va_end(list);
+    const char *variables = "", *words = rest;
+    char *dashes = strstr(rest, " -- ");
+    if (strncmp(rest, "STRATA_", 7) == 0 && dashes) {
+        *dashes = '\0';
+        variables = rest;
+        words = dashes + 4;
+    }
+    snprintf(folder, sizeof folder, "%s", temporary("."));
+    snprintf(command, sizeof command, "cd %s && env -u STRATA_SET -u STRATA_STRATEGY %s %s %s > out.txt 2> errors.txt < /dev/null",
+             folder, variables, STRATA_COMMAND, words);
+    int status = system(command);
+    free(last_out);
+    free(last_errors);
+    ran_t ran = {.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+    ran.out = last_out = read_text("out.txt");
+    ran.errors = last_errors = read_text("errors.txt");
+    return ran;
+}
+
+const char *project_trace_path(const char *name) {
+    static char paths[4][1024];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof *paths, "%s/traces/%s", STRATA_SOURCE_DIR, name);
+    return path;
+}

@@ -1,0 +1,19 @@
+/* Running the built command. */
+#ifndef STRATA_TESTS_TOOLS_RAN_H
+#define STRATA_TESTS_TOOLS_RAN_H
+
+#include <stdint.h>
+
+typedef struct ran {
+    int exit_status; /* -1: it did not end by itself */
+    char *out;       /* standard output; both until the next run */
+    char *errors;
+} ran_t;
+
+/* Runs `strata` with these arguments through the shell, in a folder of the test's own, with no STRATA_* variable set but those
+ * that `arguments` sets before itself as in "STRATA_SET=a=b -- replay ...". */
+ran_t run_command(const char *arguments, ...) __attribute__((__format__(__printf__, 1, 2)));
+/* A trace of the project. Valid for the next four calls. */
+const char *project_trace_path(const char *name);
+
+#endif
