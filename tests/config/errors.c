@@ -8,6 +8,7 @@ TEST(errors, yaml_itself) {
     expect_refused("stack:\n\t- system\n", 2, 1, "cannot start any token", "indentation");
     expect_refused("strategy: \"open\nstack: [system]\n", 3, 1, "unexpected end of stream", "quotes");
     expect_refused("stack: [system]\nstrategy: \xff\xfe\n", 2, 11, "UTF-8", "write plain text in UTF-8");
+    expect_refused("strategy: \xc3\xa9\xff\n", 1, 12, "UTF-8", "write plain text in UTF-8");
     expect_refused("strategy: \x01x\n", 1, 11, "control characters", "write plain text");
     expect_refused("- system\n", 1, 1, "a strategy is a mapping", "write keys");
     expect_refused("system\n", 1, 1, "a strategy is a mapping", "write keys");

@@ -87,6 +87,18 @@ TEST(hostile, ten_thousand_layers) {
     free(text);
 }
 
+TEST(hostile, sixty_four_layers_are_the_most) {
+    char *most = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 63 * 14 + 9);
+    char *more = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 64 * 14 + 9);
+    strata_strategy_t *strategy = load_text(most);
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].count, 64);
+    strata_strategy_delete(strategy);
+    expect_refused(more, 66, 3, "a stack has at most 64 layers", "take some out");
+    free(most);
+    free(more);
+}
+
 TEST(hostile, many_keys) {
     static char text[65536];
     size_t length = 0;

@@ -99,6 +99,17 @@ static const char *nearest(const char *misspelt) {
     return found ? found : "nothing";
 }
 
+static const char *const swapped[] = {"axyd", "abdc"};
+
+static const char *swapped_word(size_t index, const void *context) {
+    (void)context;
+    return swapped[index];
+}
+
+TEST(options, two_swapped_letters_are_one_mistake) {
+    EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, NULL), "abdc");
+}
+
 TEST(options, nearest_words_are_found) {
     EXPECT_STREQ(nearest("retrie"), "retry");
     EXPECT_STREQ(nearest("auto_grwoth"), "auto_growth");

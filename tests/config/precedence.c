@@ -37,6 +37,11 @@ TEST(precedence, each_source_lies_over_the_one_before) {
     expect_from(strategy, "5MiB", STRATA_FROM_ENVIRONMENT, "STRATA_SET", 0);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "order"), "any");
     strata_strategy_delete(strategy);
+    request.environment = false;
+    strategy = load_request(&request);
+    expect_from(strategy, "4MiB", STRATA_FROM_FILE, file, 3);
+    strata_strategy_delete(strategy);
+    request.environment = true;
 
     request.set = set;
     request.set_count = 2;
@@ -117,6 +122,23 @@ TEST(precedence, a_strategy_extends_another) {
     snprintf(text, sizeof text, "%s:1:10: files extend one another more than 8 deep, or in a circle; write the stack out",
              circle);
     EXPECT_STREQ(strata_last_error()->text, text);
+}
+
+TEST(precedence, files_extend_one_another_eight_deep) {
+    char name[32], text[64];
+    const char *path = file_of("deep0.yaml", "peer: the last\n");
+    for (int i = 1; i <= 9; i++) {
+        snprintf(name, sizeof name, "deep%d.yaml", i);
+        snprintf(text, sizeof text, "extends: deep%d.yaml\n", i - 1);
+        path = file_of(name, text);
+        if (i != 8) continue;
+        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = path});
+        EXPECT_STREQ(strategy->peer, "the last");
+        strata_strategy_delete(strategy);
+    }
+    strata_strategy_t *strategy = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "deep1.yaml:1:10: files extend one another more than 8 deep");
 }
 
 TEST(precedence, one_alone_of_preset_file_and_text) {

@@ -55,6 +55,16 @@ TEST(check, says_nothing_of_a_right_file) {
     EXPECT_EQ(count, 0);
 }
 
+TEST(check, a_missing_layer_is_told_once) {
+    size_t count;
+    EXPECT_CONTAINS(checked("missing.yaml", "stack: [auto_growth, sistem]\n", &count), "no layer \"sistem\"");
+    EXPECT_EQ(count, 1);
+    const char *text = checked("replaced.yaml", "extends: missing.yaml\nstack: [auto_growth]\n", &count);
+    EXPECT_CONTAINS(text, "missing.yaml:1:22: ");
+    EXPECT_CONTAINS(text, "replaced.yaml:2:9: \"auto_growth\" has nothing below it");
+    EXPECT_EQ(count, 2);
+}
+
 TEST(check, a_file_that_is_no_yaml_is_one_error) {
     size_t count;
     EXPECT_CONTAINS(checked("broken.yaml", "stack: [", &count), "broken.yaml:2:1: ");
