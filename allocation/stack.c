@@ -6,16 +6,11 @@
 #include "allocation/layer.h"
 #include "platform/host_memory.h"
 
-/* Stacks by number: made once, never freed, so that a stale ref always finds a lock (stack.h). */
-static strata_stack_t *_Atomic stacks[STRATA_STACKS];
+strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
 /* Guards numbers. Taken with no other lock held; rank FACADE because stacks are begun while a facade is built. */
 static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
-
-strata_stack_t *strata_stack_of(uint16_t number) {
-    return atomic_load_explicit(&stacks[number & (STRATA_STACKS - 1)], memory_order_acquire);
-}
 
 /* A number whose refs can still be told from those of its earlier lives; 0: none. */
 static uint16_t take_number(void) {
@@ -46,7 +41,7 @@ static strata_stack_t *stack_struct(uint16_t number) {
     stack = (strata_stack_t *)aligned;
     stack->number = number;
     strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);
-    atomic_store_explicit(&stacks[number], stack, memory_order_release);
+    atomic_store_explicit(&strata_stacks[number], stack, memory_order_release);
     return stack;
 }
 

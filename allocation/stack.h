@@ -67,8 +67,13 @@ static inline uint32_t strata_ref_slot(strata_ref_t ref) {
 }
 static inline uint32_t strata_ref_generation(strata_ref_t ref) { return (uint32_t)ref & STRATA_GENERATION_LAST; }
 
+/* Stacks by number: made once, never freed. */
+extern strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
+
 /* The stack of a number, dead or alive; NULL if there never was one. Any thread. */
-strata_stack_t *strata_stack_of(uint16_t number);
+static inline strata_stack_t *strata_stack_of(uint16_t number) {
+    return atomic_load_explicit(&strata_stacks[number & (STRATA_STACKS - 1)], memory_order_acquire);
+}
 /* Owner's ref of a live record. */
 static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
     const strata_stack_t *home = strata_stack_of(record->home);

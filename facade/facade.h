@@ -63,7 +63,5 @@ uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t
 
 /* Every thread's cached stacks are looked up anew: a stream was forgotten, a facade closed. */
 void strata_lookup_forget_all(void);
-/* True in a child of fork(): no call may go on. */
-bool strata_lookup_forked(void);
 
 #endif

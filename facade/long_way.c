@@ -93,7 +93,14 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
 }
 
 static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
-    return !stack->ownerless && !stack->orphan && strata_facade_stream_key(stack->domain->place, stream) == stack->stream;
+    if (stack->ownerless || stack->orphan) return false;
+    strata_stream_t key = strata_facade_stream_key(stack->domain->place, stream);
+    return key == stack->stream && (key != STRATA_STREAM_PER_THREAD || stack->thread == strata_threads_self());
+}
+
+/* The legacy stream has two names; a borrow has one. */
+static strata_stream_t borrower_key(strata_stream_t stream) {
+    return stream == STRATA_STREAM_LEGACY ? NULL : stream;
 }
 
 strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
@@ -102,7 +109,7 @@ strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     /* The last use on another stream is a borrow that ends with the free. */
-    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, stream);
+    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(stream));
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) {
         /* Nothing may forget the use: the host waits for it instead. */
         strata_device_t *device = path.stack->domain->device;
@@ -198,7 +205,7 @@ strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_s
     strata_record_t *record;
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, stream);
+    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(stream));
     (void)strata_path_unlock(&path);
     return status;
 }
@@ -208,7 +215,7 @@ strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_st
     strata_record_t *record;
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, stream);
+    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(stream));
     (void)strata_path_unlock(&path);
     return status;
 }

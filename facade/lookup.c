@@ -13,11 +13,6 @@ void strata_lookup_forget_all(void) {
     while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
 }
 
-bool strata_lookup_forked(void) {
-    return atomic_load_explicit(&strata_lookup_epoch, memory_order_relaxed) == 0;
-}
-
-/* Other threads' locks may be held for ever in the child: it must not come as far as to take one. */
 static void in_child(void) {
     atomic_store(&strata_lookup_epoch, 0);
 }

@@ -21,6 +21,11 @@ extern _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attrib
 /* Moves when anything cached may be wrong; 0 in a child of fork(), where nothing may be found. */
 extern _Atomic uint32_t strata_lookup_epoch;
 
+/* True in a child of fork(): no call may go on, other threads' locks may be held there for ever. */
+static inline bool strata_lookup_forked(void) {
+    return atomic_load_explicit(&strata_lookup_epoch, memory_order_relaxed) == 0;
+}
+
 static inline strata_lookup_t *strata_lookup_way(strata_place_t place, strata_stream_t stream) {
     uintptr_t key = (uintptr_t)stream;
     return &strata_lookups[(key >> 4 ^ key >> 9 ^ place ^ place >> 14) & (STRATA_LOOKUP_WAYS - 1)];

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "facade/devices.h"
 #include "facade/long_way.h"
+#include "facade/lookup.h"
 #include "platform/host_memory.h"
 
 strata_facade_t *_Atomic strata_facades[STRATA_FACADES];

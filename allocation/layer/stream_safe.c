@@ -6,6 +6,7 @@
  * (`poll: block`). In places without an owner stream every user is a borrower, the one named at allocate the first.
  */
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 
 enum { EVENT_FREE, EVENT_USE };
 enum { POLL_STREAM, POLL_BLOCK };
@@ -28,6 +29,7 @@ static const strata_option_row_t options[] = {
 /* A borrow of a live block, or of a deferred one; the event is NULL until it is taken. */
 typedef struct borrow {
     strata_stream_t stream;
+    uint64_t thread; /* whose, of the per-thread default stream; else 0 */
     strata_handle_t event;
     uint32_t next;
     uint32_t used; /* the node is a borrow: for the search when a stream goes */
@@ -88,8 +90,14 @@ static strata_handle_t take_event(stream_safe_t *self, strata_path_t *path) {
     return event;
 }
 
+static uint64_t thread_of(strata_stream_t stream) {
+    return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+}
+
 /* Taking the event and recording it is one step under the lock, and so is what the caller appends behind it. */
 static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_path_t *path) {
+    if (borrow_at(self, node)->thread != thread_of(borrow_at(self, node)->stream))
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "another thread's default stream cannot be named here");
     if (!borrow_at(self, node)->event) {
         strata_handle_t event = take_event(self, path);
         if (!event) return strata_last_error()->status;
@@ -100,10 +108,16 @@ static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_p
 
 /* ---- borrows ---- */
 
+static bool is_by(const borrow_t *borrow, strata_stream_t stream) {
+    return borrow->stream == stream && borrow->thread == thread_of(stream);
+}
+
 /* The link that leads to the borrow by `stream`, or to where it would stand: the list is in order of the handles. */
 static uint32_t *find_borrow(stream_safe_t *self, strata_record_t *record, strata_stream_t stream) {
     uint32_t *link = &record->borrows;
     while (*link && (uintptr_t)borrow_at(self, *link)->stream < (uintptr_t)stream) link = &borrow_at(self, *link)->next;
+    while (*link && borrow_at(self, *link)->stream == stream && !is_by(borrow_at(self, *link), stream))
+        link = &borrow_at(self, *link)->next;
     return link;
 }
 
@@ -112,11 +126,11 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     if (!path->stack->ownerless && !path->stack->orphan && stream == path->stack->stream) return STRATA_OK;
     uint32_t *link = find_borrow(self, record, stream);
     uint32_t node = *link;
-    bool fresh = node == 0 || borrow_at(self, node)->stream != stream;
+    bool fresh = node == 0 || !is_by(borrow_at(self, node), stream);
     if (fresh) {
         node = strata_nodes_take(&self->borrows);
         if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, its most", NODES);
-        *borrow_at(self, node) = (borrow_t){.stream = stream, .next = *link, .used = 1};
+        *borrow_at(self, node) = (borrow_t){.stream = stream, .thread = thread_of(stream), .next = *link, .used = 1};
         *link = node;
         record->attention |= base->attention;
         base->stack->figures.borrows++;
@@ -131,7 +145,7 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
     stream_safe_t *self = (stream_safe_t *)base;
     (void)path;
     uint32_t *link = find_borrow(self, record, stream);
-    if (*link && borrow_at(self, *link)->stream == stream) drop_borrow(self, link);
+    if (*link && is_by(borrow_at(self, *link), stream)) drop_borrow(self, link);
     if (record->borrows == 0) record->attention &= (uint16_t)~base->attention;
     return STRATA_OK;
 }
@@ -166,10 +180,12 @@ static bool finish_in_order(stream_safe_t *self, strata_record_t *record) {
 
 /* No event could be recorded: the host waits for the stream instead. False: not even that; the block must never be reused. */
 static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *path) {
+    strata_device_t *device = self->base.domain->device;
     strata_stream_t stream = borrow_at(self, *link)->stream;
+    bool nameable = borrow_at(self, *link)->thread == thread_of(stream);
     drop_event(self, borrow_at(self, *link));
     strata_opened_t opened = strata_path_unlock(path);
-    strata_status_t status = strata_device_stream_synchronise(self->base.domain->device, stream);
+    strata_status_t status = nameable ? strata_device_stream_synchronise(device, stream) : strata_device_synchronise(device);
     strata_path_lock(path, opened);
     if (status == STRATA_OK) drop_borrow(self, link);
     return status == STRATA_OK;
