@@ -123,7 +123,9 @@ static uint32_t *find_borrow(stream_safe_t *self, strata_record_t *record, strat
 
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (!path->stack->ownerless && !path->stack->orphan && stream == path->stack->stream) return STRATA_OK;
+    const strata_stack_t *server = path->stack;
+    bool is_owner = stream == server->stream && server->thread == thread_of(stream);
+    if (!server->ownerless && !server->orphan && is_owner) return STRATA_OK;
     uint32_t *link = find_borrow(self, record, stream);
     uint32_t node = *link;
     bool fresh = node == 0 || !is_by(borrow_at(self, node), stream);
