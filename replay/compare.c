@@ -100,7 +100,8 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
     return STRATA_OK;
 }
 
-strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results) {
+strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace,
+                               strata_run_result_t *results) {
     double *times = strata_host_new(comparison->contender_count * comparison->repeat, sizeof *times);
     strata_run_result_t *scratch = strata_host_new(1, sizeof *scratch);
     strata_status_t status = times && scratch ? run_repeats(comparison, trace, results, scratch, times) : STRATA_E_HOST_MEMORY;

@@ -22,6 +22,7 @@ typedef struct strata_comparison {
 } strata_comparison_t;
 
 /* Replays one trace under every contender: A B C A B C ... results[i] is contender i's. */
-strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
+strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace,
+                               strata_run_result_t *results);
 
 #endif

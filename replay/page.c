@@ -20,11 +20,13 @@ void strata_figures_page(FILE *out) {
         STRATA_FIGURE_MAP(STRATA_FIGURE_ROW)
 #undef STRATA_FIGURE_ROW
     };
-    fprintf(out, "# What a comparison tells\n\n"
-                 "Made from the table in replay/figures.h; a test holds this page current (`strata fields` prints it).\n"
-                 "`strata compare --json` writes `{\"schema\": 1, \"runs\": [{...}, ...]}`, one object for each trace and contender, "
-                 "with these fields.\nA field that cannot be had is null. How a replay runs stands in docs/trace-format.md.\n\n"
-                 "| field | JSON | unit | meaning |\n|---|---|---|---|\n");
+    fprintf(
+        out,
+        "# What a comparison tells\n\n"
+        "Made from the table in replay/figures.h; a test holds this page current (`strata fields` prints it).\n"
+        "`strata compare --json` writes `{\"schema\": 1, \"runs\": [{...}, ...]}`, one object for each trace and contender, "
+        "with these fields.\nA field that cannot be had is null. How a replay runs stands in docs/trace-format.md.\n\n"
+        "| field | JSON | unit | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         fprintf(out, "| %s | %s | %s | %s |\n", rows[i].name, rows[i].kind, rows[i].unit, rows[i].meaning);
     fprintf(out, "\n`device_calls` has a count for each of");

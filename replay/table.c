@@ -41,7 +41,8 @@ static cell_t show_TEXT(const char *value) {
 }
 
 static cell_t show_OPTIONS(strata_figure_options_t options) {
-    return options.count > 1 ? text_of("%s, +%zu", options.set[0], options.count - 1) : text_of("%s", options.count ? options.set[0] : "-");
+    return options.count > 1 ? text_of("%s, +%zu", options.set[0], options.count - 1)
+                             : text_of("%s", options.count ? options.set[0] : "-");
 }
 
 static cell_t show_COUNT(uint64_t value) {
@@ -59,7 +60,8 @@ static cell_t show_BYTES(uint64_t value) {
 
 static cell_t show_US(uint64_t value) {
     if (value == STRATA_FIGURE_NULL) return text_of("-");
-    return value % 1000 == 0 ? text_of("%llu ms", (unsigned long long)value / 1000) : text_of("%llu us", (unsigned long long)value);
+    return value % 1000 == 0 ? text_of("%llu ms", (unsigned long long)value / 1000)
+                             : text_of("%llu us", (unsigned long long)value);
 }
 
 static cell_t show_MS(double value) {
@@ -163,7 +165,8 @@ static void one_table(const table_t *table) {
     rows(table);
     for (size_t i = 0; i < table->count; i++) modelled = modelled || table->runs[i].modelled;
     if (modelled)
-        fprintf(table->out, "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
+        fprintf(table->out,
+                "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
 }
 
 void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns) {

@@ -110,7 +110,8 @@ static const struct option_of *find_option(const char *argument, const char **va
 
 static int unknown_option(const reading_t *reading, const char *argument) {
     const char *near = strata_nearest_word(argument, OPTIONS, option_word, NULL);
-    return strata_wrong_usage(reading->self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "", near ? near : "");
+    return strata_wrong_usage(reading->self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "",
+                              near ? near : "");
 }
 
 /* Takes the option at argv[*at], and its value behind it. */

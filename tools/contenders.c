@@ -139,7 +139,8 @@ static strata_status_t choose_target(const strata_arguments_t *arguments, const 
     status = strata_cuda_count(&count);
     if (status == STRATA_OK && target->ordinal < count) return STRATA_OK;
     if (status == STRATA_OK)
-        status = strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
+        status =
+            strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
     if (insists) return status;
     if (!told) fprintf(stderr, "strata: no GPU (%s): simulating h100\n", strata_last_error()->text);
     told = true;

@@ -17,8 +17,8 @@ static const char compare_more[] =
     "  --strategy NAME|FILE      a preset (strata presets) or a YAML file; at least one\n"
     "  --set PATH=VALUE          sets an option of the strategy before it, or, before the first, of all that have the path\n"
     "  --label L                 names the strategy before it in the table; else the preset's name or the file's\n"
-    "  --device D                sim:h100, sim:a100, gpu:0 ...; else what the strategy says, and where it says gpu and there is\n"
-    "                            none, sim:h100\n"
+    "  --device D                sim:h100, sim:a100, gpu:0 ...; else what the strategy says, and where it says gpu and\n"
+    "                            there is none, sim:h100\n"
     "  --capacity SIZE           what a strategy may use of a simulated device; else what the device has\n"
     "  --gpu-lag TIME            how far the GPU runs behind the host in traces without work (5ms)\n"
     "  --repeat N                runs of each strategy, in turn, for the host's time (3)\n"
@@ -30,7 +30,8 @@ static const char compare_more[] =
     "trace.\n";
 
 const strata_command_t strata_commands[] = {
-    {"compare", strata_command_compare, COMPARE_USAGE, "replays traces under several strategies and compares them", compare_more},
+    {"compare", strata_command_compare, COMPARE_USAGE, "replays traces under several strategies and compares them",
+     compare_more},
     {"replay", strata_command_compare, COMPARE_USAGE, "the same for one strategy", compare_more},
     {"check", strata_command_check, "FILE...", "checks strategy files: nothing is said where nothing is wrong",
      "One line an error, file:line:column, on standard error. Exit status: 0 good, 2 wrong.\n"},

@@ -126,7 +126,8 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
     strata_trace_t *trace = loader->trace;
     uint32_t known = strata_ids_find(&loader->ids, record->id);
     if (known != STRATA_IDS_NONE)
-        return wrong(loader, record->line, "id %llu is allocated a second time (first on line %u); give each lifetime its own id",
+        return wrong(loader, record->line,
+                     "id %llu is allocated a second time (first on line %u); give each lifetime its own id",
                      (unsigned long long)record->id, loader->lifetimes[known].begun);
     strata_status_t status = reserve((void **)&loader->lifetimes, &loader->lifetime_capacity, trace->lifetimes,
                                      sizeof *loader->lifetimes);

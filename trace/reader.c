@@ -27,7 +27,8 @@ static bool mandatory(int column) {
 
 static int find_column(const char *name) {
     int column = 0;
-    while (column < STRATA_TRACE_COLUMNS && strcmp(strata_trace_column_name((strata_trace_column_t)column), name) != 0) column++;
+    while (column < STRATA_TRACE_COLUMNS && strcmp(strata_trace_column_name((strata_trace_column_t)column), name) != 0)
+        column++;
     return column;
 }
 
@@ -185,7 +186,8 @@ static strata_status_t read_align(const strata_trace_reader_t *reader, strata_tr
 static strata_status_t read_tag(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
     record->tag = reader->value[STRATA_COLUMN_tag];
     if (strlen(record->tag) < STRATA_TRACE_TAG_BYTES) return STRATA_OK;
-    return strata_lines_wrong(&reader->lines, "the tag is longer than %d bytes; write a shorter one", STRATA_TRACE_TAG_BYTES - 1);
+    return strata_lines_wrong(&reader->lines, "the tag is longer than %d bytes; write a shorter one",
+                              STRATA_TRACE_TAG_BYTES - 1);
 }
 
 static strata_status_t read_stream(const strata_trace_reader_t *reader, strata_trace_record_t *record) {

@@ -35,7 +35,8 @@ strata_strategy_t *strategy_of(const char *preset_or_text, const char *const *se
     return strategy;
 }
 
-strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity, uint64_t lag_ns) {
+strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity,
+                                 uint64_t lag_ns) {
     strata_run_result_t result = {.first_failure = ""};
     strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = capacity},
                                     .timeline = {.lag_ns = lag_ns}};
@@ -44,7 +45,8 @@ strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strat
     return result;
 }
 
-strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity, uint64_t lag_ns) {
+strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity,
+                                 uint64_t lag_ns) {
     strata_trace_t *loaded = project_trace(trace);
     strata_strategy_t *strategy = strategy_of(preset, set);
     strata_run_result_t result = replay_trace(loaded, strategy, capacity, lag_ns);

@@ -14,9 +14,11 @@ strata_trace_t *project_trace(const char *name);
 strata_strategy_t *strategy_of(const char *preset_or_text, const char *const *set);
 
 /* Replays under a strategy on sim:h100 with this capacity; zero figures and a failed test if no run took place. */
-strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity, uint64_t lag_ns);
+strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity,
+                                 uint64_t lag_ns);
 /* The same with the trace and the strategy by name. */
-strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity, uint64_t lag_ns);
+strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity,
+                                 uint64_t lag_ns);
 
 #define GIB ((uint64_t)1 << 30)
 #define MIB ((uint64_t)1 << 20)

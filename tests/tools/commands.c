@@ -93,7 +93,8 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --label a --strategy paddle x.csv", "--label a stands before the first --strategy");
     expect_wrong("compare --strategy paddle --label a --label b x.csv", "paddle has two labels");
     expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
-    expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv", "two strategies have the label \"a\"");
+    expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv",
+                 "two strategies have the label \"a\"");
     expect_wrong("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
     expect_wrong("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
     expect_wrong("compare --strategy paddle --repeat -1 x.csv", "--repeat");
@@ -119,15 +120,18 @@ TEST(command, refuses_wrong_traces) {
 
 TEST(command, labels_and_sets) {
     write_text("mine.yaml", "version: 1\nstrategy: named otherwise\nstack:\n  - auto_growth: {}\n  - system: {}\n");
-    ran_t ran = run_command("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
-                            "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
-                            "--strategy system %s", SMALL);
+    ran_t ran =
+        run_command("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
+                    "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
+                    "--strategy system %s",
+                    SMALL);
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_STREQ(ran.errors, "");
     static const char *const labels[] = {"\"label\": \"paddle\"", "\"label\": \"mine\"", "\"label\": \"paddle#2\"",
                                          "\"label\": \"last\"", "\"label\": \"system\""};
     static const char *const options[] = {"{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"8MiB\"}",
-                                          "{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"4MiB\"}", "{}"};
+                                          "{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"4MiB\"}",
+                                          "{}"};
     const char *at = ran.out;
     for (size_t i = 0; i < 5 && at; i++) {
         at = strstr(at, labels[i]);
@@ -138,7 +142,8 @@ TEST(command, labels_and_sets) {
     }
     expect_wrong("compare " BATCH " --set buffered.size=1 --strategy paddle --strategy system x.csv",
                  "--set buffered.size=1: no strategy given has that path");
-    expect_wrong("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv", "auto_growth");
+    expect_wrong("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv",
+                 "auto_growth");
 }
 
 TEST(command, the_environment_is_heard_first) {

@@ -30,8 +30,9 @@ ran_t run_command(const char *arguments, ...) {
         words = dashes + 4;
     }
     snprintf(folder, sizeof folder, "%s", temporary("."));
-    snprintf(command, sizeof command, "cd %s && env -u STRATA_SET -u STRATA_STRATEGY %s %s %s > out.txt 2> errors.txt < /dev/null",
-             folder, variables, STRATA_COMMAND, words);
+    snprintf(command, sizeof command,
+             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY %s %s %s > out.txt 2> errors.txt < /dev/null", folder, variables,
+             STRATA_COMMAND, words);
     int status = system(command);
     free(last_out);
     free(last_errors);

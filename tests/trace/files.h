@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* A path of the name in a folder of this process's own, made at the first call and removed at exit. Valid until the next call. */
+/* A path of the name in a folder of this process's own, made at the first call and removed at exit. Valid until the next call.
+ */
 const char *temporary(const char *name);
 /* Writes bytes there; NULL and a failed test if it cannot. */
 const char *write_file(const char *name, const void *bytes, size_t count);

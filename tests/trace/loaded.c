@@ -142,7 +142,8 @@ TEST(trace, round_trip_of_every_field) {
     snprintf(path, sizeof path, "%s", temporary("every.csv"));
     ASSERT_OK(strata_trace_writer_open(path, UINT32_MAX, &writer));
     ASSERT_OK(strata_trace_write(writer, &written));
-    ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_sync, .time_us = 12, .all_streams = true}));
+    ASSERT_OK(
+        strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_sync, .time_us = 12, .all_streams = true}));
     ASSERT_OK(strata_trace_writer_finish(writer));
     strata_trace_reader_t *reader = NULL;
     ASSERT_OK(strata_trace_reader_open(path, &reader));

@@ -61,7 +61,8 @@ TEST(trace, refuses_wrong_fields) {
     expect_text_refused(HEADER "alloc,1,8,all,0\n", 2, "stream is \"all\"");
     expect_text_refused(HEADER "alloc,1,8,0,\n", 2, "time_us is \"\"");
     expect_text_refused(HEADER "alloc,1,8,0, 1\n", 2, "time_us is \" 1\"");
-    expect_text_refused(HEADER "alloc,1,281474976710657,0,0\n", 2, "size is \"281474976710657\"; write a whole number from 0 to");
+    expect_text_refused(HEADER "alloc,1,281474976710657,0,0\n", 2,
+                        "size is \"281474976710657\"; write a whole number from 0 to");
     expect_text_refused(HEADER "alloc,1,18446744073709551616,0,0\n", 2, "size is \"18446744073709551616\"");
     expect_text_refused(HEADER "alloc,1,8,0,1000000000000001\n", 2, "time_us is");
     expect_text_refused(HEADER "alloc,\"1,8,0,0\n", 2, "field 2 has no closing quote");
@@ -93,7 +94,8 @@ TEST(trace, refuses_wrong_lifetimes) {
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, "borrow of id 1, which was freed on line 3");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, "unborrow of id 1, which was freed");
     expect_text_refused(WIDE "work,7,0,0,0,,,,,,,5,\n", 2, "work of id 7, which no row above allocates");
-    expect_text_refused(WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3, "free of id 1 on device 1, but it was allocated");
+    expect_text_refused(WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3,
+                        "free of id 1 on device 1, but it was allocated");
     expect_text_refused(HEADER "alloc,1,8,0,5\nalloc,2,8,0,4\n", 3, "time_us falls from 5 to 4; sort the rows by time");
 }
 
@@ -105,7 +107,8 @@ TEST(trace, refuses_sums_that_overflow) {
     for (size_t i = 0; i < rows; i++) length += (size_t)sprintf(text + length, "alloc,%zu,281474976710656,0,0\n", i);
     expect_text_refused(text, 4098, "the sizes of all live ids add up to more than 2^60 bytes");
     free(text);
-    expect_text_refused(WIDE "work,,0,0,0,,,,,,,1000000000000000,\nwork,,0,0,1,,,,,,,1,\n", 3, "the dur_us of all kernels add up");
+    expect_text_refused(WIDE "work,,0,0,0,,,,,,,1000000000000000,\nwork,,0,0,1,,,,,,,1,\n", 3,
+                        "the dur_us of all kernels add up");
 }
 
 TEST(trace, refuses_kernels_of_two_durations) {
