@@ -54,14 +54,16 @@ static bool rung_poll(climb_t *climb) {
     return strata_domain_poll(climb->ladder->domain, &pending) > 0 && try_again(climb, 0);
 }
 
-/* While the stack's own pending frees could serve the request, wait for the earliest of them: that takes less of the GPU's
- * time than a device free, which waits for all work. Frees of other stacks serve only through release. */
+/* While frees are pending in the domain whose bytes could serve the request, wait for the earliest of them: that takes less of
+ * the GPU's time than a device free, which waits for all work. Other stacks' frees count too, though they serve only through the
+ * next rung's release: waiting for the own stack's alone lets the stack that came first keep all the memory, and puts the other
+ * streams' work in a row (streams-sharded-training at 24 GiB: 854 ms against 698). */
 static bool rung_wait_first(climb_t *climb) {
     const strata_ladder_t *ladder = climb->ladder;
     if (!ladder->wait_first) return false;
     for (;;) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
-        strata_stack_poll(ladder->stack, &pending);
+        (void)strata_domain_poll(ladder->domain, &pending);
         if (pending.freed_bytes > 0 && try_again(climb, 0)) return true;
         if (pending.pending_bytes < ladder->size || out_of_time(climb)) return false;
         pass_time(climb, pending.ready_at);
