@@ -270,6 +270,7 @@ static void describe(const run_t *run, strata_figures_t *figures) {
     strata_device_t *device = run->machine.devices[0];
     uint64_t free_bytes = STRATA_FIGURE_NULL, total;
     strcpy(run->result->device, device->name);
+    run->result->work_left_out = run->trace->has_work && !device->capabilities.work;
     figures->device = run->result->device;
     figures->gpu_lag_us = run->trace->has_work || !run->machine.world ? STRATA_FIGURE_NULL
                                                                       : run->options->timeline.lag_ns / 1000;

@@ -19,6 +19,7 @@ typedef struct strata_run_options {
 typedef struct strata_run_result {
     strata_figures_t figures; /* all but trace, label, options, host_ns_per_op, smallest_device_bytes */
     double host_ns_per_op;
+    bool work_left_out; /* the trace has work, which the device does not carry out */
     char device[64];
     char first_failure[1024]; /* "file:line: ..." of the first operation that failed, not for memory; "" if none did */
 } strata_run_result_t;

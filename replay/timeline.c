@@ -61,10 +61,23 @@ void strata_timeline_end(strata_timeline_t *timeline) {
 
 /* ---- the host ---------------------------------------------------------------------------------------------------------- */
 
+/* Real time passes: asleep as far as sleeping is exact enough, awake for the rest. */
+static void pass_time(const strata_timeline_t *timeline, uint64_t way) {
+    enum { AWAKE_NS = 200000 };
+    strata_clock_t *clock = device_of(timeline, 0)->clock;
+    uint64_t until = strata_real_now() + way;
+    if (way > 2 * AWAKE_NS) clock->sleep_until(clock, until - AWAKE_NS);
+    while (strata_real_now() < until) {}
+}
+
 void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
     uint64_t way = (time_us - timeline->time_us) * 1000; /* both are below 10^15 */
     timeline->time_us = time_us;
-    if (way == 0 || !timeline->machine->world) return;
+    if (way == 0) return;
+    if (!timeline->machine->world) {
+        if (timeline->trace->has_work && device_of(timeline, 0)->capabilities.work) pass_time(timeline, way);
+        return;
+    }
     uint64_t paid = strata_min(way, timeline->credit);
     timeline->credit -= paid;
     strata_sim_advance_to(timeline->machine->world, now_of(timeline) + way - paid);
@@ -227,7 +240,7 @@ uint64_t strata_timeline_length(strata_timeline_t *timeline) {
         if (timeline->machine->world) {
             end = strata_max(end, strata_sim_device_end(device_of(timeline, i)));
         } else {
-            strata_device_synchronise(device_of(timeline, i));
+            strata_timeline_sync_device(timeline, i);
         }
     }
     return (timeline->machine->world ? end : now_of(timeline)) - timeline->began;

@@ -1,5 +1,6 @@
 /* The execution model of a replay: when the host reaches each row, and what the GPU does meanwhile (docs/trace-format.md,
- * "How a replay runs"). On real devices time is real: nothing is moved, and rows of work are carried out where a device can.
+ * "How a replay runs"). On real devices time is real, and rows of work are carried out where a device can: then the host waits
+ * between rows as long as the program did; without work it goes on at once.
  *
  * The program's own launches, waits and synchronises go through here. Their cost is in the trace's times already, so it is
  * taken off the way to the rows that follow; the time they wait is not. `own` says what they did, to be taken off the figures.

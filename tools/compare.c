@@ -87,6 +87,14 @@ static int tell_failed_operations(const session_t *session, size_t runs) {
     return status;
 }
 
+static void tell_work_left_out(const session_t *session, size_t runs) {
+    for (size_t i = 0; i < runs; i++) {
+        if (!session->results[i].work_left_out) continue;
+        fprintf(stderr, "strata: %s runs no work of a trace: kernels are left out\n", session->results[i].device);
+        return;
+    }
+}
+
 static int report(const session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
@@ -96,6 +104,7 @@ static int report(const session_t *session) {
         strata_tell_failure();
         return STRATA_EXIT_FAILED;
     }
+    tell_work_left_out(session, runs);
     return tell_failed_operations(session, runs);
 }
 
