@@ -130,7 +130,8 @@ static void measure_virtual(void) {
         if (sizes[i] < unit) continue;
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             uint64_t size, total;
-            if (!strata_round_up(sizes[i], unit, &size) || !strata_multiply(size, counts[c], &total) || total > budget) continue;
+            if (!strata_round_up(sizes[i], unit, &size) || !strata_multiply(size, counts[c], &total)) continue;
+            if (total > budget) continue;
             for (int k = 0; k < repeats; k++) measure_handles(size, counts[c]);
             for (size_t n = 0; n < sizeof names / sizeof *names; n++) print_row(names[n], size, counts[c], &rows[n]);
         }

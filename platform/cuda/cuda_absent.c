@@ -2,7 +2,8 @@
 #include "platform/cuda/cuda.h"
 
 static strata_status_t absent(void) {
-    return strata_fail(STRATA_E_NO_DEVICE, 0, "this library was built without CUDA (no CUDA Toolkit was found, or STRATA_CUDA=OFF)");
+    return strata_fail(STRATA_E_NO_DEVICE, 0,
+                       "this library was built without CUDA (no CUDA Toolkit was found, or STRATA_CUDA=OFF)");
 }
 
 strata_status_t strata_cuda_count(uint32_t *count) {

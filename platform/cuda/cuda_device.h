@@ -48,8 +48,7 @@ typedef struct strata_cuda_scope {
     CUstreamCaptureMode mode;
 } strata_cuda_scope_t;
 
-/* PLAIN: for the calls that a capture records. RELAXED: for all others, which a capture of the caller's would refuse and then be
- * invalidated by. */
+/* PLAIN: for the calls that a capture records. RELAXED: for all others, which a capture would refuse and be invalidated by. */
 typedef enum strata_cuda_mode { STRATA_CUDA_PLAIN, STRATA_CUDA_RELAXED } strata_cuda_mode_t;
 
 /* Whether the driver may be called at all: E_FORKED, E_SHUTDOWN or E_DEVICE_LOST where not. */
@@ -86,7 +85,8 @@ void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t st
 void strata_cuda_drop_graphs(strata_cuda_device_t *device);
 
 /* The operations, one per call of the contract, of its types. */
-#define STRATA_CUDA_OPERATION(name, quick, shown) extern __typeof__(*((strata_device_operations_t *)0)->name) strata_cuda_##name;
+#define STRATA_CUDA_OPERATION(name, quick, shown) \
+    extern __typeof__(*((strata_device_operations_t *)0)->name) strata_cuda_##name;
 STRATA_DEVICE_CALL_MAP(STRATA_CUDA_OPERATION)
 #undef STRATA_CUDA_OPERATION
 /* With the context current. */

@@ -136,7 +136,7 @@ uint32_t strata_cuda_generation(void);
 bool strata_cuda_is_shut_down(void);
 void strata_cuda_note_shutdown(void);
 
-/* For tests: `driver` stands in for the driver; NULL goes back to the real one. What was noted (fork, shutdown) is forgotten. */
+/* For tests: `driver` stands in for the driver; NULL goes back to the real one. Fork and shutdown are forgotten. */
 void strata_cuda_set_table_for_tests(const strata_cuda_driver_t *driver);
 
 /* How a code is answered, once the device is open. */

@@ -84,7 +84,7 @@ strata_status_t strata_cuda_host_alloc(strata_device_t *self, strata_memory_t me
     if (size == 0 || alignment < 64 || !strata_is_power_of_two(alignment) ||
         (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
         return strata_fail(STRATA_E_INVALID, 0,
-                           "host_alloc serves more than 0 bytes of pinned or host memory, aligned to a power of two from 64 on");
+                           "host_alloc serves 1 byte and more of pinned or host memory, aligned to a power of two from 64 on");
     if (memory == STRATA_MEMORY_HOST) {
         strata_status_t usable = strata_cuda_usable(strata_cuda_of(self));
         return usable == STRATA_OK ? host_alloc(size, alignment, address) : usable;

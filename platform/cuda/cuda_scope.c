@@ -22,7 +22,8 @@ strata_status_t strata_cuda_usable(const strata_cuda_device_t *device) {
                            device->base.ordinal);
     int lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
     if (lost)
-        return strata_fail(STRATA_E_DEVICE_LOST, lost, "gpu:%u is lost since the driver answered %d", device->base.ordinal, lost);
+        return strata_fail(STRATA_E_DEVICE_LOST, lost, "gpu:%u is lost since the driver answered %d", device->base.ordinal,
+                           lost);
     return STRATA_OK;
 }
 

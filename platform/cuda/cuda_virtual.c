@@ -25,7 +25,8 @@ strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *
 static strata_status_t check_space(strata_cuda_device_t *device, const char *what, strata_status_t status) {
     if (status != STRATA_E_NO_MEMORY) return status;
     size_t left = 0, all = 0;
-    if (device->driver->MemGetInfo(&left, &all) != CUDA_SUCCESS || left < 2 * device->base.capabilities.granularity) return status;
+    if (device->driver->MemGetInfo(&left, &all) != CUDA_SUCCESS) return status;
+    if (left < 2 * device->base.capabilities.granularity) return status;
     return strata_fail_context("gpu:%u has %zu bytes free, so it is %s that ran out", device->base.ordinal, left, what);
 }
 

@@ -281,7 +281,7 @@ CUresult CUDAAPI fake_ThreadExchangeStreamCaptureMode(CUstreamCaptureMode *excha
 
 CUresult CUDAAPI fake_DeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
     FAKE_ENTER(DeviceCanAccessPeer, FAKE_QUIET, device, peer);
-    *can = device != peer;
+    *can = device >= 0 && peer >= 0; /* itself too */
     return CUDA_SUCCESS;
 }
 

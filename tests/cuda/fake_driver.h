@@ -1,5 +1,5 @@
-/* A fake of the CUDA driver with its semantics, put in the place of the real one's table. Single steps: work stays pending until
- * something waits for it or the test runs it. Everything called is recorded. */
+/* A fake of the CUDA driver with its semantics, put in the place of the real one's table. Work stays pending until something
+ * waits for it or the test runs it. Everything called is recorded. */
 #ifndef STRATA_TESTS_CUDA_FAKE_DRIVER_H
 #define STRATA_TESTS_CUDA_FAKE_DRIVER_H
 

@@ -123,6 +123,7 @@ CUresult CUDAAPI fake_StreamDestroy(CUstream stream) {
     fake_stream_t *found = fake_stream_of(stream);
     if (!found || found == &fake.legacy[found->device] || found == &fake.per_thread[found->device])
         return CUDA_ERROR_INVALID_HANDLE;
+    if (found->capture) found->capture->used = false; /* its graph is never made */
     found->used = false;
     return CUDA_SUCCESS;
 }

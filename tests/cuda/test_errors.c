@@ -1,7 +1,4 @@
 /* Codes and their answers; each call's way back. */
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/cuda/every_call.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"
@@ -80,7 +77,8 @@ static void check_thread_is_kept(int current, CUstreamCaptureMode mode) {
         strata_status_t status = every_call_make(&things, (strata_device_call_t)call);
         if (status != STRATA_OK)
             FAIL_TEST("%s: %s", strata_device_call_name((strata_device_call_t)call), strata_last_error()->text);
-        bool kept = fake_depth() == depth && fake_current() == (current < 0 ? NULL : fake_context(current)) && fake_mode() == mode;
+        CUcontext wanted = current < 0 ? NULL : fake_context(current);
+        bool kept = fake_depth() == depth && fake_current() == wanted && fake_mode() == mode;
         if (!kept) FAIL_TEST("%s changed the thread", strata_device_call_name((strata_device_call_t)call));
         strata_device_host_view(things.device, things.managed, 1);
         EXPECT_EQ(fake_depth(), depth);

@@ -78,6 +78,25 @@ TEST(cuda, peer_that_the_program_enabled_already) {
     EXPECT_EQ(fake_retains(1), 0);
 }
 
+TEST(cuda, failures_leave_no_context_behind) {
+    static const char *const calls[] = {"CtxGetCurrent", "CtxPushCurrent", "ThreadExchangeStreamCaptureMode"};
+    strata_device_t *device = NULL;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        fake_reset();
+        fake_fail(calls[i], 1, CUDA_ERROR_INVALID_VALUE);
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_cuda_open(0, &device));
+        EXPECT_TRUE(device == NULL);
+        EXPECT_EQ(fake_retains(0), 0);
+        EXPECT_EQ(fake_depth(), 0);
+    }
+    fake_reset();
+    ASSERT_OK(strata_cuda_open(0, &device));
+    fake_fail("CtxEnablePeerAccess", 1, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(device, 1));
+    EXPECT_EQ(fake_retains(1), 0);
+    strata_device_close(device);
+}
+
 TEST(cuda, two_devices) {
     fake_reset();
     strata_device_t *devices[2];
@@ -216,7 +235,8 @@ TEST(cuda, driver_of_the_base_line) {
     strata_cuda_set_table_for_tests(&driver);
     ASSERT_OK(strata_cuda_open(0, &device));
     const strata_device_capabilities_t *can = &device->capabilities;
-    EXPECT_TRUE(can->managed && can->pools && can->virtual_memory && can->capture && can->share && can->stream_ids && can->work);
+    EXPECT_TRUE(can->managed && can->pools && can->virtual_memory && can->capture);
+    EXPECT_TRUE(can->share && can->stream_ids && can->work && can->peers);
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_pool_create(device, 1 << 20, false, &pool));
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_MANAGED, 4096, &address));
     EXPECT_OK(strata_device_prefetch(device, address, 4096, true, NULL));

@@ -1,0 +1,291 @@
+/* CUDA's semantics that the device must live with, one test for each fact: captures, events, graphs' callbacks. */
+#include <pthread.h>
+
+#include "platform/cuda/cuda_device.h"
+#include "tests/cuda/every_call.h"
+#include "tests/cuda/fake_driver.h"
+#include "tests/harness/test.h"
+
+TEST(cuda, row1_free_beside_a_capture_leaves_it_alone) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    uint64_t waits = fake_count("CtxSynchronize");
+    EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
+    EXPECT_EQ(fake_count("CtxSynchronize"), waits);
+    EXPECT_EQ(fake_capture_of((CUstream)things.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT_OK(strata_device_capture_end(things.device, things.stream, &things.graph));
+    EXPECT_OK(strata_device_synchronise(things.device));
+    strata_device_close(things.device);
+}
+
+/* The program captures; every call of the device's that would be unsafe is made beside it. */
+static void check_unsafe_calls(CUstreamCaptureMode mode) {
+    for (int call = 0; call < (int)STRATA_DEVICE_CALLS; call++) {
+        /* A wait for the whole device ends a capture that was told to nobody; the calls that are about captures are others'. */
+        bool waits = call == STRATA_CALL_synchronise || call == STRATA_CALL_free;
+        bool other = call >= STRATA_CALL_capture_begin && call <= STRATA_CALL_graph_destroy;
+        if (other || waits) continue;
+        fake_reset();
+        every_call_t things;
+        CUstream stream;
+        if (!every_call_prepare(&things, (strata_device_call_t)call)) return;
+        strata_cuda_driver_t program = fake_table();
+        CUcontext popped;
+        program.CtxPushCurrent(fake_context(0));
+        EXPECT_EQ(program.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        EXPECT_EQ(program.StreamBeginCapture(stream, mode), CUDA_SUCCESS);
+        program.CtxPopCurrent(&popped);
+        if (every_call_make(&things, (strata_device_call_t)call) != STRATA_OK ||
+            fake_capture_of(stream) != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+            FAIL_TEST("%s beside a capture: %s", strata_device_call_name((strata_device_call_t)call),
+                      strata_last_error()->text);
+        EXPECT_EQ(fake_mode(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+        every_call_clear(&things);
+        strata_device_close(things.device);
+        EXPECT_EQ(fake_capture_of(stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    }
+}
+
+TEST(cuda, row2_unsafe_calls_run_relaxed) {
+    check_unsafe_calls(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    check_unsafe_calls(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+TEST(cuda, row2_statistics_and_attributes_run_relaxed) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    uint64_t left, total;
+    EXPECT_OK(strata_device_mem_info(things.device, &left, &total));
+    EXPECT_OK(strata_device_pool_set(things.device, things.pool, STRATA_POOL_RELEASE_THRESHOLD, 1));
+    EXPECT_OK(strata_device_pool_get(things.device, things.pool, STRATA_POOL_USED_HIGH, &left));
+    static const char *const calls[] = {"MemGetInfo", "MemPoolSetAttribute", "MemPoolGetAttribute", "MemAlloc", "MemCreate",
+                                        "MemMap", "MemSetAccess", "MemHostAlloc", "MemPoolCreate"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (fake_last(calls[i])->mode != CU_STREAM_CAPTURE_MODE_RELAXED) FAIL_TEST("%s ran in another mode", calls[i]);
+    strata_device_close(things.device);
+}
+
+TEST(cuda, row3_captured_event_is_never_queried) {
+    fake_reset();
+    every_call_t things;
+    strata_handle_t second;
+    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    strata_device_t *device = things.device;
+    ASSERT_OK(strata_device_event_create(device, &second));
+    EXPECT_EQ(fake_last("EventCreate")->value, CU_EVENT_DISABLE_TIMING);
+    ASSERT_OK(strata_device_event_record(device, second, things.other_stream));
+    ASSERT_OK(strata_device_event_record(device, things.event, things.stream));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(device, things.event));
+    EXPECT_EQ(strata_last_error()->device_code, 907);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_synchronise(device, things.event));
+    EXPECT_EQ(fake_count("EventQuery") + fake_count("EventSynchronize"), 0);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_query(device, things.stream));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_synchronise(device, things.stream));
+    EXPECT_EQ(fake_capture_of((CUstream)things.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT_OK(strata_device_event_query(device, second));
+    /* A record that fails leaves the event what it was. */
+    fake_fail("EventRecord", 1, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_record(device, second, things.stream));
+    EXPECT_OK(strata_device_event_query(device, second));
+    /* Behind the capture's end still; a record elsewhere makes it an ordinary event again. */
+    ASSERT_OK(strata_device_capture_end(device, things.stream, &things.graph));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(device, things.event));
+    ASSERT_OK(strata_device_event_record(device, things.event, things.other_stream));
+    EXPECT_OK(strata_device_event_query(device, things.event));
+    strata_device_close(device);
+}
+
+TEST(cuda, row3_recycled_handle_is_a_new_event) {
+    fake_reset();
+    every_call_t things;
+    strata_handle_t again;
+    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    ASSERT_OK(strata_device_event_record(things.device, things.event, things.stream));
+    /* A destroy that fails changes nothing. */
+    fake_fail("EventDestroy", 1, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_destroy(things.device, things.event));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_query(things.device, things.event));
+    EXPECT_EQ(fake_count("EventQuery"), 0);
+    ASSERT_OK(strata_device_event_destroy(things.device, things.event));
+    EXPECT_EQ(strata_cuda_of(things.device)->captured_events, 0); /* queries take no lock again */
+    ASSERT_OK(strata_device_event_create(things.device, &again));
+    EXPECT_TRUE(again == things.event);
+    EXPECT_OK(strata_device_event_query(things.device, again));
+    strata_device_close(things.device);
+}
+
+TEST(cuda, row4_legacy_stream_is_left_alone) {
+    fake_reset();
+    every_call_t things;
+    strata_handle_t blocking, event;
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    strata_device_t *device = things.device;
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, &blocking));
+    ASSERT_OK(strata_device_event_create(device, &event));
+    ASSERT_OK(strata_device_capture_begin(device, blocking, STRATA_CAPTURE_THREAD_LOCAL));
+    strata_capture_status_t status = STRATA_CAPTURE_NONE;
+    uint64_t id = 7, address;
+    for (uintptr_t legacy = 0; legacy <= 1; legacy++) {
+        strata_handle_t stream = (strata_handle_t)legacy;
+        EXPECT_OK(strata_device_capture_status(device, stream, &status, &id));
+        EXPECT_EQ(status, STRATA_CAPTURE_IMPLICIT);
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_record(device, event, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_wait(device, stream, things.event));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_query(device, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_synchronise(device, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_fill(device, things.address, 0, 64, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_prefetch(device, things.managed, 64, true, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_malloc_async(device, NULL, 64, stream, &address));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_free_async(device, things.pool_address, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_graph_launch(device, things.graph, stream));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_work(device, stream, 1, NULL, 0));
+        EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
+        EXPECT_EQ(fake_capture_of((CUstream)blocking), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    }
+    EXPECT_OK(strata_device_capture_status(device, blocking, &status, &id));
+    EXPECT_EQ(status, STRATA_CAPTURE_ACTIVE);
+    strata_device_close(device);
+}
+
+TEST(cuda, row4_destroyed_stream_captures_nothing) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    ASSERT_OK(strata_device_capture_begin(things.device, things.other_stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
+    EXPECT_OK(strata_device_stream_destroy(things.device, things.other_stream));
+    EXPECT_OK(strata_device_synchronise(things.device));
+    strata_device_close(things.device);
+}
+
+typedef struct elsewhere {
+    strata_device_t *device;
+    strata_handle_t stream;
+    strata_status_t status;
+} elsewhere_t;
+
+static void *begin_elsewhere(void *argument) {
+    elsewhere_t *self = argument;
+    self->status = strata_device_capture_begin(self->device, self->stream, STRATA_CAPTURE_THREAD_LOCAL);
+    return NULL;
+}
+
+TEST(cuda, row5_only_its_thread_ends_a_capture) {
+    fake_reset();
+    every_call_t things;
+    pthread_t thread;
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    elsewhere_t elsewhere = {things.device, things.other_stream, STRATA_E_IO};
+    ASSERT_EQ(pthread_create(&thread, NULL, begin_elsewhere, &elsewhere), 0);
+    pthread_join(thread, NULL);
+    ASSERT_OK(elsewhere.status);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.other_stream, &things.graph));
+    EXPECT_EQ(strata_last_error()->device_code, 908);
+    /* The capture is on, and the device knows. */
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
+    EXPECT_EQ(fake_count("CtxSynchronize"), 0);
+    EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    strata_device_close(things.device);
+}
+
+static void *capture_elsewhere(void *stream) {
+    strata_cuda_driver_t program = fake_table();
+    CUcontext popped;
+    program.CtxPushCurrent(fake_context(0));
+    CUresult code = program.StreamBeginCapture((CUstream)stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    program.CtxPopCurrent(&popped);
+    return code == CUDA_SUCCESS ? stream : NULL;
+}
+
+TEST(cuda, row5_captures_are_told_apart) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_capture_status)) return;
+    pthread_t thread;
+    void *captured = NULL;
+    ASSERT_EQ(pthread_create(&thread, NULL, capture_elsewhere, things.other_stream), 0);
+    pthread_join(thread, &captured);
+    ASSERT_TRUE(captured == things.other_stream);
+    strata_capture_status_t status;
+    uint64_t ids[2] = {0, 0}, address;
+    EXPECT_OK(strata_device_capture_status(things.device, things.stream, &status, &ids[0]));
+    EXPECT_OK(strata_device_capture_status(things.device, things.other_stream, &status, &ids[1]));
+    EXPECT_TRUE(ids[0] && ids[1] && ids[0] != ids[1]);
+    /* Another thread's global capture forbids this thread too, unless it is in relaxed mode. */
+    EXPECT_OK(strata_device_malloc(things.device, STRATA_MEMORY_DEVICE, 64, &address));
+    EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    /* Ending it here fails and leaves it as it was, in the device's own books too. */
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.other_stream, &things.graph));
+    EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    strata_device_close(things.device);
+}
+
+TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_graph_on_destroy)) return;
+    strata_device_t *device = things.device;
+    int before = every_call_gone;
+    ASSERT_OK(every_call_make(&things, STRATA_CALL_graph_on_destroy));
+    EXPECT_EQ(fake_last("UserObjectCreate")->extra, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+    EXPECT_EQ(fake_last("GraphRetainUserObject")->extra, CU_GRAPH_USER_OBJECT_MOVE);
+    /* Tying that fails half-way does not call back: the graph lives. */
+    fake_fail("GraphRetainUserObject", 1, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_STATUS(STRATA_E_DEVICE, every_call_make(&things, STRATA_CALL_graph_on_destroy));
+    EXPECT_EQ(every_call_gone, before);
+    ASSERT_OK(strata_device_capture_end(device, things.stream, &things.graph));
+    EXPECT_STATUS(STRATA_E_INVALID, every_call_make(&things, STRATA_CALL_graph_on_destroy));
+    ASSERT_OK(strata_device_graph_launch(device, things.graph, things.stream));
+    EXPECT_EQ(every_call_gone, before);
+    uint64_t calls = fake_calls();
+    ASSERT_OK(strata_device_graph_destroy(device, things.graph));
+    EXPECT_EQ(every_call_gone, before + 1);
+    /* The callback made no call of its own: behind the destroy only mode and context are put back. */
+    EXPECT_STREQ(fake_call_at(fake_calls() - 3)->name, "GraphDestroy");
+    EXPECT_LE(fake_calls() - calls, 7);
+    /* Nothing is left of it: a free waits again. */
+    fake_submit((CUstream)things.stream);
+    EXPECT_OK(strata_device_free(device, STRATA_MEMORY_DEVICE, things.address));
+    EXPECT_EQ(fake_last("MemFree")->pending, 0);
+    strata_device_close(device);
+}
+
+TEST(cuda, row6_announced_capture_of_the_program_survives_a_free) {
+    fake_reset();
+    every_call_t things;
+    CUstream stream;
+    CUgraph graph;
+    CUcontext popped;
+    if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+    strata_cuda_driver_t program = fake_table();
+    program.CtxPushCurrent(fake_context(0));
+    program.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    program.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    things.stream = stream;
+    EXPECT_OK(every_call_make(&things, STRATA_CALL_graph_on_destroy));
+    EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
+    EXPECT_EQ(fake_capture_of(stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT_EQ(program.StreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    /* The graph lives on; waiting is allowed again. */
+    EXPECT_OK(strata_device_synchronise(things.device));
+    program.GraphDestroy(graph);
+    program.CtxPopCurrent(&popped);
+    strata_device_close(things.device);
+}
+
+TEST(cuda, row7_capture_frees_only_memory_of_graphs) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_free_async(things.device, things.pool_address, things.stream));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.stream, &things.graph));
+    EXPECT_EQ(strata_last_error()->device_code, 901);
+    EXPECT_TRUE(things.graph == NULL);
+    /* The capture is over: waiting is allowed, the memory is the pool's still. */
+    EXPECT_OK(strata_device_synchronise(things.device));
+    EXPECT_OK(strata_device_free_async(things.device, things.pool_address, things.stream));
+    strata_device_close(things.device);
+}

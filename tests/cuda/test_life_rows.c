@@ -1,0 +1,111 @@
+/* CUDA's semantics that the device must live with, one test for each fact: handles, lost devices, forks. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/cuda/every_call.h"
+#include "tests/cuda/fake_driver.h"
+#include "tests/harness/test.h"
+
+TEST(cuda, row17_default_streams_and_recycled_handles) {
+    fake_reset();
+    strata_device_t *device;
+    strata_handle_t first, second;
+    uint64_t ids[5] = {0};
+    ASSERT_OK(strata_cuda_open(0, &device));
+    EXPECT_OK(strata_device_stream_id(device, NULL, &ids[0]));
+    EXPECT_OK(strata_device_stream_id(device, (strata_handle_t)CU_STREAM_LEGACY, &ids[1]));
+    EXPECT_OK(strata_device_stream_id(device, (strata_handle_t)CU_STREAM_PER_THREAD, &ids[2]));
+    EXPECT_EQ(ids[0], ids[1]);
+    EXPECT_NE(ids[0], ids[2]);
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &first));
+    EXPECT_EQ(fake_last("StreamCreate")->value, CU_STREAM_NON_BLOCKING);
+    EXPECT_OK(strata_device_stream_id(device, first, &ids[3]));
+    EXPECT_OK(strata_device_stream_destroy(device, first));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_device_stream_id(device, first, &ids[4]));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_device_stream_synchronise(device, first));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, &second));
+    EXPECT_EQ(fake_last("StreamCreate")->value, CU_STREAM_DEFAULT);
+    EXPECT_TRUE(second == first);
+    EXPECT_OK(strata_device_stream_id(device, second, &ids[4]));
+    EXPECT_NE(ids[3], ids[4]);
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_stream_destroy(device, (strata_handle_t)CU_STREAM_PER_THREAD));
+    strata_device_close(device);
+}
+
+TEST(cuda, row17_plain_entries_are_asked_for) {
+    fake_reset();
+    strata_cuda_driver_t driver;
+    ASSERT_OK(strata_cuda_driver_fill(fake_get_proc, &driver));
+    EXPECT_GT(fake_asked_plain, 60);
+    EXPECT_EQ(fake_asked_otherwise, 0);
+}
+
+TEST(cuda, row18_sticky_error_loses_the_device) {
+    for (int call = 0; call < (int)STRATA_DEVICE_CALLS; call++) {
+        fake_reset();
+        every_call_t things;
+        strata_device_t *other;
+        uint64_t left, total;
+        if (!every_call_prepare(&things, (strata_device_call_t)call)) return;
+        ASSERT_OK(strata_cuda_open(1, &other));
+        fake_options.sticky[0] = CUDA_ERROR_ILLEGAL_ADDRESS; /* shows in a call that has nothing to do with it */
+        EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_event_query(things.device, things.event));
+        EXPECT_EQ(fake_depth(), 0);
+        fake_options.sticky[0] = CUDA_SUCCESS; /* it stays lost whatever the driver says */
+        uint64_t calls = fake_calls();
+        if (every_call_make(&things, (strata_device_call_t)call) != STRATA_E_DEVICE_LOST || every_call_answered(&things))
+            FAIL_TEST("%s on a lost device", strata_device_call_name((strata_device_call_t)call));
+        EXPECT_EQ(strata_last_error()->device_code, 700);
+        EXPECT_TRUE(strata_device_host_view(things.device, things.managed, 1) == NULL);
+        strata_device_close(things.device);
+        EXPECT_EQ(fake_calls(), calls);
+        EXPECT_OK(strata_device_mem_info(other, &left, &total));
+        strata_device_close(other);
+    }
+}
+
+/* The child's verdict as an exit status: tests do not run in it. */
+static int in_child(every_call_t *things) {
+    uint64_t before = fake_calls();
+    for (int call = 0; call < (int)STRATA_DEVICE_CALLS; call++)
+        if (every_call_make(things, (strata_device_call_t)call) != STRATA_E_FORKED || every_call_answered(things))
+            return 10 + call;
+    strata_address_t host;
+    if (strata_device_host_alloc(things->device, STRATA_MEMORY_HOST, 64, 64, 0, &host) != STRATA_E_FORKED) return 2;
+    uint32_t count;
+    strata_device_t *second;
+    if (strata_cuda_count(&count) != STRATA_E_FORKED || strata_cuda_open(1, &second) != STRATA_E_FORKED) return 3;
+    if (strata_device_host_view(things->device, things->managed, 1) != NULL) return 4;
+    strata_device_close(things->device);
+    return fake_calls() == before ? 0 : 5;
+}
+
+TEST(cuda, row19_forked_child_calls_nothing) {
+    fake_reset();
+    every_call_t things;
+    int status = -1;
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    pid_t child = fork();
+    ASSERT_TRUE(child >= 0);
+    if (child == 0) _exit(in_child(&things));
+    ASSERT_TRUE(waitpid(child, &status, 0) == child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    /* The parent goes on. */
+    EXPECT_OK(every_call_make(&things, STRATA_CALL_malloc));
+    strata_device_close(things.device);
+}
+
+TEST(cuda, row20_work_is_a_kernel_of_our_own) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_work)) return;
+    EXPECT_EQ(fake_count("ModuleLoadData"), 0); /* nothing is loaded into a program that never asks */
+    EXPECT_OK(strata_device_work(things.device, things.stream, 5000, NULL, 0));
+    EXPECT_OK(strata_device_work(things.device, things.other_stream, 6000, NULL, 0));
+    EXPECT_EQ(fake_count("ModuleLoadData"), 1);
+    EXPECT_EQ(fake_last("LaunchKernel")->value, 6000);
+    EXPECT_EQ(fake_pending(0), 2);
+    strata_device_close(things.device);
+    EXPECT_EQ(fake_count("ModuleUnload"), 1);
+}
