@@ -4,8 +4,8 @@
 
 #include "strata/layer.h"
 
-/* Sizes ("20MiB", "512", "1.5GiB", "unlimited") and times ("100ms", "20us", "2s", "never"): exact, bounded, E_STRATEGY with
- * what is wrong and what may be written. */
+/* Sizes ("20MiB", "512", "1.5GiB", "unlimited") and times ("100ms", "20us", "2s", "never"): bounded, rounded down to a byte or a
+ * nanosecond; E_STRATEGY with what is wrong and what may be written. */
 strata_status_t strata_parse_size(const char *text, uint64_t *bytes);
 strata_status_t strata_parse_time(const char *text, uint64_t *nanoseconds);
 /* Writes the shortest text, of a number of at least 1, that parses to the same value. */

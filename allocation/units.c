@@ -1,4 +1,4 @@
-/* Sizes and times as text: a decimal number and a unit, exact in both directions. */
+/* Sizes and times as text: a decimal number and a unit. Printing is exact; reading drops what is left of a byte or nanosecond. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,12 +111,13 @@ static strata_status_t parse(const measure_t *measure, const char *text, uint64_
     if (!unit->name && (*name || !(measure->bare || zero))) return wrong_unit(measure, text, number.length, name);
     unsigned __int128 part = (unsigned __int128)number.fraction * factor;
     uint64_t bytes;
-    if (!number.fits || !strata_multiply(number.whole, factor, &bytes) || bytes == UINT64_MAX ||
-        !strata_add(bytes, (uint64_t)(part / number.scale), &bytes))
+    if (!number.fits || !strata_multiply(number.whole, factor, &bytes) ||
+        !strata_add(bytes, (uint64_t)(part / number.scale), &bytes) || bytes == UINT64_MAX)
         return wrong(measure, text, "it does not fit into 64 bits");
     char why[64];
     snprintf(why, sizeof why, "it is not a whole number of %s", measure->whole);
-    if (part % number.scale != 0) return wrong(measure, text, why);
+    /* 13.7GiB is no whole number of bytes, and people write it: what is left of a byte is dropped. */
+    if (factor == 1 && part % number.scale != 0) return wrong(measure, text, why);
     *value = bytes;
     return STRATA_OK;
 }

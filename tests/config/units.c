@@ -54,14 +54,15 @@ TEST(units, what_does_not_fit_is_refused) {
     expect_wrong(strata_parse_size, "18446744073709551615", "64 bits");
     expect_wrong(strata_parse_size, "18446744073709551616", "64 bits");
     expect_wrong(strata_parse_size, "16777216TiB", "64 bits");
-    expect_wrong(strata_parse_size, "16777215.9999999999999TiB", "it is not a whole number of bytes");
+    expect_wrong(strata_parse_size, "16777215.9999999999999TiB", "64 bits");
     expect_wrong(strata_parse_size, "99999999999999999999999999999GiB", "64 bits");
     expect_wrong(strata_parse_size, "1.0000000000000000001GiB", "64 bits");
     expect_wrong(strata_parse_time, "18446744074s", "64 bits");
 }
 
-TEST(units, what_is_not_exact_is_refused) {
-    expect_wrong(strata_parse_size, "0.1KiB", "not a whole number of bytes");
+TEST(units, what_is_left_of_a_byte_is_dropped) {
+    expect_value(strata_parse_size, "0.1KiB", 102);
+    expect_value(strata_parse_size, "13.7GiB", 14710262988);
     expect_wrong(strata_parse_size, "1.5B", "not a whole number of bytes");
     expect_wrong(strata_parse_size, "1.5", "not a whole number of bytes");
     expect_wrong(strata_parse_time, "0.5ns", "not a whole number of nanoseconds");
