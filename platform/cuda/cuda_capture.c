@@ -7,8 +7,8 @@ static _Atomic uint64_t watched_graphs;
 
 bool strata_cuda_capture_known(strata_cuda_device_t *device) {
     if (atomic_load(&device->open_captures)) return true;
-    bool capturing;
-    return strata_cuda_capturing(device, CU_STREAM_LEGACY, &capturing) == STRATA_E_CAPTURE;
+    CUstreamCaptureStatus status;
+    return device->driver->StreamIsCapturing(CU_STREAM_LEGACY, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 bool strata_cuda_capture_possible(strata_cuda_device_t *device) {

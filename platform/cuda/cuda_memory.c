@@ -119,7 +119,7 @@ strata_status_t strata_cuda_host_free(strata_device_t *self, strata_memory_t mem
     if (address == 0 || (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
         return strata_fail(STRATA_E_INVALID, 0, "host_free takes pinned or host memory");
     if (memory == STRATA_MEMORY_HOST) { /* the driver knows nothing of it: no end of the driver keeps it */
-        if (strata_cuda_usable(strata_cuda_of(self)) == STRATA_E_FORKED) return STRATA_E_FORKED;
+        if (strata_cuda_of(self)->generation != strata_cuda_generation()) return strata_cuda_usable(strata_cuda_of(self));
         free((void *)(uintptr_t)address);
         return STRATA_OK;
     }
