@@ -76,7 +76,8 @@ int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
 
 int strata_tell_failure(void) {
     const strata_error_t *error = strata_last_error();
-    fprintf(stderr, "strata: %s\n", error->text);
+    /* What is wrong in a file begins with its place, as editors and other tools want it. */
+    fprintf(stderr, "%s%s\n", error->line ? "" : "strata: ", error->text);
     bool theirs = error->status == STRATA_E_HOST_MEMORY || error->status == STRATA_E_DEVICE ||
                   error->status == STRATA_E_DEVICE_LOST || error->status == STRATA_E_CORRUPT;
     return theirs ? STRATA_EXIT_FAILED : STRATA_EXIT_WRONG;

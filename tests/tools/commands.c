@@ -114,7 +114,7 @@ TEST(command, refuses_wrong_traces) {
     ran_t ran = run_command("replay " BATCH " --strategy paddle %s wrong.csv", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
-    EXPECT_STREQ(ran.errors, "strata: wrong.csv:2: free of id 1, which no row above allocates; write its alloc first\n");
+    EXPECT_STREQ(ran.errors, "wrong.csv:2: free of id 1, which no row above allocates; write its alloc first\n");
     expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2: the trace allocates from pools");
 }
 
