@@ -80,6 +80,42 @@ static int take_repeat(const reading_t *reading, const char *value) {
     return STRATA_EXIT_DONE;
 }
 
+/* A whole number of at most 9 digits; false: `text` is none, or goes on with something but `behind`. */
+static bool whole(const char *text, char behind, uint32_t *number, const char **rest) {
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 9 || text[digits] != behind) return false;
+    *number = (uint32_t)strtoul(text, NULL, 10);
+    *rest = text + digits;
+    return true;
+}
+
+/* What the launcher of several processes told this one. */
+static bool launcher_shard(strata_arguments_t *arguments) {
+    static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *rank = getenv(names[i][0]), *size = getenv(names[i][1]), *rest;
+        if (rank && size && whole(rank, '\0', &arguments->shard, &rest) && whole(size, '\0', &arguments->shards, &rest))
+            return true;
+    }
+    return false;
+}
+
+static int take_shard(const reading_t *reading, const char *value) {
+    strata_arguments_t *arguments = reading->arguments;
+    const char *rest = "";
+    if (strcmp(value, "auto") == 0) {
+        if (!launcher_shard(arguments))
+            return strata_wrong_usage(reading->self, "--shard auto: no launcher says its rank and size");
+    } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
+        return strata_wrong_usage(reading->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
+    }
+    if (arguments->shard < arguments->shards) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(reading->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
+                              arguments->shards);
+}
+
 static int take_json(const reading_t *reading, const char *value) {
     if (!*value) return strata_wrong_usage(reading->self, "--json wants a file, or -");
     reading->arguments->json = value;
@@ -91,7 +127,7 @@ static const struct option_of {
     take_fn take;
 } options[] = {{"--strategy", take_strategy}, {"--set", take_set},        {"--label", take_label},   {"--device", take_device},
                {"--capacity", take_capacity}, {"--gpu-lag", take_lag},    {"--repeat", take_repeat}, {"--json", take_json},
-               {"--smallest", NULL},          {"--legacy-default-stream", NULL}};
+               {"--shard", take_shard},       {"--smallest", NULL},          {"--legacy-default-stream", NULL}};
 enum { OPTIONS = sizeof options / sizeof *options };
 
 static const char *option_word(size_t index, const void *unused) {
@@ -132,9 +168,16 @@ static int take_option(const reading_t *reading, int argc, char **argv, int *at)
     return STRATA_EXIT_DONE;
 }
 
+static void keep_shard(strata_arguments_t *arguments) {
+    size_t kept = 0;
+    for (size_t i = arguments->shard; i < arguments->trace_count; i += arguments->shards)
+        arguments->traces[kept++] = arguments->traces[i];
+    arguments->trace_count = kept;
+}
+
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
     reading_t reading = {.self = self, .arguments = arguments};
-    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .traces = argv};
+    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .traces = argv};
     bool only_traces = false;
     for (int i = 0; i < argc; i++) {
         if (only_traces || argv[i][0] != '-' || !argv[i][1]) {
@@ -150,5 +193,6 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
     if (strcmp(self->name, "replay") == 0 && arguments->strategy_count > 1)
         return strata_wrong_usage(self, "one --strategy alone (strata compare takes several)");
     if (arguments->trace_count == 0) return strata_wrong_usage(self, "no trace");
+    keep_shard(arguments);
     return STRATA_EXIT_DONE;
 }

@@ -28,8 +28,9 @@ typedef struct strata_arguments {
     uint32_t repeat;
     bool smallest;
     bool legacy_default;
+    uint32_t shard, shards; /* of the traces, those whose number leaves this rest */
     const char *json;     /* NULL: none */
-    char **traces;        /* within argv */
+    char **traces;        /* within argv; of this shard alone */
     size_t trace_count;
 } strata_arguments_t;
 

@@ -35,7 +35,7 @@ static void end_progress(void) {
 /* All traces are read before the first is replayed: a wrong one is told at once. */
 static strata_status_t load_traces(session_t *session) {
     size_t count = session->arguments.trace_count;
-    session->traces = strata_host_new(count, sizeof *session->traces);
+    session->traces = strata_host_new(count + 1, sizeof *session->traces);
     if (!session->traces) return STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < count; i++) {
         strata_status_t status = strata_trace_load(session->arguments.traces[i], &session->traces[i]);
@@ -56,8 +56,8 @@ static strata_status_t run_all(session_t *session) {
         .smallest = arguments->smallest,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
-    session->results = strata_host_new(runs, sizeof *session->results);
-    session->figures = strata_host_new(runs, sizeof *session->figures);
+    session->results = strata_host_new(runs + 1, sizeof *session->results);
+    session->figures = strata_host_new(runs + 1, sizeof *session->figures);
     if (!session->results || !session->figures) return STRATA_E_HOST_MEMORY;
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++)

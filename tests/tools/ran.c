@@ -24,7 +24,7 @@ ran_t run_command(const char *arguments, ...) {
     va_end(list);
     const char *variables = "", *words = rest;
     char *dashes = strstr(rest, " -- ");
-    if (strncmp(rest, "STRATA_", 7) == 0 && dashes) {
+    if (dashes) {
         *dashes = '\0';
         variables = rest;
         words = dashes + 4;

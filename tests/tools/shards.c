@@ -1,0 +1,109 @@
+/* Shards of a comparison, and one comparison of their JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+#define RUN(trace, label) \
+    "{\"trace\": \"" trace "\", \"label\": \"" label "\", \"options\": {\"a\": [1.5e-3, null, \"\\u00e9\\\"\"]}}"
+#define JSON(runs) "{\"schema\": 1, \"runs\": [" runs "]}\n"
+
+static size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (const char *at = text; at && (at = strstr(at, part)); at++) count++;
+    return count;
+}
+
+TEST(shards, each_takes_its_traces) {
+    char traces[4096];
+    snprintf(traces, sizeof traces, "--device sim --repeat 1 --strategy paddle --strategy system %s %s %s",
+             project_trace_path("alexnet-training.csv.gz"), project_trace_path("lm-small-bf16-forward.csv.gz"),
+             project_trace_path("lm-benchmark-step.csv.gz"));
+    ran_t ran = run_command("compare --shard 0/2 --json 0.json %s", traces);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "alexnet-training.csv.gz\n");
+    EXPECT_CONTAINS(ran.out, "lm-benchmark-step.csv.gz\n");
+    EXPECT_TRUE(strstr(ran.out, "lm-small") == NULL);
+    ran = run_command("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 -- compare --shard auto --json 1.json %s", traces);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "lm-small-bf16-forward.csv.gz\n");
+    ran = run_command("compare --shard 7/9 --json 7.json %s", traces);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.out, "");
+    ran = run_command("merge 0.json 1.json 7.json");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_EQ(count_of(ran.out, "\"label\": "), 6);
+    EXPECT_EQ(count_of(ran.out, "\"schema\": 1"), 1);
+    ran = run_command("merge --json all.json 0.json 1.json");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.out, "");
+    ran = run_command("merge all.json 7.json"); /* what was merged can be merged again */
+    EXPECT_EQ(count_of(ran.out, "\"label\": "), 6);
+    ran = run_command("merge all.json 1.json");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "stands twice, in all.json and in 1.json; merge each shard once");
+}
+
+TEST(shards, wrong_ones_are_refused) {
+    static const char *const wrong[] = {"2/2", "0/0", "1", "/2", "a/2", "1/2x", "0x1/2", "1/", "auto", "1/9999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ran_t ran = run_command("compare --strategy paddle --shard %s x.csv", wrong[i]);
+        EXPECT_EQ(ran.exit_status, 2);
+        EXPECT_CONTAINS(ran.errors, "--shard ");
+    }
+}
+
+TEST(shards, runs_are_merged_as_they_are) {
+    write_text("a.json", JSON(RUN("t", "x") ", " RUN("t", "y")));
+    write_text("b.json", " {\"runs\": [" RUN("u", "x") "],\n\"schema\" : 1, \"more\": [[], {}, -0.5, true]} \n");
+    ran_t ran = run_command("merge a.json b.json");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.out, JSON(RUN("t", "x") ", " RUN("t", "y") ", " RUN("u", "x")));
+}
+
+static void expect_merge_refused(const char *text, const char *error) {
+    write_text("wrong.json", text);
+    ran_t ran = run_command("merge wrong.json");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_STREQ(ran.out, "");
+    EXPECT_CONTAINS(ran.errors, error);
+}
+
+TEST(shards, what_is_no_comparison_is_refused) {
+    expect_merge_refused("", "wrong.json:1: no JSON text");
+    expect_merge_refused("nothing", "wrong.json:1: a value is wanted here");
+    expect_merge_refused("[]", "wrong.json:1: no \"schema\": 1");
+    expect_merge_refused("{\"runs\": []}", "no \"schema\": 1");
+    expect_merge_refused("{\n\"schema\": 2}", "wrong.json:2: the schema is not known; this version reads 1");
+    expect_merge_refused("{\"schema\": 1,\n\n\"runs\": {}}", "wrong.json:3: runs is no array");
+    expect_merge_refused("{\"schema\": 1, \"runs\": [3]}", "a run is no object");
+    expect_merge_refused("{\"schema\": 1, \"runs\": [{\"label\": \"x\"}]}", "the run has no trace or no label");
+    expect_merge_refused("{\"schema\": 1, \"runs\": []} x", "more text behind the end");
+    expect_merge_refused("{\"schema\": 1 \"runs\": []}", "a comma or the end is wanted here");
+    expect_merge_refused("{\"schema\" 1}", "a colon is wanted here");
+    expect_merge_refused("{schema: 1}", "a string is wanted here");
+    expect_merge_refused("{\"schema\": 1, \"a\": 01}", "a comma or the end is wanted here");
+    expect_merge_refused("{\"schema\": 1.}", "a number that does not end");
+    expect_merge_refused("{\"schema\": 1, \"a\": \"\\x\"}", "no such escape");
+    expect_merge_refused("{\"schema\": 1, \"a\": \"", "the string does not end");
+    expect_merge_refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "too deep");
+    ran_t ran = run_command("merge missing.json");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "missing.json: No such file");
+    ran = run_command("merge");
+    EXPECT_EQ(ran.exit_status, 2);
+    ran = run_command("merge --shard 1 a.json");
+    EXPECT_EQ(ran.exit_status, 2);
+}
+
+/* Every text cut short is refused. */
+TEST(shards, a_cut_file_is_refused) {
+    static const char whole[] = JSON(RUN("t", "x"));
+    for (size_t i = 0; i + 2 < sizeof whole; i += 3) {
+        write_file("cut.json", whole, i);
+        ran_t ran = run_command("merge cut.json");
+        EXPECT_EQ(ran.exit_status, 2);
+    }
+}

@@ -1,0 +1,190 @@
+/* strata merge: the comparisons of several shards as one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/host_memory.h"
+#include "tools/command.h"
+#include "tools/json_scan.h"
+#include "trace/input.h"
+#include "trace/output.h"
+
+enum { MOST_BYTES = 64 << 20, MOST_RUNS = 1 << 20 };
+
+typedef struct run {
+    strata_json_slice_t text, trace, label;
+    const char *file;
+} run_t;
+
+typedef struct merge {
+    char **texts; /* one a file */
+    int files;
+    run_t *runs;
+    size_t count, capacity;
+    /* Of the file that is read. */
+    const char *file;
+    bool schema;
+} merge_t;
+
+static strata_status_t read_text(const char *path, char **text) {
+    strata_input_t *input = NULL;
+    size_t length = 0;
+    strata_status_t status = strata_input_open(path, &input);
+    while (status == STRATA_OK) {
+        const char *bytes;
+        size_t count;
+        status = strata_input_read(input, &bytes, &count);
+        if (status != STRATA_OK) status = strata_fail_context("%s", path);
+        if (status != STRATA_OK || count == 0) break;
+        if (length + count > MOST_BYTES) status = strata_fail(STRATA_E_LIMIT, 0, "%s: more than 64 MiB", path);
+        char *grown = status == STRATA_OK ? strata_host_resize(*text, length + count + 1, 1) : NULL;
+        if (!grown) status = strata_last_error()->status;
+        if (status != STRATA_OK) break;
+        *text = grown;
+        memcpy(grown + length, bytes, count);
+        length += count;
+        grown[length] = '\0';
+    }
+    strata_input_close(input);
+    if (status == STRATA_OK && (!*text || strlen(*text) != length))
+        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: no JSON text", path);
+    return status;
+}
+
+/* ---- what a comparison holds ------------------------------------------------------------------------------------------- */
+
+static const char *run_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    run_t *run = context;
+    if (strata_json_is(name, "trace")) run->trace = value;
+    if (strata_json_is(name, "label")) run->label = value;
+    return NULL;
+}
+
+static const char *add_run(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    merge_t *merge = context;
+    strata_json_scan_t scan = {.begin = value.at};
+    run_t run = {.text = value, .file = merge->file};
+    (void)name;
+    if (*value.at != '{') return "a run is no object; write what strata compare --json writes";
+    strata_json_value(&scan, value.at, run_member, &run);
+    if (!run.trace.length || !run.label.length) return "the run has no trace or no label";
+    if (merge->count == MOST_RUNS) return "too many runs";
+    if (merge->count == merge->capacity) {
+        size_t capacity = merge->capacity ? merge->capacity * 2 : 64;
+        run_t *grown = strata_host_resize(merge->runs, capacity, sizeof *grown);
+        if (!grown) return "the host has no memory left";
+        merge->runs = grown;
+        merge->capacity = capacity;
+    }
+    merge->runs[merge->count++] = run;
+    return NULL;
+}
+
+static const char *file_member(void *context, strata_json_slice_t name, strata_json_slice_t value) {
+    merge_t *merge = context;
+    strata_json_scan_t scan = {.begin = value.at};
+    if (strata_json_is(name, "schema")) {
+        merge->schema = strata_json_is(value, "1");
+        return merge->schema ? NULL : "the schema is not known; this version reads 1";
+    }
+    if (!strata_json_is(name, "runs")) return NULL;
+    if (*value.at != '[') return "runs is no array";
+    return strata_json_value(&scan, value.at, add_run, merge) ? NULL : scan.wrong;
+}
+
+static strata_status_t merge_file(merge_t *merge, const char *path) {
+    char **text = &merge->texts[merge->files++];
+    strata_status_t status = read_text(path, text);
+    if (status != STRATA_OK) return status;
+    strata_json_scan_t scan = {.begin = *text};
+    merge->file = path;
+    merge->schema = false;
+    const char *end = strata_json_value(&scan, *text, file_member, merge);
+    if (end && *strata_json_spaces(end)) {
+        scan.at = strata_json_spaces(end);
+        scan.wrong = "more text behind the end";
+    } else if (end && !merge->schema) {
+        scan.at = *text;
+        scan.wrong = "no \"schema\": 1; write what strata compare --json writes";
+    }
+    if (!scan.wrong) return STRATA_OK;
+    unsigned line = strata_json_line(&scan);
+    return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", path, line, scan.wrong);
+}
+
+/* ---- one of each ------------------------------------------------------------------------------------------------------- */
+
+static int by_slice(strata_json_slice_t a, strata_json_slice_t b) {
+    int order = memcmp(a.at, b.at, a.length < b.length ? a.length : b.length);
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+static int by_key(const void *a, const void *b) {
+    const run_t *const *x = a, *const *y = b;
+    int order = by_slice((*x)->trace, (*y)->trace);
+    return order ? order : by_slice((*x)->label, (*y)->label);
+}
+
+/* How much of it a message shows. */
+static int shown(strata_json_slice_t slice) {
+    return slice.length < 200 ? (int)slice.length : 200;
+}
+
+static strata_status_t check_unique(const merge_t *merge) {
+    const run_t **sorted = strata_host_new(merge->count + 1, sizeof *sorted);
+    if (!sorted) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < merge->count; i++) sorted[i] = &merge->runs[i];
+    qsort(sorted, merge->count, sizeof *sorted, by_key);
+    for (size_t i = 1; i < merge->count && status == STRATA_OK; i++) {
+        if (by_key(&sorted[i - 1], &sorted[i]) != 0) continue;
+        status = strata_fail(STRATA_E_FORMAT, 0, "trace %.*s, label %.*s stands twice, in %s and in %s; merge each shard once",
+                             shown(sorted[i]->trace), sorted[i]->trace.at, shown(sorted[i]->label), sorted[i]->label.at,
+                             sorted[i - 1]->file, sorted[i]->file);
+    }
+    strata_host_delete(sorted);
+    return status;
+}
+
+static strata_status_t write_all(const merge_t *merge, const char *path) {
+    strata_output_t *out = NULL;
+    strata_status_t status = strata_output_open(path, &out);
+    if (status != STRATA_OK) return status;
+    strata_output_print(out, "{\"schema\": 1, \"runs\": [");
+    for (size_t i = 0; i < merge->count; i++) {
+        if (i > 0) strata_output_print(out, ", ");
+        strata_output_write(out, merge->runs[i].text.at, merge->runs[i].text.length);
+    }
+    strata_output_print(out, "]}\n");
+    return strata_output_finish(out);
+}
+
+static int merge_all(const char *json, char **paths, int count) {
+    merge_t merge = {.texts = strata_host_new((size_t)count, sizeof *merge.texts)};
+    strata_status_t status = merge.texts ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    for (int i = 0; i < count && status == STRATA_OK; i++) status = merge_file(&merge, paths[i]);
+    if (status == STRATA_OK) status = check_unique(&merge);
+    bool read = status == STRATA_OK;
+    if (read) status = write_all(&merge, json);
+    int exit_status = status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    for (int i = 0; i < merge.files; i++) strata_host_delete(merge.texts[i]);
+    strata_host_delete(merge.texts);
+    strata_host_delete(merge.runs);
+    return read && status != STRATA_OK ? STRATA_EXIT_FAILED : exit_status;
+}
+
+int strata_command_merge(const strata_command_t *self, int argc, char **argv) {
+    const char *json = "-";
+    int count = 0;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            if (++i == argc) return strata_wrong_usage(self, "--json wants a file, or -");
+            json = argv[i];
+        } else if (argv[i][0] == '-') {
+            return strata_wrong_usage(self, "unknown option %.60s", argv[i]);
+        } else {
+            argv[count++] = argv[i];
+        }
+    }
+    return count ? merge_all(json, argv, count) : strata_wrong_usage(self, "which files?");
+}
