@@ -1,21 +1,38 @@
 #include "tests/facade/fixture.h"
 
-void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity,
-              uint32_t count) {
-    memset(rig, 0, sizeof *rig);
+strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count) {
     bool is_text = strchr(preset_or_text, ':') != NULL;
     strata_config_request_t request = {.preset = is_text ? NULL : preset_or_text, .text = is_text ? preset_or_text : NULL,
                                        .set = set, .set_count = set_count, .devices = "sim"};
-    ASSERT_OK(strata_config_load(&request, &rig->strategy));
-    strata_sim_options_t options = {.devices = count, .capacity = capacity};
-    ASSERT_OK(strata_sim_new(&options, &rig->world));
-    for (uint32_t i = 0; i < count; i++) ASSERT_OK(strata_sim_open(rig->world, i, &rig->devices[i]));
-    rig->count = count;
-    rig->gpu = strata_gpu(0);
-    ASSERT_OK(strata_facade_open_on(rig->strategy, rig->devices, count, 0, &rig->s));
+    strata_strategy_t *strategy = NULL;
+    EXPECT_OK(strata_config_load(&request, &strategy));
+    return strategy;
 }
 
-static void end(rig_t *rig) {
+void rig_open_devices(rig_t *rig, strata_strategy_t *strategy, const strata_sim_options_t *options) {
+    memset(rig, 0, sizeof *rig);
+    rig->strategy = strategy;
+    rig->borrowed_strategy = true;
+    rig->count = options->devices ? options->devices : 1;
+    rig->gpu = strata_gpu(0);
+    ASSERT_OK(strata_sim_new(options, &rig->world));
+    for (uint32_t i = 0; i < rig->count; i++) ASSERT_OK(strata_sim_open(rig->world, i, &rig->devices[i]));
+}
+
+void rig_open_on(rig_t *rig, strata_strategy_t *strategy, const strata_sim_options_t *options, uint32_t flags) {
+    rig_open_devices(rig, strategy, options);
+    ASSERT_OK(strata_facade_open_on(rig->strategy, rig->devices, rig->count, flags, &rig->s));
+}
+
+void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity,
+              uint32_t count) {
+    strata_strategy_t *strategy = rig_strategy(preset_or_text, set, set_count);
+    strata_sim_options_t options = {.devices = count, .capacity = capacity};
+    rig_open_on(rig, strategy, &options, 0);
+    rig->borrowed_strategy = false;
+}
+
+void rig_end(rig_t *rig) {
     for (uint32_t i = 0; i < rig->count; i++) {
         strata_sim_figures_t figures;
         strata_sim_figures(rig->devices[i], &figures);
@@ -23,18 +40,18 @@ static void end(rig_t *rig) {
         strata_device_close(rig->devices[i]);
     }
     strata_sim_drop(rig->world);
-    strata_strategy_delete(rig->strategy);
+    if (!rig->borrowed_strategy) strata_strategy_delete(rig->strategy);
 }
 
 void rig_close(rig_t *rig) {
     EXPECT_OK(strata_validate(rig->s));
     EXPECT_OK(strata_close(rig->s, STRATA_CLOSE_WAIT, NULL, NULL));
-    end(rig);
+    rig_end(rig);
 }
 
 void rig_close_by_force(rig_t *rig) {
     EXPECT_OK(strata_close(rig->s, STRATA_CLOSE_FORCE, NULL, NULL));
-    end(rig);
+    rig_end(rig);
 }
 
 strata_stream_t rig_stream(rig_t *rig) {
@@ -47,6 +64,26 @@ strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size) {
     strata_block_t block = {0};
     EXPECT_OK(strata_allocate(rig->s, rig->gpu, stream, size, &block));
     return block;
+}
+
+void rig_work(rig_t *rig, strata_stream_t stream, uint64_t duration_ns, strata_ref_t ref) {
+    EXPECT_OK(strata_stream_work(rig->s, rig->gpu, stream, duration_ns, &ref, ref ? 1 : 0));
+}
+
+void rig_pass(rig_t *rig, uint64_t ns) {
+    strata_sim_advance_to(rig->world, strata_sim_now(rig->world) + ns);
+}
+
+strata_stack_t *rig_stack(rig_t *rig, strata_stream_t stream) {
+    strata_stack_t *stack = NULL;
+    EXPECT_OK(strata_facade_stack(strata_facade_of(rig->s), rig->gpu, stream, &stack));
+    return stack;
+}
+
+strata_domain_t *rig_domain(rig_t *rig) {
+    strata_domain_t *domain = NULL;
+    EXPECT_OK(strata_facade_domain(strata_facade_of(rig->s), rig->gpu, &domain));
+    return domain;
 }
 
 strata_statistics_t rig_figures(rig_t *rig) {

@@ -1,0 +1,51 @@
+/* A random program of two streams, the same at every run: allocations, frees, borrows, work, waits. It checks every answer
+ * against a model of what is live, and the bytes of live blocks against what it wrote there. */
+#ifndef STRATA_TESTS_FACADE_PROGRAM_H
+#define STRATA_TESTS_FACADE_PROGRAM_H
+
+#include "tests/facade/fixture.h"
+
+/* Sanitizers make a run ten times slower: there only every n-th failure is tried, and the test says so. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STRIDE 23
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define STRIDE 23
+#endif
+#endif
+#ifndef STRIDE
+#define STRIDE 1
+#endif
+
+enum { PROGRAM_BLOCKS = 96, PROGRAM_LENGTH = 2000 };
+
+typedef struct program_block {
+    strata_block_t block;
+    size_t requested;
+    uint64_t mark; /* written at both ends */
+} program_block_t;
+
+typedef struct program {
+    rig_t *rig;
+    strata_stream_t streams[2];
+    uint64_t random;
+    program_block_t blocks[PROGRAM_BLOCKS];
+    uint32_t live;
+    uint64_t requested, allocated;
+    uint32_t failures;          /* calls that did not answer OK */
+    strata_status_t tolerated;  /* beside E_NO_MEMORY; OK: nothing else */
+    bool without_borrows;       /* no layer knows borrows: record_stream says so, and the free waits on the host */
+    bool host_may_fail;         /* E_HOST_MEMORY is no fault of the library's */
+} program_t;
+
+/* Two streams of the rig's device; no fault is armed yet. */
+void program_begin(program_t *program, rig_t *rig);
+/* One operation. */
+void program_step(program_t *program);
+void program_run(program_t *program, uint32_t operations);
+/* What must hold at any time: the figures are those of the model, the bytes are there, every structure is sound. */
+void program_check(program_t *program);
+/* Frees everything. */
+void program_finish(program_t *program);
+
+#endif
