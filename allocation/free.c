@@ -1,5 +1,6 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 #include "platform/host_memory.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {
@@ -61,11 +62,29 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_pat
 
 typedef struct host_wait {
     strata_stream_t stream;
+    uint64_t thread; /* whose, of the per-thread default stream; else 0 */
     uint32_t next;
     uint32_t unused;
 } host_wait_t;
 
 enum { HOST_WAITS = 1 << 20 };
+
+static host_wait_t *host_wait_at(const strata_stack_t *server, uint32_t node) {
+    return strata_node(&server->host_waits, node);
+}
+
+/* Which thread's stream a handle means when it is said here. */
+static uint64_t thread_of(strata_stream_t stream) {
+    return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+}
+
+/* The link that leads to the wait for `stream`, or to the end of the list. */
+static uint32_t *host_wait_find(const strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
+    uint32_t *link = &record->borrows;
+    while (*link && (host_wait_at(server, *link)->stream != stream || host_wait_at(server, *link)->thread != thread_of(stream)))
+        link = &host_wait_at(server, *link)->next;
+    return link;
+}
 
 static strata_status_t host_wait_note(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_stack_t *server = path->stack;
@@ -78,27 +97,29 @@ static strata_status_t host_wait_note(strata_path_t *path, strata_record_t *reco
         if (server->host_waits.memory) strata_nodes_destroy(&nodes);
         else server->host_waits = nodes;
     }
-    for (uint32_t n = record->borrows; n; n = ((host_wait_t *)strata_node(&server->host_waits, n))->next)
-        if (((host_wait_t *)strata_node(&server->host_waits, n))->stream == stream) return STRATA_OK;
+    if (*host_wait_find(server, record, stream)) return STRATA_OK;
     uint32_t node = strata_nodes_take(&server->host_waits);
     if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "%d borrows wait at once in one stack", HOST_WAITS);
-    *(host_wait_t *)strata_node(&server->host_waits, node) = (host_wait_t){.stream = stream, .next = record->borrows};
+    *host_wait_at(server, node) = (host_wait_t){.stream = stream, .thread = thread_of(stream), .next = record->borrows};
     record->borrows = node;
     record->attention |= STRATA_ATTENTION_CORE;
     return STRATA_OK;
 }
 
-/* Waits for every noted stream, locks open. A stream that cannot be waited for takes the whole device with it. */
+/* Waits for every noted stream, locks open. A stream that cannot be waited for takes the whole device with it, and so does
+ * another thread's default stream, which has no name here. */
 static void host_wait_all(strata_path_t *path, strata_record_t *record) {
     strata_stack_t *server = path->stack;
     strata_device_t *device = server->domain->device;
     while (record->borrows) {
-        host_wait_t wait = *(host_wait_t *)strata_node(&server->host_waits, record->borrows);
+        host_wait_t wait = *host_wait_at(server, record->borrows);
         strata_nodes_give(&server->host_waits, record->borrows);
         record->borrows = wait.next;
         server->figures.host_waits++;
         strata_opened_t opened = strata_path_unlock(path);
-        if (strata_device_stream_synchronise(device, wait.stream) != STRATA_OK) (void)strata_device_synchronise(device);
+        bool nameable = wait.thread == thread_of(wait.stream);
+        if (!nameable || strata_device_stream_synchronise(device, wait.stream) != STRATA_OK)
+            (void)strata_device_synchronise(device);
         strata_path_lock(path, opened);
     }
     record->attention &= (uint16_t)~STRATA_ATTENTION_CORE;
@@ -129,13 +150,11 @@ strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *rec
     strata_layer_t *layer = borrow_layer(path->stack, record);
     if (layer && layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, path);
     if (layer) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
-    strata_nodes_t *waits = &path->stack->host_waits;
-    uint32_t *link = &record->borrows;
-    while (*link && ((host_wait_t *)strata_node(waits, *link))->stream != stream) link = &((host_wait_t *)strata_node(waits, *link))->next;
+    uint32_t *link = host_wait_find(path->stack, record, stream);
     if (*link) {
         uint32_t node = *link;
-        *link = ((host_wait_t *)strata_node(waits, node))->next;
-        strata_nodes_give(waits, node);
+        *link = host_wait_at(path->stack, node)->next;
+        strata_nodes_give(&path->stack->host_waits, node);
     }
     return STRATA_OK;
 }

@@ -17,6 +17,19 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     return strata_layer_allocate(serving->stack->top, &request, &serving->record);
 }
 
+/* The stream of the request uses a block of `server` that it does not own. False: nothing could note that, and the block went
+ * back as if it had never been served. Where no layer knows borrows the core does. */
+static bool borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
+    strata_path_t path = {.stack = server};
+    strata_lock(&server->lock);
+    path.held[0] = server;
+    strata_status_t status = strata_record_borrow(&path, record, stream);
+    (void)strata_path_unlock(&path);
+    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
+    strata_below_free(record, &path);
+    return false;
+}
+
 /* A hit in the stack of a stream that was forgotten. Its block goes home to that stack when it is freed; being used on another
  * stream, it counts as borrowed by it. */
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
@@ -24,16 +37,7 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_stack_poll(orphan, &pending);
     serving_t theirs = {.stack = orphan, .request = serving->request};
     if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
-    strata_path_t path = {.stack = orphan};
-    strata_lock(&orphan->lock);
-    path.held[0] = orphan;
-    strata_status_t status = strata_record_borrow(&path, theirs.record, serving->request.stream);
-    (void)strata_path_unlock(&path);
-    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) {
-        /* Nothing knows of the use: the block goes back as if it had never been served. */
-        strata_below_free(theirs.record, &path);
-        return false;
-    }
+    if (!borrow_served(orphan, theirs.record, serving->request.stream)) return false;
     serving->record = theirs.record;
     return true;
 }
@@ -91,6 +95,9 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
         status = strata_ladder_climb(&ladder);
     }
     if (status != STRATA_OK) return status;
+    /* In places without an owner the stream given is the first borrower. */
+    if (stack->ownerless && serve->stream && !borrow_served(stack, serving.record, serve->stream))
+        return strata_last_error()->status;
     book(serving.record);
     *record = serving.record;
     return STRATA_OK;

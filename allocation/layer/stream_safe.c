@@ -345,11 +345,7 @@ static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pe
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
     if (self->first) (void)finish(self, request->path);
-    strata_status_t status = strata_below_allocate(base, request, record);
-    if (status != STRATA_OK || !request->path->stack->ownerless || !request->stream) return status;
-    status = record_stream(base, *record, request->stream, request->path);
-    if (status != STRATA_OK) strata_below_free(*record, request->path);
-    return status;
+    return strata_below_allocate(base, request, record);
 }
 
 /* ---- life ---- */

@@ -1,0 +1,339 @@
+/* Blocks used by other streams than their owner's: when may their memory be served again? */
+#include <pthread.h>
+
+#include "tests/facade/fixture.h"
+
+enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };
+
+typedef struct pair {
+    rig_t rig;
+    strata_stream_t owner, other;
+    strata_block_t block;
+} pair_t;
+
+/* Two streams and a block of the first. */
+static void begin_with(pair_t *pair, const char *strategy) {
+    rig_open(&pair->rig, strategy, NULL, 0, 0, 1);
+    pair->owner = rig_stream(&pair->rig);
+    pair->other = rig_stream(&pair->rig);
+    pair->block = rig_allocate(&pair->rig, pair->owner, SIZE);
+}
+
+static void begin(pair_t *pair) {
+    begin_with(pair, "strata");
+}
+
+static void end(pair_t *pair) {
+    rig_close(&pair->rig);
+}
+
+/* Whether the owner's next request of that size gets the memory of the pair's block; it is given back at once. */
+static bool reused(pair_t *pair) {
+    strata_block_t next = rig_allocate(&pair->rig, pair->owner, SIZE);
+    EXPECT_OK(strata_free(pair->rig.s, next.ref));
+    return next.ptr == pair->block.ptr;
+}
+
+static void record(pair_t *pair, strata_stream_t stream) {
+    EXPECT_OK(strata_record_stream(pair->rig.s, pair->block.ref, stream));
+}
+
+static void free_block(pair_t *pair) {
+    EXPECT_OK(strata_free(pair->rig.s, pair->block.ref));
+}
+
+TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
+    pair_t p;
+    begin(&p);
+    record(&p, p.other);
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    free_block(&p);
+    EXPECT_EQ(rig_figures(&p.rig).deferred_bytes, p.block.size);
+    EXPECT_EQ(rig_figures(&p.rig).allocated_bytes, 0);
+    EXPECT_FALSE(reused(&p));
+    rig_pass(&p.rig, LONG / 2);
+    EXPECT_FALSE(reused(&p));
+    rig_pass(&p.rig, LONG);
+    EXPECT_TRUE(reused(&p));
+    EXPECT_EQ(rig_figures(&p.rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(&p.rig).deferred_frees, 1);
+    end(&p);
+}
+
+TEST(facade_borrows, work_submitted_after_the_free_does_not_count) {
+    pair_t p;
+    begin(&p);
+    record(&p, p.other);
+    free_block(&p);
+    rig_work(&p.rig, p.other, LONG, 0);
+    rig_pass(&p.rig, 20 * 1000);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
+TEST(facade_borrows, what_nobody_borrowed_is_served_again_at_once_to_its_stream_alone) {
+    pair_t p;
+    begin(&p);
+    rig_work(&p.rig, p.owner, LONG, p.block.ref);
+    free_block(&p);
+    strata_block_t elsewhere = rig_allocate(&p.rig, p.other, SIZE);
+    EXPECT_NE(elsewhere.ptr, p.block.ptr);
+    EXPECT_TRUE(reused(&p));
+    EXPECT_OK(strata_free(p.rig.s, elsewhere.ref));
+    EXPECT_EQ(rig_calls(&p.rig, STRATA_CALL_event_record), 0);
+    end(&p);
+}
+
+TEST(facade_borrows, free_on_covers_the_stream_of_the_last_use) {
+    pair_t p;
+    begin(&p);
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    EXPECT_OK(strata_free_on(p.rig.s, p.block.ref, p.other));
+    EXPECT_FALSE(reused(&p));
+    rig_pass(&p.rig, 2 * LONG);
+    EXPECT_TRUE(reused(&p));
+    p.block = rig_allocate(&p.rig, p.owner, SIZE);
+    EXPECT_OK(strata_free_on(p.rig.s, p.block.ref, p.owner));
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
+TEST(facade_borrows, an_erased_borrow_is_none) {
+    pair_t p;
+    begin(&p);
+    record(&p, p.other);
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
+    free_block(&p);
+    EXPECT_TRUE(reused(&p));
+    EXPECT_EQ(rig_figures(&p.rig).deferred_frees, 0);
+    end(&p);
+}
+
+TEST(facade_borrows, every_one_of_several_borrowers_counts) {
+    pair_t p;
+    begin(&p);
+    strata_stream_t third = rig_stream(&p.rig), fourth = rig_stream(&p.rig);
+    record(&p, third);
+    record(&p, p.other);
+    record(&p, fourth);
+    record(&p, third);
+    EXPECT_EQ(rig_figures(&p.rig).borrows, 3);
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    rig_work(&p.rig, fourth, 3 * LONG, p.block.ref);
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, third));
+    rig_work(&p.rig, third, 9 * LONG, 0);
+    free_block(&p);
+    rig_pass(&p.rig, 2 * LONG);
+    EXPECT_FALSE(reused(&p));
+    rig_pass(&p.rig, 2 * LONG);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
+TEST(facade_borrows, the_owner_is_no_borrower) {
+    pair_t p;
+    begin(&p);
+    record(&p, p.owner);
+    rig_work(&p.rig, p.owner, LONG, p.block.ref);
+    EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
+    free_block(&p);
+    EXPECT_TRUE(reused(&p));
+    /* The default stream has two names. */
+    strata_block_t ordinary = rig_allocate(&p.rig, NULL, SIZE);
+    EXPECT_OK(strata_record_stream(p.rig.s, ordinary.ref, (strata_stream_t)1));
+    EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
+    EXPECT_OK(strata_free(p.rig.s, ordinary.ref));
+    end(&p);
+}
+
+/* A prefetch: the borrow is told first, the work that uses the block is submitted later. */
+TEST(facade_borrows, an_event_at_use_does_not_cover_what_comes_later) {
+    static const char *const strategies[] = {"strata", "paddle"};
+    for (int i = 0; i < 2; i++) {
+        pair_t p;
+        begin_with(&p, strategies[i]);
+        record(&p, p.other);
+        rig_pass(&p.rig, 20 * 1000);
+        rig_work(&p.rig, p.other, LONG, p.block.ref);
+        free_block(&p);
+        EXPECT_EQ(reused(&p), i == 1);
+        EXPECT_EQ(strata_facade_deferred_peak(p.rig.s, p.rig.gpu), i == 0 ? p.block.size : 0);
+        rig_pass(&p.rig, 2 * LONG);
+        EXPECT_TRUE(reused(&p));
+        end(&p);
+    }
+}
+
+TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
+    static const strata_place_kind_t kinds[] = {STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
+    for (int i = 0; i < 2; i++) {
+        pair_t p;
+        begin(&p);
+        strata_place_t place = strata_place(kinds[i], 0);
+        strata_block_t first, second, none;
+        EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &none));
+        EXPECT_OK(strata_free(p.rig.s, none.ref));
+        EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &first));
+        EXPECT_EQ(first.ptr, none.ptr);
+        EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stream_of(p.rig.s, first.ref, &p.owner));
+        rig_work(&p.rig, p.owner, LONG, 0);
+        EXPECT_OK(strata_free(p.rig.s, first.ref));
+        EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &second));
+        EXPECT_NE(second.ptr, first.ptr);
+        EXPECT_OK(strata_record_stream(p.rig.s, second.ref, p.other));
+        EXPECT_OK(strata_free(p.rig.s, second.ref));
+        rig_pass(&p.rig, 2 * LONG);
+        EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &none));
+        EXPECT_OK(strata_free(p.rig.s, none.ref));
+        free_block(&p);
+        end(&p);
+    }
+}
+
+/* A strategy of which no layer knows borrows. */
+static const char WITHOUT[] = "version: 1\n"
+                              "stack: [{auto_growth: {chunk_size: 20MiB}}, {system: {}}]\n"
+                              "places: {pinned: [{auto_growth: {chunk_size: 20MiB}}, {system: {}}]}\n";
+
+TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_on_the_host) {
+    pair_t p;
+    begin_with(&p, WITHOUT);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_CONTAINS(strata_last_error()->text, "wait on the host");
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    uint64_t done = strata_sim_stream_end(p.rig.devices[0], p.other);
+    free_block(&p);
+    EXPECT_GE(strata_sim_now(p.rig.world), done);
+    EXPECT_EQ(rig_figures(&p.rig).host_waits, 1);
+    EXPECT_TRUE(reused(&p));
+    /* Taken back, it is not waited for. */
+    p.block = rig_allocate(&p.rig, p.owner, SIZE);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
+    rig_work(&p.rig, p.other, LONG, 0);
+    free_block(&p);
+    EXPECT_LT(strata_sim_now(p.rig.world), strata_sim_stream_end(p.rig.devices[0], p.other));
+    end(&p);
+}
+
+TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for_the_first_user) {
+    pair_t p;
+    begin_with(&p, WITHOUT);
+    strata_block_t b;
+    EXPECT_OK(strata_allocate(p.rig.s, strata_pinned(), p.other, SIZE, &b));
+    rig_work(&p.rig, p.other, LONG, 0);
+    uint64_t done = strata_sim_stream_end(p.rig.devices[0], p.other);
+    EXPECT_OK(strata_free(p.rig.s, b.ref));
+    EXPECT_GE(strata_sim_now(p.rig.world), done);
+    free_block(&p);
+    end(&p);
+}
+
+/* ---- the device fails at the free ---- */
+
+TEST(facade_borrows, an_event_that_cannot_be_recorded_is_waited_for) {
+    pair_t p;
+    begin(&p);
+    record(&p, p.other);
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    uint64_t done = strata_sim_stream_end(p.rig.devices[0], p.other);
+    free_block(&p);
+    EXPECT_GE(strata_sim_now(p.rig.world), done);
+    EXPECT_TRUE(reused(&p));
+    EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, 0);
+    strata_sim_clear_faults(p.rig.devices[0]);
+    end(&p);
+}
+
+TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close) {
+    pair_t p;
+    begin(&p);
+    record(&p, p.other);
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+    free_block(&p);
+    strata_sim_clear_faults(p.rig.devices[0]);
+    EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, p.block.size);
+    EXPECT_EQ(rig_figures(&p.rig).allocated_bytes, 0);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(p.rig.s, p.block.ref));
+    rig_pass(&p.rig, 9 * LONG);
+    EXPECT_FALSE(reused(&p));
+    EXPECT_OK(strata_release(p.rig.s, p.rig.gpu, NULL));
+    EXPECT_FALSE(reused(&p));
+    end(&p);
+}
+
+/* ---- each thread's own default stream ---- */
+
+static const strata_stream_t OWN = (strata_stream_t)2;
+
+static void *borrow_by_own_stream(void *argument) {
+    pair_t *p = argument;
+    EXPECT_OK(strata_record_stream(p->rig.s, p->block.ref, OWN));
+    rig_work(&p->rig, OWN, LONG, p->block.ref);
+    return NULL;
+}
+
+static void in_a_thread(void *(*body)(void *), pair_t *p) {
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, body, p), 0);
+    pthread_join(thread, NULL);
+}
+
+TEST(facade_borrows, another_threads_default_stream_is_another_stream) {
+    pair_t p;
+    begin(&p);
+    free_block(&p);
+    p.owner = OWN;
+    p.block = rig_allocate(&p.rig, OWN, SIZE);
+    in_a_thread(borrow_by_own_stream, &p);
+    free_block(&p);
+    /* Nobody but that thread can name its stream: the free waited for the device, or the block is not served yet. */
+    EXPECT_TRUE(strata_sim_now(p.rig.world) >= strata_sim_device_end(p.rig.devices[0]) || !reused(&p));
+    rig_pass(&p.rig, 2 * LONG);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
+static void *allocate_on_own_stream(void *argument) {
+    pair_t *p = argument;
+    p->block = rig_allocate(&p->rig, OWN, SIZE);
+    return NULL;
+}
+
+TEST(facade_borrows, each_thread_has_a_default_stream_of_its_own) {
+    pair_t p;
+    begin(&p);
+    free_block(&p);
+    in_a_thread(allocate_on_own_stream, &p);
+    strata_block_t mine = rig_allocate(&p.rig, OWN, SIZE);
+    EXPECT_NE(rig_stack(&p.rig, OWN)->number, strata_ref_home(p.block.ref));
+    free_block(&p);
+    strata_block_t again = rig_allocate(&p.rig, OWN, SIZE);
+    EXPECT_NE(again.ptr, p.block.ptr);
+    EXPECT_OK(strata_free(p.rig.s, mine.ref));
+    EXPECT_OK(strata_free(p.rig.s, again.ref));
+    end(&p);
+}
+
+static void *borrow_unknown(void *argument) {
+    pair_t *p = argument;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p->rig.s, p->block.ref, OWN));
+    rig_work(&p->rig, OWN, LONG, p->block.ref);
+    return NULL;
+}
+
+TEST(facade_borrows, a_host_wait_for_another_threads_stream_waits_for_the_device) {
+    pair_t p;
+    begin_with(&p, WITHOUT);
+    in_a_thread(borrow_unknown, &p);
+    uint64_t done = strata_sim_device_end(p.rig.devices[0]);
+    free_block(&p);
+    EXPECT_GE(strata_sim_now(p.rig.world), done);
+    end(&p);
+}
