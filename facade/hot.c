@@ -68,11 +68,18 @@ strata_status_t strata_free(strata_t facade, strata_ref_t ref) {
     return strata_free_long_way(facade, ref);
 }
 
+/* The directory of device memory, if this thread has freed by pointer in the facade before; the long way notes it. */
+static inline const strata_directory_t *noted_directory(strata_t facade) {
+    const strata_pointer_lookup_t *last = &strata_pointer_lookup;
+    bool known = last->facade == facade && last->epoch == atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
+    return __builtin_expect(known, 1) ? last->directory : NULL;
+}
+
 strata_status_t strata_free_pointer(strata_t facade, void *ptr) {
     if (__builtin_expect(!ptr, 0)) return strata_free_null(facade);
     uint16_t number;
     uint32_t slot;
-    const strata_directory_t *directory = strata_pointers_noted(facade);
+    const strata_directory_t *directory = noted_directory(facade);
     if (__builtin_expect(!directory || !strata_directory_read(directory, (uint64_t)(uintptr_t)ptr, &number, &slot), 0))
         return strata_free_pointer_long_way(facade, ptr);
     strata_stack_t *home = strata_stack_of(number);

@@ -162,9 +162,11 @@ static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
 }
 
 static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_path_t *path, strata_record_t **record) {
+    uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
+    strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
     if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
     return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade begins there", ptr);
 }

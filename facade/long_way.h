@@ -15,10 +15,4 @@ strata_status_t strata_free_long_way(strata_t facade, strata_ref_t ref);
 strata_status_t strata_free_pointer_long_way(strata_t facade, void *ptr);
 strata_status_t strata_free_null(strata_t facade);
 
-/* The directory of device memory once somebody frees by pointer, else NULL: the long way begins it. */
-static inline const strata_directory_t *strata_pointers_noted(strata_t handle) {
-    const strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
-    return facade && facade->handle == handle ? atomic_load_explicit(&facade->noted, memory_order_acquire) : NULL;
-}
-
 #endif

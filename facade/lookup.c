@@ -5,6 +5,7 @@
 #include "facade/facade.h"
 
 _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
+_Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t strata_lookup_epoch = 1;
 
 void strata_lookup_forget_all(void) {

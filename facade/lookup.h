@@ -16,6 +16,14 @@ typedef struct strata_lookup {
     uint32_t epoch;
 } strata_lookup_t;
 
+/* The directory of the facade that the thread freed by pointer in last; NULL: ask the facade. */
+typedef struct strata_pointer_lookup {
+    strata_t facade;
+    const strata_directory_t *directory;
+    uint32_t epoch;
+} strata_pointer_lookup_t;
+extern _Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__((tls_model("initial-exec")));
+
 /* Initial-exec: one instruction instead of a call; the block is small enough for libraries loaded late. */
 extern _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
 /* Moves when anything cached may be wrong; 0 in a child of fork(), where nothing may be found. */

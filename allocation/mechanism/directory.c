@@ -100,6 +100,10 @@ static uint32_t take_leaf(strata_directory_t *directory, uint64_t granule) {
     return leaf;
 }
 
+static _Atomic uint64_t *near_of(strata_directory_t *directory, uint64_t granule) {
+    return &directory->near[granule % STRATA_DIRECTORY_NEAR];
+}
+
 static void cover_all(strata_directory_t *directory, granules_t granules) {
     for (uint64_t granule = granules.first; granule < granules.end; granule++) {
         strata_directory_inner_t *link = leaf_link(directory, granule);
@@ -107,6 +111,8 @@ static void cover_all(strata_directory_t *directory, granules_t granules) {
         if (leaf == 0) {
             leaf = take_leaf(directory, granule);
             atomic_store_explicit(link, leaf, memory_order_release);
+            atomic_store_explicit(near_of(directory, granule), granule << STRATA_DIRECTORY_LEAF_BITS | leaf,
+                                  memory_order_release);
         }
         directory->leaves[leaf].covers++;
     }
@@ -145,6 +151,8 @@ static uint32_t uncover_granule(strata_directory_t *directory, uint64_t granule)
     uint32_t leaf = atomic_load_explicit(link, memory_order_relaxed);
     if (leaf == 0 || --directory->leaves[leaf].covers != 0) return 0;
     atomic_store_explicit(link, 0, memory_order_release);
+    uint64_t near = atomic_load_explicit(near_of(directory, granule), memory_order_relaxed);
+    if (near >> STRATA_DIRECTORY_LEAF_BITS == granule) atomic_store_explicit(near_of(directory, granule), 0, memory_order_release);
     directory->leaves[leaf].next = directory->free_head;
     directory->free_head = leaf;
     directory->free_count++;
@@ -197,6 +205,17 @@ static strata_status_t validate_empty(const strata_directory_t *directory, uint3
     return STRATA_OK;
 }
 
+/* What is found without the tree is what the tree says. */
+static strata_status_t validate_near(const strata_directory_t *directory) {
+    for (uint32_t i = 0; i < STRATA_DIRECTORY_NEAR; i++) {
+        uint64_t near = atomic_load_explicit(&directory->near[i], memory_order_relaxed);
+        uint64_t granule = near >> STRATA_DIRECTORY_LEAF_BITS, leaf = near & ((1u << STRATA_DIRECTORY_LEAF_BITS) - 1);
+        if (near && (granule % STRATA_DIRECTORY_NEAR != i || strata_directory_far_leaf(directory, granule) != leaf))
+            return strata_fail(STRATA_E_CORRUPT, 0, "near entry %u of the directory leads past the tree", i);
+    }
+    return STRATA_OK;
+}
+
 /* A list that ends has no leaf twice: the link of a leaf decides all that follows. */
 static strata_status_t validate_free_list(const strata_directory_t *directory) {
     uint32_t leaf = directory->free_head;
@@ -238,7 +257,8 @@ static strata_status_t validate_all(const strata_directory_t *directory) {
     if (links != directory->used - 1 - free_leaves)
         return strata_fail(STRATA_E_CORRUPT, 0, "the directory leads to %u leaves, %u are covered", links,
                            directory->used - 1 - free_leaves);
-    return validate_free_list(directory);
+    strata_status_t status = validate_near(directory);
+    return status == STRATA_OK ? validate_free_list(directory) : status;
 }
 
 strata_status_t strata_directory_validate(strata_directory_t *directory) {

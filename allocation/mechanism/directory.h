@@ -19,7 +19,9 @@ enum {
     STRATA_DIRECTORY_GRANULE_SHIFT = 21, /* a leaf covers so much */
     STRATA_DIRECTORY_INNER_SHIFT = 39,   /* an inner node covers so much */
     STRATA_DIRECTORY_INNERS = 1 << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_INNER_SHIFT),
-    STRATA_DIRECTORY_GRANULES = 1 << (STRATA_DIRECTORY_INNER_SHIFT - STRATA_DIRECTORY_GRANULE_SHIFT) /* of an inner node */
+    STRATA_DIRECTORY_GRANULES = 1 << (STRATA_DIRECTORY_INNER_SHIFT - STRATA_DIRECTORY_GRANULE_SHIFT), /* of an inner node */
+    STRATA_DIRECTORY_NEAR = 1 << 10, /* granules found without the tree */
+    STRATA_DIRECTORY_LEAF_BITS = 24
 };
 
 /* For each granule its leaf; 0: not covered. */
@@ -37,6 +39,8 @@ typedef struct strata_directory {
     _Atomic uint64_t *entries;                   /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;
     uint32_t entry_bits;
+    /* What was covered last, by the granule's low bits: granule << 24 | leaf. Written under the lock alone, with the tree. */
+    _Atomic uint64_t near[STRATA_DIRECTORY_NEAR];
     strata_lock_t lock;              /* rank DEVICE */
     strata_directory_leaf_t *leaves; /* leaf 0 is none */
     uint32_t used;                   /* leaves ever taken, leaf 0 included */
@@ -58,15 +62,23 @@ void strata_directory_uncover(strata_directory_t *directory, uint64_t address, u
 /* Counts against leaves, leaves against the tree, free leaves against the arena. E_CORRUPT. */
 strata_status_t strata_directory_validate(strata_directory_t *directory);
 
+/* The leaf of a granule by the tree, 0: not covered. */
+static inline uint64_t strata_directory_far_leaf(const strata_directory_t *directory, uint64_t granule) {
+    if (granule >> (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_GRANULE_SHIFT) != 0) return 0;
+    strata_directory_inner_t *inner =
+        atomic_load_explicit(&directory->inners[granule / STRATA_DIRECTORY_GRANULES], memory_order_acquire);
+    return inner ? atomic_load_explicit(&inner[granule % STRATA_DIRECTORY_GRANULES], memory_order_acquire) : 0;
+}
+
 /* The entry of an address; NULL: not covered. */
 static inline _Atomic uint64_t *strata_directory_entry(const strata_directory_t *directory, uint64_t address) {
-    if (__builtin_expect(address >> STRATA_DIRECTORY_ADDRESS_BITS != 0, 0)) return NULL;
-    strata_directory_inner_t *inner =
-        atomic_load_explicit(&directory->inners[address >> STRATA_DIRECTORY_INNER_SHIFT], memory_order_acquire);
-    if (__builtin_expect(inner == NULL, 0)) return NULL;
-    uint64_t granule = (address >> STRATA_DIRECTORY_GRANULE_SHIFT) & (STRATA_DIRECTORY_GRANULES - 1);
-    uint64_t leaf = atomic_load_explicit(&inner[granule], memory_order_acquire);
-    if (__builtin_expect(leaf == 0, 0)) return NULL;
+    uint64_t granule = address >> STRATA_DIRECTORY_GRANULE_SHIFT;
+    uint64_t near = atomic_load_explicit(&directory->near[granule % STRATA_DIRECTORY_NEAR], memory_order_acquire);
+    uint64_t leaf = near & ((1u << STRATA_DIRECTORY_LEAF_BITS) - 1);
+    if (__builtin_expect(near >> STRATA_DIRECTORY_LEAF_BITS != granule || leaf == 0, 0)) {
+        leaf = strata_directory_far_leaf(directory, granule);
+        if (leaf == 0) return NULL;
+    }
     uint64_t within = (address & ((1u << STRATA_DIRECTORY_GRANULE_SHIFT) - 1)) >> directory->unit_shift;
     return &directory->entries[(leaf << directory->entry_bits) + within];
 }

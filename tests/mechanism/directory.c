@@ -234,6 +234,9 @@ TEST(directory, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 0);                /* a lost leaf */
     EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 2);                /* another one's leaf */
     EXPECT_CAUGHT(strata_directory_validate(directory), inner[100], 7);              /* a second way to a leaf */
+    uint64_t granule = leaves[1].granule;
+    EXPECT_CAUGHT(strata_directory_validate(directory), directory->near[granule % STRATA_DIRECTORY_NEAR],
+                  granule << STRATA_DIRECTORY_LEAF_BITS | 2);                        /* the short way leads elsewhere */
     _Atomic uint64_t *entries = &directory->entries[(uint64_t)middle << directory->entry_bits];
     EXPECT_CAUGHT(strata_directory_validate(directory), entries[17], 5);             /* a free leaf is not empty */
     strata_directory_delete(directory);
