@@ -43,7 +43,7 @@ bool strata_stack_has_passed(strata_stack_t *stack) {
         strata_events_give(&stack->domain->events, stack->gone);
         stack->gone = NULL;
     }
-    bool passed = stack->gone == NULL;
+    bool passed = stack->gone == NULL && !stack->stranded;
     strata_unlock(&stack->lock);
     return passed;
 }
@@ -59,7 +59,8 @@ uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
 
 bool strata_stack_is_empty(strata_stack_t *stack) {
     strata_lock(&stack->lock);
-    bool empty = stack->open && stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
+    bool empty = stack->open && stack->abroad == 0 && stack->figures.deferred_bytes == 0 &&
+                 stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
     strata_unlock(&stack->lock);
     return empty;
 }

@@ -180,9 +180,11 @@ static void mark_gone(strata_stack_t *stack) {
         strata_events_give(&domain->events, event);
         event = NULL;
     }
-    if (!event) (void)strata_device_stream_synchronise(domain->device, stack->stream);
+    bool passed = !event && (strata_device_stream_synchronise(domain->device, stack->stream) == STRATA_OK ||
+                             strata_device_synchronise(domain->device) == STRATA_OK);
     strata_lock(&stack->lock);
     stack->gone = event;
+    stack->stranded = !event && !passed;
     strata_unlock(&stack->lock);
 }
 

@@ -179,7 +179,12 @@ void strata_record_free(strata_path_t *path, strata_record_t *record) {
         (void)strata_path_unlock(path);
         return;
     }
+    bool abroad = record->home != server->number;
     if (record->attention & STRATA_ATTENTION_CORE) host_wait_all(path, record);
     (void)strata_path_unlock(path);
     strata_below_free(record, path);
+    if (!abroad) return;
+    strata_lock(&server->lock);
+    server->abroad--;
+    strata_unlock(&server->lock);
 }

@@ -78,6 +78,7 @@ static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_lock(&server->lock);
     strata_stack_book(server, record);
+    if (record->home != server->number) server->abroad++;
     if (server->directory)
         strata_directory_write(server->directory, record->ptr, record->home,
                                strata_slab_slot(&strata_stack_of(record->home)->slab, record));

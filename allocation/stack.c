@@ -71,6 +71,8 @@ strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_s
     stack->orphan = false;
     stack->visitors = 0;
     stack->gone = NULL;
+    stack->stranded = false;
+    stack->abroad = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->open = true;
     strata_unlock(&stack->lock);

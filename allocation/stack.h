@@ -54,6 +54,8 @@ struct strata_stack {
     uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
     _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
     strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed. Guarded by the lock */
+    bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
+    uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
 };
 

@@ -26,13 +26,19 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
+/* The stream of a borrow whose stream was destroyed: the driver may give its handle to another one. */
+#define GONE ((strata_stream_t)UINTPTR_MAX)
+
+/* OVER: the host has waited for the work. */
+enum { UNUSED, WAITING, OVER };
+
 /* A borrow of a live block, or of a deferred one; the event is NULL until it is taken. */
 typedef struct borrow {
     strata_stream_t stream;
     uint64_t thread; /* whose, of the per-thread default stream; else 0 */
     strata_handle_t event;
     uint32_t next;
-    uint32_t used; /* the node is a borrow: for the search when a stream goes */
+    uint32_t state;
 } borrow_t;
 
 /* A freed block that waits; its borrows hang on its record. */
@@ -73,7 +79,7 @@ static void drop_borrow(stream_safe_t *self, uint32_t *link) {
     borrow_t *borrow = borrow_at(self, node);
     drop_event(self, borrow);
     *link = borrow->next;
-    borrow->used = 0;
+    borrow->state = UNUSED;
     strata_nodes_give(&self->borrows, node);
 }
 
@@ -94,16 +100,32 @@ static uint64_t thread_of(strata_stream_t stream) {
     return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
 }
 
+/* Gives the borrow by `stream` an event. The lock may be open for that, and the borrow be another one's, or over, behind it:
+ * then it stays as it is. */
+static strata_status_t provide_event(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_path_t *path) {
+    strata_handle_t event = take_event(self, path);
+    if (!event) return strata_last_error()->status;
+    borrow_t *borrow = borrow_at(self, node);
+    if (borrow->state == WAITING && borrow->stream == stream && !borrow->event) borrow->event = event;
+    else strata_events_give(&self->base.domain->events, event);
+    return STRATA_OK;
+}
+
 /* Taking the event and recording it is one step under the lock, and so is what the caller appends behind it. */
 static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_path_t *path) {
-    if (borrow_at(self, node)->thread != thread_of(borrow_at(self, node)->stream))
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "another thread's default stream cannot be named here");
+    strata_stream_t stream = borrow_at(self, node)->stream;
+    if (stream == GONE || borrow_at(self, node)->thread != thread_of(stream))
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "a destroyed stream, or another thread's default stream, has no name here");
     if (!borrow_at(self, node)->event) {
-        strata_handle_t event = take_event(self, path);
-        if (!event) return strata_last_error()->status;
-        borrow_at(self, node)->event = event;
+        strata_status_t status = provide_event(self, node, stream, path);
+        if (status != STRATA_OK) return status;
     }
-    return strata_device_event_record(self->base.domain->device, borrow_at(self, node)->event, borrow_at(self, node)->stream);
+    const borrow_t *borrow = borrow_at(self, node);
+    if (borrow->state != WAITING || borrow->stream != stream)
+        return borrow->state != WAITING || borrow->event
+                   ? STRATA_OK
+                   : strata_fail(STRATA_E_DEVICE, 0, "the stream was destroyed before its work could be marked");
+    return strata_device_event_record(self->base.domain->device, borrow->event, stream);
 }
 
 /* ---- borrows ---- */
@@ -112,10 +134,12 @@ static bool is_by(const borrow_t *borrow, strata_stream_t stream) {
     return borrow->stream == stream && borrow->thread == thread_of(stream);
 }
 
-/* The link that leads to the borrow by `stream`, or to where it would stand: the list is in order of the handles. */
+/* The link that leads to the borrow by `stream`, or to where it would stand: the list is in order of the handles, those that
+ * are gone passed over. */
 static uint32_t *find_borrow(stream_safe_t *self, strata_record_t *record, strata_stream_t stream) {
     uint32_t *link = &record->borrows;
-    while (*link && (uintptr_t)borrow_at(self, *link)->stream < (uintptr_t)stream) link = &borrow_at(self, *link)->next;
+    while (*link && (borrow_at(self, *link)->stream == GONE || (uintptr_t)borrow_at(self, *link)->stream < (uintptr_t)stream))
+        link = &borrow_at(self, *link)->next;
     while (*link && borrow_at(self, *link)->stream == stream && !is_by(borrow_at(self, *link), stream))
         link = &borrow_at(self, *link)->next;
     return link;
@@ -132,7 +156,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     if (fresh) {
         node = strata_nodes_take(&self->borrows);
         if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, its most", NODES);
-        *borrow_at(self, node) = (borrow_t){.stream = stream, .thread = thread_of(stream), .next = *link, .used = 1};
+        *borrow_at(self, node) = (borrow_t){.stream = stream, .thread = thread_of(stream), .next = *link, .state = WAITING};
         *link = node;
         record->attention |= base->attention;
         base->stack->figures.borrows++;
@@ -152,18 +176,28 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
     return STRATA_OK;
 }
 
-/* A stream will be destroyed: no event can be taken on it later, so every live borrow by it takes its event now. One that
- * cannot is waited for. */
+/* A borrow by a stream that ends gets no event: the host waits for it, or for all. */
+static bool wait_for_the_end(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_path_t *path) {
+    strata_device_t *device = self->base.domain->device;
+    drop_event(self, borrow_at(self, node));
+    strata_opened_t opened = strata_path_unlock(path);
+    bool over = strata_device_stream_synchronise(device, stream) == STRATA_OK || strata_device_synchronise(device) == STRATA_OK;
+    strata_path_lock(path, opened);
+    return over;
+}
+
+/* A stream will be destroyed: no event can be taken on it later, so every live borrow by it takes its event now. From then on
+ * no borrow goes by its handle. */
 static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
     stream_safe_t *self = (stream_safe_t *)base;
     for (uint32_t node = 1; node < self->borrows.used; node++) {
-        const borrow_t *borrow = borrow_at(self, node);
-        if (!borrow->used || borrow->stream != stream || borrow->event) continue;
-        if (record_event(self, node, path) == STRATA_OK) continue;
-        drop_event(self, borrow_at(self, node));
-        strata_opened_t opened = strata_path_unlock(path);
-        (void)strata_device_stream_synchronise(base->domain->device, stream);
-        strata_path_lock(path, opened);
+        borrow_t *borrow = borrow_at(self, node);
+        if (borrow->state != WAITING || borrow->stream != stream) continue;
+        bool marked = borrow->event || record_event(self, node, path) == STRATA_OK;
+        bool over = !marked && wait_for_the_end(self, node, stream, path);
+        if (borrow->state != WAITING || borrow->stream != stream) continue;
+        borrow->stream = GONE;
+        if (over) borrow->state = OVER;
     }
 }
 
@@ -171,7 +205,7 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_pat
 
 /* Whether the borrow's work is done. */
 static bool has_passed(stream_safe_t *self, const borrow_t *borrow) {
-    return strata_device_event_query(self->base.domain->device, borrow->event) == STRATA_OK;
+    return borrow->state == OVER || strata_device_event_query(self->base.domain->device, borrow->event) == STRATA_OK;
 }
 
 /* Drops the borrows whose work is done, in order, up to the first that is not; true: none is left. */
@@ -184,7 +218,7 @@ static bool finish_in_order(stream_safe_t *self, strata_record_t *record) {
 static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *path) {
     strata_device_t *device = self->base.domain->device;
     strata_stream_t stream = borrow_at(self, *link)->stream;
-    bool nameable = borrow_at(self, *link)->thread == thread_of(stream);
+    bool nameable = stream != GONE && borrow_at(self, *link)->thread == thread_of(stream);
     drop_event(self, borrow_at(self, *link));
     strata_opened_t opened = strata_path_unlock(path);
     strata_status_t status = nameable ? strata_device_stream_synchronise(device, stream) : strata_device_synchronise(device);
@@ -198,7 +232,9 @@ static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *pat
 static bool take_events(stream_safe_t *self, strata_record_t *record, strata_path_t *path) {
     uint32_t *link = &record->borrows;
     while (*link) {
-        if (borrow_at(self, *link)->event || record_event(self, *link, path) == STRATA_OK) link = &borrow_at(self, *link)->next;
+        const borrow_t *borrow = borrow_at(self, *link);
+        if (borrow->state == OVER) drop_borrow(self, link);
+        else if (borrow->event || record_event(self, *link, path) == STRATA_OK) link = &borrow_at(self, *link)->next;
         else if (!wait_instead(self, link, path)) return false;
     }
     return true;
@@ -216,6 +252,7 @@ static uint32_t room_to_defer(stream_safe_t *self, strata_record_t *record, stra
 static uint64_t ready_at(stream_safe_t *self, const strata_record_t *record) {
     uint64_t latest = 0;
     for (uint32_t node = record->borrows; node; node = borrow_at(self, node)->next) {
+        if (borrow_at(self, node)->state == OVER) continue;
         uint64_t at = strata_device_event_ready_at(self->base.domain->device, borrow_at(self, node)->event);
         if (at > latest) latest = at;
     }
@@ -277,12 +314,12 @@ static bool is_busy(const busy_t *busy, strata_stream_t stream) {
 static bool finish_by_stream(stream_safe_t *self, strata_record_t *record, busy_t *busy) {
     for (uint32_t *link = &record->borrows; *link;) {
         const borrow_t *borrow = borrow_at(self, *link);
-        if (!is_busy(busy, borrow->stream)) {
+        if (borrow->stream == GONE || !is_busy(busy, borrow->stream)) {
             if (has_passed(self, borrow)) {
                 drop_borrow(self, link);
                 continue;
             }
-            if (busy->count < STREAMS_TOLD_APART) busy->streams[busy->count++] = borrow->stream;
+            if (busy->count < STREAMS_TOLD_APART && borrow->stream != GONE) busy->streams[busy->count++] = borrow->stream;
         }
         link = &borrow_at(self, *link)->next;
     }
@@ -363,7 +400,7 @@ static strata_status_t create(strata_layer_t *base) {
 static void destroy(strata_layer_t *base) {
     stream_safe_t *self = (stream_safe_t *)base;
     for (uint32_t node = 1; node < self->borrows.used; node++)
-        if (borrow_at(self, node)->used) drop_event(self, borrow_at(self, node));
+        if (borrow_at(self, node)->state != UNUSED) drop_event(self, borrow_at(self, node));
     strata_nodes_destroy(&self->borrows);
     strata_nodes_destroy(&self->deferrals);
 }
