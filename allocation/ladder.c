@@ -17,6 +17,8 @@ typedef struct climb {
     uint64_t backoff;
     bool waiting;           /* this thread is among the domain's waiters */
     bool asked_callbacks;
+    bool asked_small;
+    bool changed;           /* something may have become free since the last failing try */
 } climb_t;
 
 static strata_clock_t *clock_of(const climb_t *climb) {
@@ -25,6 +27,7 @@ static strata_clock_t *clock_of(const climb_t *climb) {
 
 /* Answers whether the climb is over. */
 static bool try_again(climb_t *climb, uint32_t extra_flags) {
+    climb->changed = false;
     climb->status = climb->ladder->try_again(climb->ladder->context, extra_flags);
     return climb->status != STRATA_E_NO_MEMORY;
 }
@@ -34,24 +37,56 @@ static bool out_of_time(const climb_t *climb) {
     return clock->now(clock) >= climb->deadline || strata_real_now() >= climb->real_deadline;
 }
 
-/* Lets time pass until the earliest pending free may be done: exactly on a device that knows, with back-off elsewhere. */
-static void pass_time(climb_t *climb, uint64_t ready_at) {
+/* Sleeps up to `ns` of real time; answers whether a free has moved the epoch. */
+static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
+    strata_lock(&domain->lock);
+    if (domain->epoch == epoch) strata_condition_wait(&domain->freed, &domain->lock, ns);
+    bool moved = domain->epoch != epoch;
+    strata_unlock(&domain->lock);
+    return moved;
+}
+
+static uint64_t next_backoff(climb_t *climb) {
+    uint64_t now = climb->backoff;
+    climb->backoff = now * 2 < BACKOFF_MOST_NS ? now * 2 : BACKOFF_MOST_NS;
+    return now;
+}
+
+/* Lets time pass until the earliest pending free may be done, or a free is heard. A virtual clock jumps there; it stands still
+ * for a moment of real time first where other threads are at work, who may free before. */
+static void pass_time(climb_t *climb, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = clock_of(climb);
-    uint64_t until = ready_at;
-    if (ready_at == UINT64_MAX) {
-        until = clock->now(clock) + climb->backoff;
-        climb->backoff = climb->backoff * 2 < BACKOFF_MOST_NS ? climb->backoff * 2 : BACKOFF_MOST_NS;
+    uint64_t wait = next_backoff(climb);
+    if (!clock->is_virtual) {
+        climb->changed = hear_a_free(climb->ladder->domain, epoch, wait);
+        return;
     }
+    if (strata_threads_registered() > 1 && hear_a_free(climb->ladder->domain, epoch, wait)) {
+        climb->changed = true;
+        return;
+    }
+    uint64_t until = ready_at == UINT64_MAX ? clock->now(clock) + wait : ready_at;
     clock->sleep_until(clock, until < climb->deadline ? until : climb->deadline);
+}
+
+static uint64_t epoch_of(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    uint64_t epoch = domain->epoch;
+    strata_unlock(&domain->lock);
+    return epoch;
 }
 
 /* ---- rungs: each answers whether the climb is over ---- */
 
+/* Without waiting in between, all stacks are polled and released before the one try (as the peers do, CONTRACTS §3). */
 static bool rung_poll(climb_t *climb) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
+    strata_domain_t *domain = climb->ladder->domain;
     strata_stack_poll(climb->ladder->stack, &pending);
-    if (pending.freed_bytes > 0 && try_again(climb, 0)) return true;
-    return strata_domain_poll(climb->ladder->domain, &pending) > 0 && try_again(climb, 0);
+    if ((climb->changed || pending.freed_bytes > 0) && try_again(climb, 0)) return true;
+    uint64_t freed = strata_domain_poll(domain, &pending);
+    if (!climb->ladder->wait_first) freed += strata_domain_release(domain);
+    return freed > 0 && try_again(climb, 0);
 }
 
 /* While frees are pending in the domain whose bytes could serve the request, wait for the earliest of them: that takes less of
@@ -66,7 +101,8 @@ static bool rung_wait_first(climb_t *climb) {
         (void)strata_domain_poll(ladder->domain, &pending);
         if (pending.freed_bytes > 0 && try_again(climb, 0)) return true;
         if (pending.pending_bytes < ladder->size || out_of_time(climb)) return false;
-        pass_time(climb, pending.ready_at);
+        pass_time(climb, pending.ready_at, epoch_of(ladder->domain));
+        if (climb->changed && try_again(climb, 0)) return true;
     }
 }
 
@@ -84,7 +120,10 @@ static bool rung_callbacks(climb_t *climb) {
     return strata_domain_release(domain) > 0 && try_again(climb, 0);
 }
 
+/* Once: the device has refused it, and it is asked again only by the tries that follow a change. */
 static bool rung_small_growth(climb_t *climb) {
+    if (climb->asked_small) return false;
+    climb->asked_small = true;
     return try_again(climb, STRATA_SMALL_GROWTH);
 }
 
@@ -108,6 +147,15 @@ static void begin_waiting(climb_t *climb) {
     climb->waiting = true;
 }
 
+static bool has_waiters(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    bool has = domain->waiters > 0;
+    strata_unlock(&domain->lock);
+    return has;
+}
+
+/* The last waiter clears the bits. One that comes meanwhile may find them cleared behind it: they are set once more for it, and
+ * it tries again; and it may have gone before that, so the end is what the count says. */
 static void end_waiting(climb_t *climb) {
     if (!climb->waiting) return;
     strata_domain_t *domain = climb->ladder->domain;
@@ -115,22 +163,13 @@ static void end_waiting(climb_t *climb) {
     bool last = --domain->waiters == 0;
     strata_condition_broadcast(&domain->freed);
     strata_unlock(&domain->lock);
-    /* A waiter may come while the bits are cleared: they are set once more for it, and it tries again. */
-    if (!last) return;
-    mark(domain, STRATA_ATTENTION_ALL, false);
-    strata_lock(&domain->lock);
-    bool others = domain->waiters > 0;
-    strata_unlock(&domain->lock);
-    if (!others) return;
-    mark(domain, climb->ladder->waiter, true);
-    strata_domain_wake(domain);
-}
-
-static uint64_t epoch_of(strata_domain_t *domain) {
-    strata_lock(&domain->lock);
-    uint64_t epoch = domain->epoch;
-    strata_unlock(&domain->lock);
-    return epoch;
+    while (last) {
+        mark(domain, STRATA_ATTENTION_ALL, false);
+        if (!has_waiters(domain)) return;
+        mark(domain, climb->ladder->waiter, true);
+        strata_domain_wake(domain);
+        last = !has_waiters(domain);
+    }
 }
 
 /* Sleeps, in steps of real time, until a free moves the epoch. Answers false at once, or later, when nobody is left who could
@@ -145,6 +184,7 @@ static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
         alone = domain->sleeping >= strata_threads_registered();
         if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MOST_NS);
     }
+    moved = domain->epoch != epoch;
     domain->sleeping--;
     /* Whoever sleeps on is told that one more has given up: it looks again whether it is alone. */
     if (alone) strata_condition_broadcast(&domain->freed);
@@ -152,33 +192,39 @@ static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
     return moved;
 }
 
-/* One wait: the bit first, then a try, then sleep, so that no wake-up is lost. Answers whether the climb is over; *again says
- * whether something has changed. */
+/* What was freed before the bits were set was told to nobody: everything is looked at once more, idle chunks of other stacks
+ * too. Answers whether the climb is over. */
+static bool look_again(climb_t *climb) {
+    strata_domain_t *domain = climb->ladder->domain;
+    if (try_again(climb, 0)) return true;
+    return strata_domain_release(domain) > 0 && try_again(climb, 0);
+}
+
+/* One wait: the bits first, then a look at everything, then sleep, so that no wake-up is lost. Answers whether the climb is
+ * over; *again says whether something has changed or will. */
 static bool rung_wait(climb_t *climb, bool *again) {
     strata_domain_t *domain = climb->ladder->domain;
     *again = false;
     if (climb->ladder->timeout == 0 || climb->ladder->waiter == 0 || out_of_time(climb)) return false;
-    if (!climb->waiting) begin_waiting(climb);
+    bool first = !climb->waiting;
+    if (first) begin_waiting(climb);
     uint64_t epoch = epoch_of(domain);
-    if (try_again(climb, 0)) return true;
+    if (first && look_again(climb)) return true;
     strata_pending_t pending;
-    if (strata_domain_poll(domain, &pending) > 0) {
-        *again = true;
-        return try_again(climb, 0);
-    }
+    *again = true;
+    if (strata_domain_poll(domain, &pending) > 0) return try_again(climb, 0);
     if (pending.pending_bytes > 0) {
-        pass_time(climb, pending.ready_at);
-        *again = true;
+        pass_time(climb, pending.ready_at, epoch);
         return false;
     }
-    *again = sleep_for_a_free(climb, epoch);
+    climb->changed = *again = sleep_for_a_free(climb, epoch);
     return false;
 }
 
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     climb_t climb = {.ladder = ladder, .status = STRATA_E_NO_MEMORY, .backoff = BACKOFF_LEAST_NS};
     strata_clock_t *clock = clock_of(&climb);
-    strata_threads_register();
+    (void)strata_threads_self();
     atomic_fetch_add(&ladder->domain->ladders, 1);
     uint64_t now = clock->now(clock), real_now = strata_real_now();
     climb.deadline = ladder->timeout > UINT64_MAX - now ? UINT64_MAX : now + ladder->timeout;

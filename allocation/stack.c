@@ -75,10 +75,10 @@ strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_s
     stack->abroad = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->open = true;
-    strata_unlock(&stack->lock);
     stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;
     stack->lock.observer = domain->device->lock_observer;
     stack->lock.observed = 0; /* the last observer's word means nothing to this one */
+    strata_unlock(&stack->lock);
     *out = stack;
     return STRATA_OK;
 
@@ -232,10 +232,9 @@ void strata_stack_destroy(strata_stack_t *stack) {
     strata_nodes_t waits = stack->host_waits;
     stack->layers = NULL;
     memset(&stack->host_waits, 0, sizeof stack->host_waits);
-    strata_unlock(&stack->lock);
     /* The device whose observer this was may end before the number lives again. */
     stack->lock.observer = NULL;
-    stack->lock.rank = STRATA_RANK_STACK;
+    strata_unlock(&stack->lock);
     strata_host_delete(layers);
     strata_nodes_destroy(&waits);
     give_number(stack->number, next);

@@ -4,10 +4,14 @@
 
 #include <stdint.h>
 
-/* Counts the calling thread in until it exits; more than once is once. */
-void strata_threads_register(void);
+/* 0 until the thread is counted in. */
+extern _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initial-exec")));
 uint32_t strata_threads_registered(void);
-/* A number of the calling thread, never 0, never given twice. */
-uint64_t strata_threads_self(void);
+uint64_t strata_threads_enrol(void);
+/* A number of the calling thread, never 0, never given twice. The first call counts the thread in until it exits. */
+static inline uint64_t strata_threads_self(void) {
+    uint64_t own = strata_threads_own;
+    return __builtin_expect(own != 0, 1) ? own : strata_threads_enrol();
+}
 
 #endif

@@ -59,6 +59,11 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
 /* The ladder's rung of callbacks; `context` is the facade. */
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
 
+/* Whether the process has opened any facade so far. */
+bool strata_facade_ever_opened(void);
+/* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. */
+void strata_facade_note_pointers(strata_facade_t *facade);
+
 /* ---- the look-up caches of all threads ---- */
 
 /* Every thread's cached stacks are looked up anew: a stream was forgotten, a facade closed. */

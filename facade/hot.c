@@ -1,5 +1,6 @@
 /* The calls that programs make millions of times: allocate, free, free by pointer. Everything that is not a hit goes the long
  * way (facade/serve.c). */
+#include "allocation/threads.h"
 #include "facade/long_way.h"
 #include "facade/lookup.h"
 
@@ -55,6 +56,7 @@ strata_status_t strata_free(strata_t facade, strata_ref_t ref) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (__builtin_expect(!home || strata_lookup_forked(), 0)) return strata_free_long_way(facade, ref);
     uint32_t slot = strata_ref_slot(ref);
+    (void)strata_threads_self();
     strata_lock(&home->lock);
     if (__builtin_expect(home->facade == facade && slot < home->slab.used, 1)) {
         strata_record_t *record = strata_slab_record(&home->slab, slot);

@@ -30,7 +30,7 @@ static strata_status_t check_stream_id(const strata_facade_t *facade, const stra
 static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack) {
     strata_lookup_t *way = strata_lookup_way(place, stream);
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
-    strata_threads_register();
+    (void)strata_threads_self();
     strata_status_t status = strata_facade_stack(facade, place, stream, stack);
     if (status == STRATA_OK) status = check_stream_id(facade, *stack, stream);
     if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return status;
@@ -79,6 +79,7 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 
 /* The record of a ref with its stack's lock held. */
 static strata_status_t find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
+    (void)strata_threads_self();
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     return strata_record_find(handle, ref, path, record);
 }
@@ -127,22 +128,9 @@ strata_status_t strata_free_null(strata_t handle) {
 
 /* ---- by pointer ---- */
 
-/* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. */
-static void begin_noting(strata_facade_t *facade) {
-    uint32_t index = 0;
-    strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
-        strata_lock(&domain->lock);
-        domain->pointers_noted = true;
-        strata_unlock(&domain->lock);
-        STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
-    }
-    atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
-}
-
 /* The ref that the directories have for an address, 0 if none: a hint, to be checked against the record itself. */
 static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
-    if (!atomic_load_explicit(&facade->noted, memory_order_acquire)) begin_noting(facade);
+    if (!atomic_load_explicit(&facade->noted, memory_order_acquire)) strata_facade_note_pointers(facade);
     for (int i = 0; i < 2; i++) {
         uint16_t number;
         uint32_t slot;

@@ -14,8 +14,9 @@ void strata_lookup_forget_all(void) {
     while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
 }
 
+/* A child of a process that never opened a facade may open its own. */
 static void in_child(void) {
-    atomic_store(&strata_lookup_epoch, 0);
+    if (strata_facade_ever_opened()) atomic_store(&strata_lookup_epoch, 0);
 }
 
 __attribute__((constructor)) static void watch_forks(void) {

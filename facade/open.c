@@ -12,6 +12,11 @@ strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
 /* Guards the table's slots; no other lock is taken under it. */
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t generations[STRATA_FACADES];
+static _Atomic bool ever_opened;
+
+bool strata_facade_ever_opened(void) {
+    return atomic_load(&ever_opened);
+}
 
 strata_facade_t *strata_facade_of(strata_t handle) {
     if (strata_lookup_forked()) {
@@ -163,6 +168,21 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
     return NULL;
 }
 
+/* One at a time with building: a domain that is published behind the walk is born noting. */
+void strata_facade_note_pointers(strata_facade_t *facade) {
+    begin_building(facade);
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        strata_lock(&domain->lock);
+        domain->pointers_noted = true;
+        strata_unlock(&domain->lock);
+        STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
+    }
+    atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
+    end_building(facade);
+}
+
 /* ---- close ---- */
 
 typedef struct leaks {
@@ -279,6 +299,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     if (strata_lookup_forked()) return strata_fail(STRATA_E_FORKED, 0, "a child of fork() cannot open a facade");
     strata_status_t status = take_slot(facade);
     if (status != STRATA_OK) return status;
+    atomic_store(&ever_opened, true);
     (*facade)->flags = flags;
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);

@@ -61,12 +61,27 @@ static bool next_callback(strata_facade_t *facade, uint32_t after, strata_callba
     return next->id != 0;
 }
 
+/* A callback may call any function, and what it calls may be out of memory too: nobody is called from within a callback. */
+static _Thread_local bool inside_callback;
+
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size) {
     uint64_t freed = 0;
     strata_callback_t callback = {0};
+    if (inside_callback) return 0;
+    inside_callback = true;
     while (next_callback(context, callback.id, &callback))
         if (callback.free_memory) freed += callback.free_memory(place, size, callback.context);
+    inside_callback = false;
     return freed;
+}
+
+static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t *event) {
+    strata_callback_t callback = {0};
+    if (inside_callback) return;
+    inside_callback = true;
+    while (next_callback(facade, callback.id, &callback))
+        if (callback.observer) callback.observer(event, callback.context);
+    inside_callback = false;
 }
 
 /* ---- the report ---- */
@@ -131,8 +146,6 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;
     write_report(domain, stream, &event, &text);
-    strata_callback_t callback = {0};
-    while (next_callback(facade, callback.id, &callback))
-        if (callback.observer) callback.observer(&event, callback.context);
+    tell_observers(facade, &event);
     return strata_fail(STRATA_E_NO_MEMORY, code, "%s", report);
 }

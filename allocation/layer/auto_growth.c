@@ -217,8 +217,10 @@ static inline uint32_t put_back(auto_growth_t *self, strata_record_t *block) {
         return kept;
     }
     if (__builtin_expect(block->generation >= STRATA_GENERATION_LAST, 0)) {
-        slot = move_to_new_slot(self, slot);
-        if (slot == 0) return 0;
+        uint32_t fresh = move_to_new_slot(self, slot);
+        if (fresh == 0) block->state = STRATA_RECORD_DEFERRED;
+        if (fresh == 0) return 0;
+        slot = fresh;
         block = strata_slab_record(slab, slot);
     }
     block->state = STRATA_RECORD_FREE;
@@ -335,6 +337,11 @@ static strata_status_t grow(auto_growth_t *self, uint64_t size, const strata_req
     strata_request_t chunk = *request;
     chunk.alignment = strata_max(self->unit, request->alignment);
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
+    if (status == STRATA_OK && (below->ptr & (self->unit - 1)) != 0) {
+        strata_chunk_free(below);
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives chunks at smaller multiples than %llu bytes",
+                             (unsigned long long)self->unit);
+    }
     strata_path_lock(request->path, opened);
     if (status != STRATA_OK || publish(self, below)) return status;
     opened = strata_path_unlock(request->path);
@@ -366,6 +373,7 @@ static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t siz
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint64_t rounded;
+    bool grown = false;
     if (request->alignment > self->unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu", (unsigned long long)self->unit);
     if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
@@ -385,7 +393,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         self->growing = false;
         if (self->waiting) strata_condition_broadcast(&self->grown);
         if (status != STRATA_OK) return status;
+        grown = true;
     }
+    if (grown) base->stack->figures.cache_hits--;
     return STRATA_OK;
 }
 

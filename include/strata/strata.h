@@ -87,8 +87,8 @@ typedef struct strata_block {
 
 enum {
     STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
-    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every call: a recycled handle that was
-                                                 never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: one driver call a call */
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation: a recycled handle that
+                                                 was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: one driver call each */
     STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy file may name shared objects to load. Not yet: refused */
 };
 
@@ -131,7 +131,7 @@ STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mod
 /* ---- allocate and free ---------------------------------------------------------------------------------------------- */
 
 /* Serves `size` bytes in `place` for `stream` (the owner), aligned to 256 bytes (64 in the host place). Work submitted to
- * `stream` after the return may use them. In pinned and host places there is no owner: a stream given is the first borrower.
+ * `stream` after the return may use them. In pinned and host places there is no owner: a stream given is the first borrower (NULL: none is).
  * Errors: E_NO_MEMORY after the strategy's whole ladder (the text says who holds what), E_DEVICE, E_DEVICE_LOST, E_STALE,
  * E_INVALID (place not served, size above 2^48). */
 STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
@@ -185,7 +185,8 @@ STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref
 /* To be called before a stream is destroyed, for each place it was used in: what its stack holds goes back (once the work on
  * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. */
 STRATA_API strata_status_t strata_stream_forget(strata_t facade, strata_place_t place, strata_stream_t stream);
-/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none. */
+/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none, and for a block that was served from
+ * what a forgotten stream left behind. */
 STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, strata_stream_t *stream);
 /* Whether both are served by one stack. */
 STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,
@@ -283,9 +284,11 @@ typedef struct strata_out_of_memory {
     uint64_t device_total;
     const char *text;     /* the whole report; valid during the call */
 } strata_out_of_memory_t;
-/* Hears of every request that fails for memory at last. No lock is held: it may call any function. */
+/* Hears of every request that fails for memory at last. No lock is held: it may call any function; out-of-memory that it meets
+ * itself is told to nobody. */
 typedef void (*strata_out_of_memory_fn)(const strata_out_of_memory_t *event, void *context);
-/* Asked by the ladder to free memory of the caller's own: returns the bytes it freed (by strata_free, from this very call). */
+/* Asked by the ladder to free memory of the caller's own: returns the bytes it freed (by strata_free, from this very call). It may
+ * call any function; requests that it makes itself ask no callback. */
 typedef uint64_t (*strata_free_memory_fn)(strata_place_t place, size_t size, void *context);
 
 /* *id names the registration for the function below; callbacks run in the order in which they were added. */
