@@ -65,7 +65,8 @@ static void pass_time(climb_t *climb, uint64_t ready_at, uint64_t epoch) {
         climb->changed = true;
         return;
     }
-    uint64_t until = ready_at == UINT64_MAX ? clock->now(clock) + wait : ready_at;
+    /* An event that should have passed, of a device that does not say so, is asked for again later. */
+    uint64_t now = clock->now(clock), until = ready_at == UINT64_MAX || ready_at <= now ? now + wait : ready_at;
     clock->sleep_until(clock, until < climb->deadline ? until : climb->deadline);
 }
 

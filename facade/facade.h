@@ -16,7 +16,7 @@ typedef struct strata_callback {
 } strata_callback_t;
 
 typedef struct strata_facade {
-    strata_t handle; /* 0: closed; the struct is never freed, so that a stale handle is told */
+    _Atomic strata_t handle; /* 0: closed; the struct is never freed, so that a stale handle is told */
     uint32_t flags;
     strata_strategy_t *strategy;
     bool owns_strategy;

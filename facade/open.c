@@ -42,7 +42,8 @@ static strata_status_t take_slot(strata_facade_t **out) {
             facade = fresh;
             fresh = NULL;
         }
-        memset(facade, 0, sizeof *facade);
+        /* Threads with old handles may be comparing them: that word is written for itself, and last. */
+        memset((unsigned char *)facade + sizeof facade->handle, 0, sizeof *facade - sizeof facade->handle);
         facade->handle = ++generations[i] * STRATA_FACADES + i;
         atomic_store_explicit(&strata_facades[i], facade, memory_order_release);
         *out = facade;
@@ -107,6 +108,8 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     if (status != STRATA_OK) return status;
     domain->free_memory = strata_facade_ask_callbacks;
     domain->free_memory_context = facade;
+    domain->fleet = facade->devices;
+    domain->fleet_count = STRATA_FACADE_DEVICES;
     domain->pointers_noted = atomic_load(&facade->noted) != NULL;
     atomic_store(&facade->domains[kind][strata_place_device(place)], domain);
     *out = domain;
@@ -140,6 +143,8 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
         strata_status_t status = strata_device_stream_id(domain->device, stream, &id);
         if (status != STRATA_OK) return status;
     }
+    /* Threads come and go; what they leave behind is collected when the next one comes. */
+    if (thread) strata_domain_forget_dead_threads(domain);
     return strata_stack_create(domain, stream, thread, id, stack);
 }
 

@@ -1,0 +1,304 @@
+/* Threads that wait for one another's memory. */
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/facade/fixture.h"
+
+#define MILLISECOND (1000ull * 1000)
+enum { THREADS = 8, STREAMS = 8 };
+
+static void sleep_real(uint64_t ns) {
+    usleep((useconds_t)(ns / 1000));
+}
+
+typedef struct actor {
+    rig_t *rig;
+    pthread_t thread;
+    strata_stream_t stream;
+    strata_block_t block; /* that it frees, or got */
+    uint64_t delay;       /* real ns before it acts */
+    size_t size;
+    strata_status_t status;
+    uint64_t took;        /* real ns */
+} actor_t;
+
+static void start(actor_t *actor, void *(*body)(void *)) {
+    ASSERT_EQ(pthread_create(&actor->thread, NULL, body, actor), 0);
+}
+
+static void *free_later(void *argument) {
+    actor_t *a = argument;
+    /* Known to the library from the start: a thread that could still free. */
+    strata_block_t none;
+    EXPECT_OK(strata_allocate(a->rig->s, a->rig->gpu, a->stream, 0, &none));
+    EXPECT_OK(strata_free(a->rig->s, none.ref));
+    sleep_real(a->delay);
+    EXPECT_OK(strata_free(a->rig->s, a->block.ref));
+    return NULL;
+}
+
+static void *allocate_now(void *argument) {
+    actor_t *a = argument;
+    uint64_t began = strata_real_now();
+    a->status = strata_allocate(a->rig->s, a->rig->gpu, a->stream, a->size, &a->block);
+    a->took = strata_real_now() - began;
+    return NULL;
+}
+
+static void open_patient(rig_t *rig, const char *preset) {
+    static const char *const set[] = {"retry.timeout=5s"};
+    rig_open(rig, preset, set, 1, 64 * MIB, 1);
+}
+
+/* A holder frees in the same stack or another one, while a second thread waits. */
+static void a_holder_frees(const char *preset, bool elsewhere) {
+    rig_t rig;
+    open_patient(&rig, preset);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    actor_t holder = {.rig = &rig, .stream = one, .delay = 40 * MILLISECOND};
+    holder.block = rig_allocate(&rig, one, 40 * MIB);
+    start(&holder, free_later);
+    actor_t waiter = {.rig = &rig, .stream = elsewhere ? two : one, .size = 40 * MIB};
+    sleep_real(10 * MILLISECOND);
+    (void)allocate_now(&waiter);
+    EXPECT_EQ(waiter.status, STRATA_OK);
+    EXPECT_LT(waiter.took, 2000 * MILLISECOND);
+    pthread_join(holder.thread, NULL);
+    EXPECT_EQ(rig_domain(&rig)->waiters, 0);
+    EXPECT_EQ(rig_domain(&rig)->sleeping, 0);
+    EXPECT_EQ(rig_stack(&rig, one)->attention_free, 0);
+    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_waiting, a_free_of_another_thread_ends_the_wait) {
+    a_holder_frees("strata", false);
+    a_holder_frees("paddle", false);
+}
+
+TEST(facade_waiting, a_free_in_another_stack_ends_the_wait) {
+    a_holder_frees("strata", true);
+    a_holder_frees("paddle", true);
+}
+
+/* The block comes back by its pointer, on another stream, or with a borrow that passes with no call of the host. */
+static void *free_borrowed(void *argument) {
+    actor_t *a = argument;
+    sleep_real(a->delay);
+    EXPECT_OK(strata_free_on(a->rig->s, a->block.ref, a->stream));
+    return NULL;
+}
+
+TEST(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_wait) {
+    rig_t rig;
+    open_patient(&rig, "strata");
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    actor_t holder = {.rig = &rig, .stream = two, .delay = 20 * MILLISECOND};
+    holder.block = rig_allocate(&rig, one, 40 * MIB);
+    rig_work(&rig, two, 30 * MILLISECOND, holder.block.ref);
+    start(&holder, free_borrowed);
+    actor_t waiter = {.rig = &rig, .stream = one, .size = 40 * MIB};
+    (void)allocate_now(&waiter);
+    pthread_join(holder.thread, NULL);
+    /* The holder's thread was unknown to the library until it freed: the waiter may have given up before. */
+    if (waiter.status != STRATA_OK) (void)allocate_now(&waiter);
+    EXPECT_EQ(waiter.status, STRATA_OK);
+    EXPECT_LT(waiter.took, 2000 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
+    rig_close(&rig);
+}
+
+/* A free at any moment between the failed try and the sleep must be heard: many rounds without a pause. */
+typedef struct ball {
+    rig_t *rig;
+    strata_stream_t stream;
+    uint32_t rounds, failed;
+} ball_t;
+
+static void *allocate_and_free(void *argument) {
+    ball_t *b = argument;
+    strata_block_t block;
+    for (uint32_t i = 0; i < b->rounds; i++) {
+        if (strata_allocate(b->rig->s, b->rig->gpu, b->stream, 40 * MIB, &block) != STRATA_OK) {
+            b->failed++;
+            continue;
+        }
+        EXPECT_OK(strata_free(b->rig->s, block.ref));
+    }
+    return NULL;
+}
+
+static void no_wake_up_is_lost(const char *preset, int streams) {
+    rig_t rig;
+    open_patient(&rig, preset);
+    ball_t balls[4] = {{0}};
+    pthread_t threads[4];
+    strata_stream_t stream[2] = {rig_stream(&rig), rig_stream(&rig)};
+    uint64_t began = strata_real_now();
+    for (int i = 0; i < 4; i++) {
+        balls[i] = (ball_t){.rig = &rig, .stream = stream[i % streams], .rounds = 800};
+        ASSERT_EQ(pthread_create(&threads[i], NULL, allocate_and_free, &balls[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT_EQ(balls[i].failed, 0);
+    }
+    EXPECT_LT(strata_real_now() - began, 20000 * MILLISECOND);
+    EXPECT_EQ(rig_domain(&rig)->waiters, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_waiting, no_wake_up_is_lost_in_one_stack) { no_wake_up_is_lost("strata", 1); }
+TEST(facade_waiting, no_wake_up_is_lost_between_stacks) { no_wake_up_is_lost("strata", 2); }
+TEST(facade_waiting, no_wake_up_is_lost_under_paddle) { no_wake_up_is_lost("paddle", 2); }
+
+/* ---- all at once ---- */
+
+typedef struct crowd {
+    rig_t *rig;
+    pthread_barrier_t barrier;
+    strata_stream_t streams[STREAMS];
+    _Atomic uint32_t served, refused;
+} crowd_t;
+
+static void *crowd_member(void *argument) {
+    crowd_t *c = argument;
+    strata_block_t held[STREAMS];
+    uint32_t count = 0;
+    pthread_barrier_wait(&c->barrier);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < STREAMS; i++) {
+            strata_block_t block;
+            strata_status_t status = strata_allocate(c->rig->s, c->rig->gpu, c->streams[i], 3 * MIB, &block);
+            EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_NO_MEMORY);
+            if (status == STRATA_OK) {
+                atomic_fetch_add(&c->served, 1);
+                EXPECT_OK(strata_record_stream(c->rig->s, block.ref, c->streams[(i + 1) % STREAMS]));
+                held[count++] = block;
+            } else {
+                atomic_fetch_add(&c->refused, 1);
+            }
+        }
+        while (count > 0) EXPECT_OK(strata_free(c->rig->s, held[--count].ref));
+    }
+    return NULL;
+}
+
+static uint64_t count_asked(strata_place_t place, size_t size, void *context) {
+    (void)place;
+    (void)size;
+    atomic_fetch_add((_Atomic uint32_t *)context, 1);
+    return 0;
+}
+
+static void all_out_of_memory_at_once(const char *preset) {
+    static const char *const set[] = {"retry.timeout=30ms"};
+    rig_t rig;
+    _Atomic uint32_t asked = 0;
+    rig_open(&rig, preset, set, 1, 48 * MIB, 1);
+    crowd_t crowd = {.rig = &rig};
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, count_asked, &asked, NULL));
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&crowd.barrier, NULL, THREADS);
+    for (int i = 0; i < STREAMS; i++) crowd.streams[i] = rig_stream(&rig);
+    for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, crowd_member, &crowd), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&crowd.barrier);
+    printf("%s: %u served, %u refused\n", preset, (unsigned)crowd.served, (unsigned)crowd.refused);
+    EXPECT_EQ(crowd.served + crowd.refused, 3 * THREADS * STREAMS);
+    EXPECT_GT(crowd.served, 0);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, NULL));
+    rig_close(&rig);
+}
+
+TEST(facade_waiting, eight_threads_on_eight_streams_out_of_memory_at_once_strata) { all_out_of_memory_at_once("strata"); }
+TEST(facade_waiting, eight_threads_on_eight_streams_out_of_memory_at_once_paddle) { all_out_of_memory_at_once("paddle"); }
+
+/* ---- growth ---- */
+
+typedef struct pair {
+    rig_t *rig;
+    pthread_barrier_t barrier;
+    strata_block_t blocks[2];
+} pair_t;
+
+static void *miss(void *argument) {
+    pair_t *p = argument;
+    bool first = pthread_barrier_wait(&p->barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+    EXPECT_OK(strata_allocate(p->rig->s, p->rig->gpu, NULL, MIB, &p->blocks[first]));
+    return NULL;
+}
+
+TEST(facade_waiting, two_threads_that_miss_at_once_make_one_chunk) {
+    for (int round = 0; round < 30; round++) {
+        rig_t rig;
+        rig_open(&rig, "strata", NULL, 0, 0, 1);
+        pair_t pair = {.rig = &rig};
+        pthread_t threads[2];
+        pthread_barrier_init(&pair.barrier, NULL, 2);
+        for (int i = 0; i < 2; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, miss, &pair), 0);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&pair.barrier);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
+        EXPECT_NE(pair.blocks[0].ptr, pair.blocks[1].ptr);
+        for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, pair.blocks[i].ref));
+        rig_close(&rig);
+    }
+}
+
+/* ---- everything from everywhere ---- */
+
+typedef struct mixer {
+    rig_t *rig;
+    strata_stream_t *streams;
+    uint64_t random;
+} mixer_t;
+
+static void *mix(void *argument) {
+    mixer_t *m = argument;
+    strata_block_t held[16];
+    uint32_t count = 0;
+    for (int i = 0; i < 600; i++) {
+        m->random = m->random * 6364136223846793005ull + 1442695040888963407ull;
+        uint32_t dice = (uint32_t)(m->random >> 33);
+        strata_stream_t stream = m->streams[dice % 4];
+        if (dice % 97 == 0) EXPECT_OK(strata_release(m->rig->s, m->rig->gpu, NULL));
+        if (dice % 61 == 0) EXPECT_OK(strata_validate(m->rig->s));
+        if (dice % 53 == 0) (void)rig_figures(m->rig);
+        if (count < 16 && dice % 5 < 3) {
+            strata_block_t block;
+            strata_status_t status = strata_allocate(m->rig->s, m->rig->gpu, stream, 1 + dice % MIB, &block);
+            if (status == STRATA_OK) held[count++] = block;
+        } else if (count > 0) {
+            strata_block_t block = held[--count];
+            if (dice % 7 == 0) EXPECT_OK(strata_record_stream(m->rig->s, block.ref, stream));
+            if (dice % 11 == 0) rig_work(m->rig, stream, 50 * 1000, block.ref);
+            if (dice % 13 == 0) EXPECT_OK(strata_free_pointer(m->rig->s, block.ptr));
+            else EXPECT_OK(strata_free(m->rig->s, block.ref));
+        }
+    }
+    while (count > 0) EXPECT_OK(strata_free(m->rig->s, held[--count].ref));
+    return NULL;
+}
+
+TEST(facade_waiting, any_call_from_any_thread) {
+    static const char *const presets[] = {"strata", "paddle"};
+    for (int preset = 0; preset < 2; preset++) {
+        static const char *const set[] = {"retry.timeout=2ms"};
+        rig_t rig;
+        rig_open(&rig, presets[preset], set, 1, 48 * MIB, 1);
+        strata_stream_t streams[4] = {NULL, rig_stream(&rig), rig_stream(&rig), rig_stream(&rig)};
+        mixer_t mixers[4];
+        pthread_t threads[4];
+        for (uint64_t i = 0; i < 4; i++) {
+            mixers[i] = (mixer_t){.rig = &rig, .streams = streams, .random = i * 77 + 5};
+            ASSERT_EQ(pthread_create(&threads[i], NULL, mix, &mixers[i]), 0);
+        }
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+        EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
+        rig_close(&rig);
+    }
+}
