@@ -1,4 +1,5 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
+#include "allocation/host_wait.h"
 #include "allocation/layer.h"
 
 #define EACH_OWN_LAYER(stack, layer)                                                                                 \
@@ -17,7 +18,24 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
     return released;
 }
 
+/* What a forgotten stream leaves behind is pending until its work is done: then it is anybody's. */
+static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
+    strata_lock(&stack->lock);
+    strata_handle_t gone = stack->gone;
+    uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : 0;
+    strata_unlock(&stack->lock);
+    if (!gone) return;
+    uint64_t idle = strata_stack_idle_bytes(stack);
+    if (strata_stack_has_passed(stack)) {
+        pending->freed_bytes += idle;
+        return;
+    }
+    pending->pending_bytes += idle;
+    if (at < pending->ready_at) pending->ready_at = at;
+}
+
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
+    if (stack->orphan) poll_gone(stack, pending);
     EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->poll) continue;
         strata_path_t path = {.stack = stack};
@@ -28,6 +46,7 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
 }
 
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
+    strata_host_wait_stream_gone(stack, stream);
     EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->stream_gone) continue;
         strata_path_t path = {.stack = stack};
@@ -59,7 +78,7 @@ uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
 
 bool strata_stack_is_empty(strata_stack_t *stack) {
     strata_lock(&stack->lock);
-    bool empty = stack->open && stack->abroad == 0 && stack->figures.deferred_bytes == 0 &&
+    bool empty = stack->open && stack->abroad == 0 && stack->inside == 0 && stack->figures.deferred_bytes == 0 &&
                  stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
     strata_unlock(&stack->lock);
     return empty;

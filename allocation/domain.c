@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 #include "platform/host_memory.h"
 
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
@@ -114,6 +115,9 @@ static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
     memmove(&domain->stacks[at], &domain->stacks[at + 1], (domain->stack_count - at - 1) * sizeof *domain->stacks);
     domain->stack_count--;
     if (stack->orphan) domain->orphans--;
+#define ADD_FIELD(name, unit, meaning) domain->ended.name += stack->figures.name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
 }
 
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) {
@@ -171,6 +175,15 @@ void strata_domain_sweep_orphans(strata_domain_t *domain) {
     while ((stack = take_empty_orphan(domain)) != NULL) strata_stack_destroy(stack);
 }
 
+/* Under the lock. */
+static strata_stack_t *find(const strata_domain_t *domain, strata_stream_t stream, uint64_t thread) {
+    for (uint32_t i = 0; i < domain->stack_count; i++) {
+        strata_stack_t *stack = domain->stacks[i];
+        if (!stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread) return stack;
+    }
+    return NULL;
+}
+
 /* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
 static void mark_gone(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
@@ -180,33 +193,76 @@ static void mark_gone(strata_stack_t *stack) {
         strata_events_give(&domain->events, event);
         event = NULL;
     }
-    bool passed = !event && (strata_device_stream_synchronise(domain->device, stack->stream) == STRATA_OK ||
-                             strata_device_synchronise(domain->device) == STRATA_OK);
+    bool passed = !event && strata_domain_wait_for(domain, stack->stream);
     strata_lock(&stack->lock);
     stack->gone = event;
     stack->stranded = !event && !passed;
     strata_unlock(&stack->lock);
 }
 
-void strata_domain_forget_stream(strata_domain_t *domain, strata_stack_t *stack, strata_stream_t stream) {
+/* The stack of a stream, kept from ending; its making and its end go by the domain's lock. */
+static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
+    strata_lock(&domain->lock);
+    strata_stack_t *stack = find(domain, stream, 0);
+    if (stack) stack->visitors++;
+    strata_unlock(&domain->lock);
+    return stack;
+}
+
+static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_lock(&domain->lock);
+    if (!stack->orphan) domain->orphans++;
+    stack->orphan = true;
+    strata_unlock(&domain->lock);
+}
+
+void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
     STRATA_DOMAIN_EACH(domain, each) strata_stack_stream_gone(each, stream);
+    strata_place_kind_t kind = strata_place_kind(domain->place);
+    bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_stack_t *stack = owns ? visit(domain, stream) : NULL;
     if (stack) {
         mark_gone(stack);
-        strata_lock(&domain->lock);
-        stack->orphan = true;
-        domain->orphans++;
-        strata_unlock(&domain->lock);
+        make_orphan(domain, stack);
+        strata_domain_leave_stack(domain, stack);
     }
     strata_domain_sweep_orphans(domain);
 }
 
-strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread) {
-    strata_stack_t *found = NULL;
-    strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !found; i++) {
-        strata_stack_t *stack = domain->stacks[i];
-        if (!stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread) found = stack;
+void strata_domain_forget_dead_threads(strata_domain_t *domain) {
+    bool waited = false;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->thread == 0 || stack->orphan || strata_threads_is_alive(stack->thread)) continue;
+        if (!waited && !strata_domain_wait_for_all(domain)) {
+            strata_domain_leave_stack(domain, stack);
+            return;
+        }
+        waited = true;
+        make_orphan(domain, stack);
+        (void)strata_stack_release(stack);
     }
+    strata_domain_sweep_orphans(domain);
+}
+
+bool strata_domain_wait_for_all(strata_domain_t *domain) {
+    bool done = strata_device_synchronise(domain->device) == STRATA_OK;
+    for (uint32_t i = 0; i < domain->fleet_count; i++)
+        if (domain->fleet[i] && domain->fleet[i] != domain->device)
+            done = strata_device_synchronise(domain->fleet[i]) == STRATA_OK && done;
+    return done;
+}
+
+bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
+    bool done = strata_device_stream_synchronise(domain->device, stream) == STRATA_OK;
+    for (uint32_t i = 0; i < domain->fleet_count && !done; i++)
+        if (domain->fleet[i] && domain->fleet[i] != domain->device)
+            done = strata_device_stream_synchronise(domain->fleet[i], stream) == STRATA_OK;
+    return done || strata_domain_wait_for_all(domain);
+}
+
+strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread) {
+    strata_lock(&domain->lock);
+    strata_stack_t *found = find(domain, stream, thread);
     strata_unlock(&domain->lock);
     return found;
 }

@@ -16,6 +16,8 @@ struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
     strata_t facade;
+    strata_device_t *const *fleet; /* all devices of the facade, by number, NULL where none is: a borrower may be one of theirs */
+    uint32_t fleet_count;
     const strata_plan_t *plan;
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number; constant once created */
     strata_events_t events;
@@ -33,6 +35,7 @@ struct strata_domain {
     strata_stack_t **stacks; /* in order of making, trunks included */
     uint32_t stack_count, stack_capacity;
     uint64_t next_sequence;
+    strata_statistics_t ended; /* what stacks that have ended counted */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
 
     /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
@@ -72,9 +75,14 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
 /* The stack that serves a stream (and thread, for the per-thread default stream), or NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread);
-/* `stream` will be destroyed. Its stack (may be NULL) becomes an orphan: what it caches is anybody's once the work of the stream
- * is done, its live blocks stay valid, and it ends when it holds nothing more. */
-void strata_domain_forget_stream(strata_domain_t *domain, strata_stack_t *stack, strata_stream_t stream);
+/* `stream` will be destroyed. The stack that it has, if it owns blocks in this place, becomes an orphan: what it caches is
+ * anybody's once the work of the stream is done, its live blocks stay valid, and it ends when it holds nothing more. */
+void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
+/* The stacks of threads' own default streams become orphans once their thread has exited. The device is waited for. */
+void strata_domain_forget_dead_threads(strata_domain_t *domain);
+/* The host waits for a stream of any of the facade's devices; where that fails, for all of them. False: not even that. */
+bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
+bool strata_domain_wait_for_all(strata_domain_t *domain);
 /* Stacks of forgotten streams that hold nothing any more end. */
 void strata_domain_sweep_orphans(strata_domain_t *domain);
 

@@ -1,7 +1,6 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
+#include "allocation/host_wait.h"
 #include "allocation/layer.h"
-#include "allocation/threads.h"
-#include "platform/host_memory.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {
     return strata_fail(STRATA_E_STALE, 0, "ref %#llx (stack %u, slot %u): %s", (unsigned long long)ref,
@@ -58,73 +57,6 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_pat
     return STRATA_OK;
 }
 
-/* ---- streams that no layer knows of: the free waits for them on the host ---- */
-
-typedef struct host_wait {
-    strata_stream_t stream;
-    uint64_t thread; /* whose, of the per-thread default stream; else 0 */
-    uint32_t next;
-    uint32_t unused;
-} host_wait_t;
-
-enum { HOST_WAITS = 1 << 20 };
-
-static host_wait_t *host_wait_at(const strata_stack_t *server, uint32_t node) {
-    return strata_node(&server->host_waits, node);
-}
-
-/* Which thread's stream a handle means when it is said here. */
-static uint64_t thread_of(strata_stream_t stream) {
-    return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-}
-
-/* The link that leads to the wait for `stream`, or to the end of the list. */
-static uint32_t *host_wait_find(const strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
-    uint32_t *link = &record->borrows;
-    while (*link && (host_wait_at(server, *link)->stream != stream || host_wait_at(server, *link)->thread != thread_of(stream)))
-        link = &host_wait_at(server, *link)->next;
-    return link;
-}
-
-static strata_status_t host_wait_note(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
-    strata_stack_t *server = path->stack;
-    if (!server->host_waits.memory) {
-        strata_nodes_t nodes;
-        strata_opened_t opened = strata_path_unlock(path);
-        strata_status_t status = strata_nodes_init(&nodes, sizeof(host_wait_t), HOST_WAITS);
-        strata_path_lock(path, opened);
-        if (status != STRATA_OK) return status;
-        if (server->host_waits.memory) strata_nodes_destroy(&nodes);
-        else server->host_waits = nodes;
-    }
-    if (*host_wait_find(server, record, stream)) return STRATA_OK;
-    uint32_t node = strata_nodes_take(&server->host_waits);
-    if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "%d borrows wait at once in one stack", HOST_WAITS);
-    *host_wait_at(server, node) = (host_wait_t){.stream = stream, .thread = thread_of(stream), .next = record->borrows};
-    record->borrows = node;
-    record->attention |= STRATA_ATTENTION_CORE;
-    return STRATA_OK;
-}
-
-/* Waits for every noted stream, locks open. A stream that cannot be waited for takes the whole device with it, and so does
- * another thread's default stream, which has no name here. */
-static void host_wait_all(strata_path_t *path, strata_record_t *record) {
-    strata_stack_t *server = path->stack;
-    strata_device_t *device = server->domain->device;
-    while (record->borrows) {
-        host_wait_t wait = *host_wait_at(server, record->borrows);
-        strata_nodes_give(&server->host_waits, record->borrows);
-        record->borrows = wait.next;
-        server->figures.host_waits++;
-        strata_opened_t opened = strata_path_unlock(path);
-        bool nameable = wait.thread == thread_of(wait.stream);
-        if (!nameable || strata_device_stream_synchronise(device, wait.stream) != STRATA_OK)
-            (void)strata_device_synchronise(device);
-        strata_path_lock(path, opened);
-    }
-    record->attention &= (uint16_t)~STRATA_ATTENTION_CORE;
-}
-
 /* ---- borrows ---- */
 
 /* The layer of a decorator stack that answers `operation`, top first; NULL: none knows it. */
@@ -140,7 +72,7 @@ strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *recor
     if (record->size == 0) return STRATA_OK;
     strata_layer_t *layer = borrow_layer(path->stack, record);
     if (layer) return layer->type->record_stream(layer, record, stream, path);
-    strata_status_t status = host_wait_note(path, record, stream);
+    strata_status_t status = strata_host_wait_note(path, record, stream);
     if (status != STRATA_OK) return status;
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "no layer of this stack knows borrows: the free will wait on the host for the stream");
 }
@@ -150,12 +82,7 @@ strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *rec
     strata_layer_t *layer = borrow_layer(path->stack, record);
     if (layer && layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, path);
     if (layer) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
-    uint32_t *link = host_wait_find(path->stack, record, stream);
-    if (*link) {
-        uint32_t node = *link;
-        *link = host_wait_at(path->stack, node)->next;
-        strata_nodes_give(&path->stack->host_waits, node);
-    }
+    strata_host_wait_erase(path, record, stream);
     return STRATA_OK;
 }
 
@@ -170,21 +97,57 @@ static void end_ref(strata_stack_t *server, strata_record_t *record) {
     if (home != server) strata_unlock(&home->lock);
 }
 
-void strata_record_free(strata_path_t *path, strata_record_t *record) {
+/* Ends the ref. The record is ours alone from here on, and the stack stays until leave() whatever it holds. */
+static void enter(strata_path_t *path, strata_record_t *record) {
     strata_stack_t *server = path->stack;
     strata_stack_unbook(server, record);
     end_ref(server, record);
+    server->inside++;
+    if (record->home != server->number) server->abroad--;
+}
+
+static void leave(strata_stack_t *server) {
+    strata_lock(&server->lock);
+    server->inside--;
+    strata_unlock(&server->lock);
+}
+
+/* The lock is held; it is opened. */
+static void go_back(strata_path_t *path, strata_record_t *record) {
+    strata_stack_t *server = path->stack;
     if (record->path == 0) {
         strata_slab_give(&server->slab, strata_slab_slot(&server->slab, record));
         (void)strata_path_unlock(path);
         return;
     }
-    bool abroad = record->home != server->number;
-    if (record->attention & STRATA_ATTENTION_CORE) host_wait_all(path, record);
+    bool known = !(record->attention & STRATA_ATTENTION_CORE) || strata_host_wait_all(path, record);
+    /* Nothing tells when its borrowers are done: never reused, given back when the stack ends. */
+    if (!known) server->figures.quarantined_bytes += record->size;
     (void)strata_path_unlock(path);
-    strata_below_free(record, path);
-    if (!abroad) return;
-    strata_lock(&server->lock);
-    server->abroad--;
-    strata_unlock(&server->lock);
+    if (known) strata_below_free(record, path);
+}
+
+void strata_record_free(strata_path_t *path, strata_record_t *record) {
+    enter(path, record);
+    go_back(path, record);
+    leave(path->stack);
+}
+
+void strata_record_free_on(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
+    strata_stack_t *server = path->stack;
+    enter(path, record);
+    strata_status_t status = strata_record_borrow(path, record, stream);
+    bool noted = status == STRATA_OK || status == STRATA_E_UNSUPPORTED;
+    if (!noted) {
+        strata_opened_t opened = strata_path_unlock(path);
+        noted = strata_domain_wait_for(server->domain, stream);
+        strata_path_lock(path, opened);
+    }
+    if (noted) {
+        go_back(path, record);
+    } else {
+        server->figures.quarantined_bytes += record->size;
+        (void)strata_path_unlock(path);
+    }
+    leave(server);
 }

@@ -127,6 +127,7 @@ static strata_layer_t *maker(const strata_stack_t *stack, uint64_t path) {
 }
 
 void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity) {
+    if (capacity == 0) return;
     strata_path_text(server, record->path, text, capacity);
     strata_layer_t *layer = maker(server, record->path);
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, record) : NULL;

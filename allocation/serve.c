@@ -20,7 +20,7 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
 /* The stream of the request uses a block of `server` that it does not own. False: nothing could note that, and the block went
  * back as if it had never been served. Where no layer knows borrows the core does. */
 static bool borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
-    strata_path_t path = {.stack = server};
+    strata_path_t path = {.stack = server, .owning = true};
     strata_lock(&server->lock);
     path.held[0] = server;
     strata_status_t status = strata_record_borrow(&path, record, stream);
@@ -95,6 +95,8 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                                   .try_again = one_try, .context = &serving};
         status = strata_ladder_climb(&ladder);
     }
+    /* What the ladder waited for may lie in a forgotten stream's stack. */
+    if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_from_orphans(&serving)) status = STRATA_OK;
     if (status != STRATA_OK) return status;
     /* In places without an owner the stream given is the first borrower. */
     if (stack->ownerless && serve->stream && !borrow_served(stack, serving.record, serve->stream))

@@ -72,7 +72,7 @@ strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_s
     stack->visitors = 0;
     stack->gone = NULL;
     stack->stranded = false;
-    stack->abroad = 0;
+    stack->abroad = stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->open = true;
     stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;

@@ -55,6 +55,7 @@ struct strata_stack {
     _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
     strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed. Guarded by the lock */
     bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
+    uint32_t inside;         /* frees under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
 };
@@ -115,6 +116,8 @@ strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_path_t *path, strata_record_t **record);
 /* Frees a record that strata_record_find() gave, with that path; opens its locks. Cannot fail. */
 void strata_record_free(strata_path_t *path, strata_record_t *record);
+/* Likewise; the last use was on `stream`. */
+void strata_record_free_on(strata_path_t *path, strata_record_t *record, strata_stream_t stream);
 /* Likewise; a borrow. E_UNSUPPORTED as CONTRACTS §4 says; the path's lock stays held. */
 strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 #include "facade/facade.h"
 
 /* Adds a stack's plain words; its lock is taken for the reading. */
@@ -31,12 +32,14 @@ static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistic
 strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_stream_t stream, strata_statistics_t *out) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    strata_stack_t *stack;
-    strata_status_t status = strata_facade_stack(facade, place, stream, &stack);
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
+    strata_stream_t key = strata_facade_stream_key(place, stream);
+    strata_stack_t *stack = strata_domain_find(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
-    add_stack(stack, &sum);
-    if (!stack->cache) {
+    if (stack) add_stack(stack, &sum);
+    if (stack && !stack->cache) {
         sum.reserved_bytes = sum.allocated_bytes;
         sum.peak_reserved_bytes = sum.peak_allocated_bytes;
     }
@@ -50,7 +53,9 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_statistics_t sum = {0};
+    strata_lock(&domain->lock);
+    strata_statistics_t sum = domain->ended;
+    strata_unlock(&domain->lock);
     STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, &sum);
     sum.reserved_bytes = atomic_load(&domain->reserved_bytes);
     sum.peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);

@@ -109,16 +109,8 @@ strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_
     strata_record_t *record;
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    /* The last use on another stream is a borrow that ends with the free. */
-    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(stream));
-    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) {
-        /* Nothing may forget the use: the host waits for it instead. */
-        strata_device_t *device = path.stack->domain->device;
-        strata_opened_t opened = strata_path_unlock(&path);
-        (void)strata_device_stream_synchronise(device, stream);
-        strata_path_lock(&path, opened);
-    }
-    strata_record_free(&path, record);
+    if (is_owner(path.stack, stream)) strata_record_free(&path, record);
+    else strata_record_free_on(&path, record, borrower_key(stream));
     return STRATA_OK;
 }
 

@@ -18,8 +18,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     strata_stream_t key = strata_facade_stream_key(place, stream);
     if (owned && (key == NULL || key == STRATA_STREAM_PER_THREAD))
         return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
-    strata_stack_t *stack = owned ? strata_domain_find(domain, key, 0) : NULL;
-    strata_domain_forget_stream(domain, stack, stream);
+    strata_domain_forget_stream(domain, owned ? key : stream);
     strata_lookup_forget_all();
     return STRATA_OK;
 }

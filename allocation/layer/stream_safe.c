@@ -38,7 +38,8 @@ typedef struct borrow {
     uint64_t thread; /* whose, of the per-thread default stream; else 0 */
     strata_handle_t event;
     uint32_t next;
-    uint32_t state;
+    uint8_t state;
+    bool owner; /* by the block's owner, which its stack has not: ends at free alone */
 } borrow_t;
 
 /* A freed block that waits; its borrows hang on its record. */
@@ -145,24 +146,52 @@ static uint32_t *find_borrow(stream_safe_t *self, strata_record_t *record, strat
     return link;
 }
 
+/* The borrow by `stream`, made if need be; 0: no node is left. */
+static uint32_t make_borrow(stream_safe_t *self, strata_record_t *record, strata_stream_t stream, bool *fresh) {
+    uint32_t *link = find_borrow(self, record, stream);
+    uint32_t node = *link;
+    *fresh = node == 0 || !is_by(borrow_at(self, node), stream);
+    if (!*fresh) return node;
+    node = strata_nodes_take(&self->borrows);
+    if (node == 0) return 0;
+    *borrow_at(self, node) = (borrow_t){.stream = stream, .thread = thread_of(stream), .next = *link, .state = WAITING};
+    *link = node;
+    record->attention |= self->base.attention;
+    self->base.stack->figures.borrows++;
+    return node;
+}
+
+/* `event: use`: the event comes first, since the lock may be open for it and the block be freed meanwhile. */
+static strata_status_t event_for_use(stream_safe_t *self, const strata_record_t *record, strata_path_t *path,
+                                     strata_handle_t *event) {
+    uint32_t generation = record->generation;
+    *event = take_event(self, path);
+    if (!*event) return strata_last_error()->status;
+    if (record->generation == generation) return STRATA_OK;
+    strata_events_give(&self->base.domain->events, *event);
+    return strata_fail(STRATA_E_STALE, 0, "the block was freed while its borrow was noted");
+}
+
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
     stream_safe_t *self = (stream_safe_t *)base;
     const strata_stack_t *server = path->stack;
     bool is_owner = stream == server->stream && server->thread == thread_of(stream);
     if (!server->ownerless && !server->orphan && is_owner) return STRATA_OK;
-    uint32_t *link = find_borrow(self, record, stream);
-    uint32_t node = *link;
-    bool fresh = node == 0 || !is_by(borrow_at(self, node), stream);
-    if (fresh) {
-        node = strata_nodes_take(&self->borrows);
-        if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, its most", NODES);
-        *borrow_at(self, node) = (borrow_t){.stream = stream, .thread = thread_of(stream), .next = *link, .state = WAITING};
-        *link = node;
-        record->attention |= base->attention;
-        base->stack->figures.borrows++;
+    bool now = at_use(self) && !path->owning, fresh;
+    strata_handle_t event = NULL;
+    strata_status_t status = now ? event_for_use(self, record, path, &event) : STRATA_OK;
+    if (status != STRATA_OK) return status;
+    uint32_t node = make_borrow(self, record, stream, &fresh);
+    if (node == 0) {
+        if (event) strata_events_give(&self->base.domain->events, event);
+        return strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, its most", NODES);
     }
-    if (!at_use(self)) return STRATA_OK;
-    strata_status_t status = record_event(self, node, path);
+    borrow_t *borrow = borrow_at(self, node);
+    borrow->owner = borrow->owner || path->owning;
+    if (event && (borrow->owner || borrow->event)) strata_events_give(&self->base.domain->events, event);
+    else if (event) borrow->event = event;
+    if (!now || borrow->owner) return STRATA_OK;
+    status = strata_device_event_record(base->domain->device, borrow->event, stream);
     if (status != STRATA_OK && fresh) drop_borrow(self, find_borrow(self, record, stream));
     return status;
 }
@@ -171,17 +200,16 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
     stream_safe_t *self = (stream_safe_t *)base;
     (void)path;
     uint32_t *link = find_borrow(self, record, stream);
-    if (*link && is_by(borrow_at(self, *link), stream)) drop_borrow(self, link);
+    if (*link && is_by(borrow_at(self, *link), stream) && !borrow_at(self, *link)->owner) drop_borrow(self, link);
     if (record->borrows == 0) record->attention &= (uint16_t)~base->attention;
     return STRATA_OK;
 }
 
 /* A borrow by a stream that ends gets no event: the host waits for it, or for all. */
 static bool wait_for_the_end(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_path_t *path) {
-    strata_device_t *device = self->base.domain->device;
     drop_event(self, borrow_at(self, node));
     strata_opened_t opened = strata_path_unlock(path);
-    bool over = strata_device_stream_synchronise(device, stream) == STRATA_OK || strata_device_synchronise(device) == STRATA_OK;
+    bool over = strata_domain_wait_for(self->base.domain, stream);
     strata_path_lock(path, opened);
     return over;
 }
@@ -216,15 +244,15 @@ static bool finish_in_order(stream_safe_t *self, strata_record_t *record) {
 
 /* No event could be recorded: the host waits for the stream instead. False: not even that; the block must never be reused. */
 static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *path) {
-    strata_device_t *device = self->base.domain->device;
+    strata_domain_t *domain = self->base.domain;
     strata_stream_t stream = borrow_at(self, *link)->stream;
     bool nameable = stream != GONE && borrow_at(self, *link)->thread == thread_of(stream);
     drop_event(self, borrow_at(self, *link));
     strata_opened_t opened = strata_path_unlock(path);
-    strata_status_t status = nameable ? strata_device_stream_synchronise(device, stream) : strata_device_synchronise(device);
+    bool over = nameable ? strata_domain_wait_for(domain, stream) : strata_domain_wait_for_all(domain);
     strata_path_lock(path, opened);
-    if (status == STRATA_OK) drop_borrow(self, link);
-    return status == STRATA_OK;
+    if (over) drop_borrow(self, link);
+    return over;
 }
 
 /* Takes every borrow's event; with `event: use` they have been taken. The record is nobody's but ours, so the lock may be open

@@ -30,6 +30,8 @@ typedef struct strata_record strata_record_t;
 typedef struct strata_path {
     strata_stack_t *stack;   /* whose layer numbers the record's decorator stack uses */
     strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a trunk; NULL: open */
+    bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
+                                event is taken at free whatever the options, and erase_stream does not end the borrow */
 } strata_path_t;
 
 /* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */

@@ -253,7 +253,8 @@ typedef struct strata_statistics {
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
 
-/* Figures of a place: of one stream's stack, or of all of them. Exact when no other thread is inside a call. */
+/* Figures of a place: of one stream's stack (zeros if it has none; ladders and out_of_memory are the place's alone), or of all
+ * of them, those of forgotten streams included. Exact when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);

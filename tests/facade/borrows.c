@@ -256,6 +256,7 @@ TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
     free_block(&p);
     strata_sim_clear_faults(p.rig.devices[0]);
     EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, p.block.size);
@@ -310,14 +311,28 @@ TEST(facade_borrows, each_thread_has_a_default_stream_of_its_own) {
     pair_t p;
     begin(&p);
     free_block(&p);
-    in_a_thread(allocate_on_own_stream, &p);
     strata_block_t mine = rig_allocate(&p.rig, OWN, SIZE);
+    in_a_thread(allocate_on_own_stream, &p);
     EXPECT_NE(rig_stack(&p.rig, OWN)->number, strata_ref_home(p.block.ref));
     free_block(&p);
     strata_block_t again = rig_allocate(&p.rig, OWN, SIZE);
     EXPECT_NE(again.ptr, p.block.ptr);
     EXPECT_OK(strata_free(p.rig.s, mine.ref));
     EXPECT_OK(strata_free(p.rig.s, again.ref));
+    end(&p);
+}
+
+TEST(facade_borrows, what_a_dead_thread_leaves_behind_is_anybodys) {
+    pair_t p;
+    begin(&p);
+    free_block(&p);
+    in_a_thread(allocate_on_own_stream, &p);
+    free_block(&p);
+    uint64_t reserved = rig_figures(&p.rig).reserved_bytes;
+    /* The next thread that has a stream of its own collects it, and is served from it. */
+    strata_block_t mine = rig_allocate(&p.rig, OWN, SIZE);
+    EXPECT_EQ(rig_figures(&p.rig).reserved_bytes, reserved);
+    EXPECT_OK(strata_free(p.rig.s, mine.ref));
     end(&p);
 }
 
