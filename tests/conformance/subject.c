@@ -1,0 +1,81 @@
+#include "tests/conformance/subject.h"
+
+#include <stdio.h>
+
+#include "tests/allocation/test_layers.h"
+
+static void add(subject_t *list, size_t *count, const char *name, const char *behind, const strata_layer_type_t *const *layers,
+                const char *preset) {
+    if (*count < SUBJECTS) {
+        subject_t *s = &list[*count];
+        *s = (subject_t){.preset = preset};
+        snprintf(s->name, sizeof s->name, "%s%s", name, behind);
+        for (size_t i = 0; layers && layers[i]; i++) {
+            s->layers[i] = layers[i];
+            s->test_source = layers[i] == &test_source_type;
+        }
+    }
+    ++*count;
+}
+
+/* A layer stands over the test's source, and, if it is no cache itself, over a cache too. */
+static void add_layer(subject_t *list, size_t *count, const strata_layer_type_t *type) {
+    const strata_layer_type_t *cache = strata_layer_find("auto_growth");
+    const strata_layer_type_t *alone[] = {type, NULL}, *over[] = {type, &test_source_type, NULL};
+    const strata_layer_type_t *over_cache[] = {type, cache, &test_source_type, NULL};
+    if (type->role == STRATA_SOURCE) add(list, count, type->name, "", alone, NULL);
+    else add(list, count, type->name, "", over, NULL);
+    if (type->role == STRATA_DECORATOR) add(list, count, type->name, "_over_cache", over_cache, NULL);
+}
+
+size_t subjects(subject_t *list) {
+    size_t count = 0;
+    for (size_t i = 0; strata_layer_at(i); i++) add_layer(list, &count, strata_layer_at(i));
+    add_layer(list, &count, &test_counter_type);
+    for (size_t i = 0; strata_strategy_name(i); i++) add(list, &count, strata_strategy_name(i), "_preset", NULL, strata_strategy_name(i));
+    return count;
+}
+
+/* ---- strategies by hand ---- */
+
+static void fill_stack(strata_strategy_t *strategy, strata_place_kind_t place, const strata_layer_type_t *const *types) {
+    strata_origin_t origin = {.source = STRATA_FROM_FILE, .file = "the suite", .line = 1, .column = 1};
+    strata_model_stack_t *stack = &strategy->stacks[place];
+    stack->count = 0;
+    while (types[stack->count]) stack->count++;
+    stack->origin = origin;
+    stack->layers = strata_arena_take(strategy->memory, stack->count, sizeof *stack->layers);
+    ASSERT_TRUE(stack->layers);
+    for (size_t i = 0; i < stack->count; i++)
+        ASSERT_OK(strata_model_layer_init(strategy->memory, &stack->layers[i], types[i], &origin));
+}
+
+void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
+    if (subject->preset) {
+        rig_open(rig, subject->preset, NULL, 0, capacity, 1);
+        return;
+    }
+    const strata_layer_type_t *system[] = {strata_layer_find("system"), NULL};
+    strata_strategy_t *strategy = NULL;
+    ASSERT_OK(strata_strategy_new(&strategy));
+    strategy->name = subject->name;
+    strategy->devices = "sim";
+    fill_stack(strategy, STRATA_PLACE_GPU, subject->layers);
+    for (int kind = STRATA_PLACE_MANAGED; kind < STRATA_PLACE_KINDS; kind++) fill_stack(strategy, (strata_place_kind_t)kind, system);
+    strata_sim_options_t options = {.capacity = capacity};
+    rig_open_on(rig, strategy, &options, 0);
+    rig->borrowed_strategy = false;
+}
+
+void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status) {
+    if (subject->test_source) {
+        test_source_fail(k, onward, status);
+        return;
+    }
+    if (k == 0) strata_sim_clear_faults(rig->devices[0]);
+    else EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, k, onward, status));
+}
+
+uint64_t subject_asked(const subject_t *subject, rig_t *rig) {
+    return subject->test_source ? test_source_calls() : rig_calls(rig, STRATA_CALL_malloc);
+}

@@ -1,0 +1,386 @@
+/* What every layer and every preset must do, whatever it does besides: one case a subject and check. */
+#include <stdio.h>
+
+#include "tests/conformance/subject.h"
+
+#define LONG (1000ull * 1000)
+
+typedef void (*check_fn)(const subject_t *subject);
+
+/* ---- serving ---- */
+
+static void zero_size(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    uint64_t asked = subject_asked(subject, &rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 0), b = rig_allocate(&rig, NULL, 0);
+    EXPECT_TRUE(a.ptr == NULL && b.ptr == NULL && a.size == 0);
+    EXPECT_NE(a.ref, b.ref);
+    EXPECT_EQ(subject_asked(subject, &rig), asked);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+static void two_live_blocks_differ(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
+    uintptr_t at = (uintptr_t)a.ptr, bt = (uintptr_t)b.ptr;
+    EXPECT_TRUE(at + a.size <= bt || bt + b.size <= at);
+    EXPECT_NE(a.ref, b.ref);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+static void random_sizes_are_aligned_and_large_enough(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    uint64_t random = 7;
+    for (int i = 0; i < 100; i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        size_t size = 1 + (size_t)(random >> (20 + random % 40)) % (9 * MIB);
+        strata_block_t b = rig_allocate(&rig, NULL, size);
+        EXPECT_GE(b.size, size);
+        EXPECT_EQ((uintptr_t)b.ptr % 256, 0);
+        EXPECT_NE(b.ptr, NULL);
+        if (i % 3) EXPECT_OK(strata_free(rig.s, b.ref));
+        else EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
+    }
+    rig_close(&rig);
+}
+
+typedef struct live {
+    strata_block_t blocks[64];
+    size_t requested[64];
+    uint32_t count;
+    uint64_t random;
+} live_t;
+
+static bool overlaps(const live_t *live, const strata_block_t *b) {
+    for (uint32_t i = 0; i < live->count; i++) {
+        uintptr_t low = (uintptr_t)live->blocks[i].ptr, high = low + live->blocks[i].size;
+        if ((uintptr_t)b->ptr < high && low < (uintptr_t)b->ptr + b->size) return true;
+    }
+    return false;
+}
+
+/* One operation of a random program of two streams; a refusal for memory is no fault. */
+static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
+    live->random = live->random * 6364136223846793005ull + 1442695040888963407ull;
+    uint64_t dice = live->random >> 33;
+    size_t size = 1 + (size_t)(dice * 7919) % (dice % 9 ? 20000 : 2 * MIB);
+    if (live->count < 64 && dice % 100 < 52) {
+        strata_block_t b;
+        strata_status_t status = strata_allocate(rig->s, rig->gpu, streams[dice % 2], size, &b);
+        if (status == STRATA_E_NO_MEMORY) return;
+        ASSERT_OK(status);
+        EXPECT_FALSE(overlaps(live, &b));
+        EXPECT_EQ((uintptr_t)b.ptr % 256, 0);
+        live->requested[live->count] = size;
+        live->blocks[live->count++] = b;
+    } else if (live->count > 0) {
+        uint32_t at = (uint32_t)(dice % live->count);
+        strata_block_t b = live->blocks[at];
+        live->requested[at] = live->requested[live->count - 1];
+        live->blocks[at] = live->blocks[--live->count];
+        if (dice % 5 == 0) (void)strata_record_stream(rig->s, b.ref, streams[dice % 2]);
+        if (dice % 7 == 0) rig_work(rig, streams[dice % 2], 20 * 1000, b.ref);
+        if (dice % 11 == 0) EXPECT_OK(strata_free_on(rig->s, b.ref, streams[(dice + 1) % 2]));
+        else EXPECT_OK(strata_free(rig->s, b.ref));
+    }
+}
+
+static void check_sums(rig_t *rig, const live_t *live) {
+    uint64_t requested = 0, allocated = 0;
+    for (uint32_t i = 0; i < live->count; i++) {
+        requested += live->requested[i];
+        allocated += live->blocks[i].size;
+    }
+    strata_statistics_t f = rig_figures(rig);
+    EXPECT_EQ(f.requested_bytes, requested);
+    EXPECT_EQ(f.allocated_bytes, allocated);
+    EXPECT_EQ(f.live_allocations, live->count);
+    EXPECT_EQ(f.allocations - f.frees, live->count);
+    EXPECT_LE(f.allocated_bytes + f.deferred_bytes, f.reserved_bytes);
+    EXPECT_LE(f.reserved_bytes, f.peak_reserved_bytes);
+    EXPECT_GE(f.peak_allocated_bytes, f.allocated_bytes);
+}
+
+static void free_all(rig_t *rig, live_t *live) {
+    while (live->count > 0) EXPECT_OK(strata_free(rig->s, live->blocks[--live->count].ref));
+}
+
+static void random_program(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+    live_t live = {.random = 3};
+    for (int i = 0; i < 2000 && !strata_test_has_failed(); i++) {
+        step(&rig, &live, streams);
+        rig_pass(&rig, 5000);
+        if (i % 50 == 0) EXPECT_OK(strata_validate(rig.s));
+        if (i % 50 == 25) check_sums(&rig, &live);
+        if (i % 500 == 499) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    }
+    free_all(&rig, &live);
+    check_sums(&rig, &live);
+    rig_close(&rig);
+}
+
+static void statistics_are_sums(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+    strata_block_t a = rig_allocate(&rig, streams[0], 1000), b = rig_allocate(&rig, streams[1], 3000);
+    strata_statistics_t of[2], all = rig_figures(&rig);
+    for (int i = 0; i < 2; i++) {
+        of[i] = (strata_statistics_t){.struct_size = sizeof of[i]};
+        EXPECT_OK(strata_statistics(rig.s, rig.gpu, streams[i], &of[i]));
+        EXPECT_EQ(of[i].live_allocations, 1);
+    }
+    EXPECT_EQ(of[0].requested_bytes, 1000);
+    EXPECT_EQ(of[1].requested_bytes, 3000);
+    EXPECT_EQ(of[0].requested_bytes + of[1].requested_bytes, all.requested_bytes);
+    EXPECT_EQ(of[0].allocated_bytes + of[1].allocated_bytes, all.allocated_bytes);
+    EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* ---- giving back ---- */
+
+static void release_returns_everything(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+    live_t live = {.random = 11};
+    for (int i = 0; i < 300; i++) step(&rig, &live, streams);
+    free_all(&rig, &live);
+    rig_pass(&rig, 100 * LONG);
+    uint64_t reserved = rig_figures(&rig).reserved_bytes, released = 0;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig.devices[0], &figures);
+    EXPECT_LE(released, reserved);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(figures.used_bytes, 0);
+    rig_close(&rig);
+}
+
+static void close_by_force_gives_everything_back(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+    live_t live = {.random = 5};
+    for (int i = 0; i < 200; i++) step(&rig, &live, streams);
+    EXPECT_GT(live.count, 0);
+    EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    rig_close_by_force(&rig);
+}
+
+static void stale_refs_are_told(const subject_t *subject) {
+    rig_t rig, other;
+    subject_open(subject, 0, &rig);
+    subject_open(subject, 0, &other);
+    strata_block_t a = rig_allocate(&rig, NULL, 5000);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(other.s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(other.s, a.ref, NULL));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, a.ref, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_erase_stream(rig.s, a.ref, NULL));
+    strata_block_t again = rig_allocate(&rig, NULL, 5000);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
+    EXPECT_OK(strata_free(rig.s, again.ref));
+    rig_close(&rig);
+    rig_close(&other);
+}
+
+/* ---- borrows ---- */
+
+static void borrows_are_honoured_or_waited_for(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 50000);
+    strata_status_t status = strata_record_stream(rig.s, a.ref, borrower);
+    EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_UNSUPPORTED);
+    bool at_use = subject->preset && strcmp(subject->preset, "paddle") == 0;
+    rig_work(&rig, borrower, LONG, a.ref);
+    /* `event: use` covers what was submitted before the call: it is told again. */
+    if (at_use) EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    if (status == STRATA_OK) {
+        strata_block_t b = rig_allocate(&rig, owner, 50000);
+        EXPECT_TRUE(b.ptr != a.ptr || strata_sim_now(rig.world) >= done);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_EQ(rig_figures(&rig).host_waits, 0);
+    } else {
+        EXPECT_GE(strata_sim_now(rig.world), done);
+        EXPECT_EQ(rig_figures(&rig).host_waits, 1);
+    }
+    rig_close(&rig);
+}
+
+/* ---- failing ---- */
+
+static void out_of_memory_leaves_everything_as_it_was(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 64 * MIB, &rig);
+    strata_block_t blocks[64], none = {.ref = 3};
+    uint32_t count = 0;
+    while (count < 64 && strata_allocate(rig.s, rig.gpu, NULL, 10 * MIB, &blocks[count]) == STRATA_OK) count++;
+    EXPECT_GE(count, 2);
+    EXPECT_LE(count, 6);
+    strata_statistics_t before = rig_figures(&rig);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 60 * MIB, &none));
+    strata_statistics_t after = rig_figures(&rig);
+    EXPECT_EQ(none.ref, 3);
+    EXPECT_EQ(after.allocated_bytes, before.allocated_bytes);
+    EXPECT_EQ(after.requested_bytes, before.requested_bytes);
+    EXPECT_EQ(after.live_allocations, count);
+    EXPECT_LE(after.reserved_bytes, before.reserved_bytes);
+    EXPECT_OK(strata_validate(rig.s));
+    while (count > 0) EXPECT_OK(strata_free(rig.s, blocks[--count].ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    none = rig_allocate(&rig, NULL, 60 * MIB);
+    EXPECT_OK(strata_free(rig.s, none.ref));
+    rig_close(&rig);
+}
+
+static void no_grow_asks_for_nothing(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_block_t kept = rig_allocate(&rig, NULL, 4096), b;
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    uint64_t asked = subject_asked(subject, &rig);
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 4096, .flags = STRATA_NO_GROW};
+    strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
+    EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_NO_MEMORY);
+    if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
+    options.size = 3ull << 30;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
+    EXPECT_EQ(subject_asked(subject, &rig), asked);
+    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    rig_close(&rig);
+}
+
+static void no_retry_climbs_no_ladder(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 64 * MIB, &rig);
+    strata_block_t b;
+    uint64_t now = strata_sim_now(rig.world);
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 65 * MIB, .flags = STRATA_NO_RETRY};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
+    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_LT(strata_sim_now(rig.world) - now, 10 * LONG);
+    rig_close(&rig);
+}
+
+/* A short program with the bottom failing its k-th call; how often the bottom was asked. */
+static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, strata_status_t status) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+    live_t live = {.random = 23};
+    uint64_t asked = subject_asked(subject, &rig);
+    subject_fail(subject, &rig, k, onward, status);
+    for (uint32_t i = 0; i < 60; i++) {
+        size_t size = (i % 7 + 1) * MIB;
+        strata_statistics_t before = rig_figures(&rig);
+        strata_block_t b = {.ref = 3};
+        strata_status_t got = strata_allocate(rig.s, rig.gpu, streams[i % 2], size, &b);
+        strata_statistics_t after = rig_figures(&rig);
+        EXPECT_TRUE(got == STRATA_OK || got == status);
+        if (got == STRATA_OK) {
+            live.requested[live.count] = size;
+            live.blocks[live.count++] = b;
+        } else {
+            EXPECT_EQ(b.ref, 3);
+            EXPECT_EQ(after.allocated_bytes, before.allocated_bytes);
+            EXPECT_EQ(after.requested_bytes, before.requested_bytes);
+            EXPECT_LE(after.reserved_bytes, before.reserved_bytes);
+        }
+        if (i % 3 == 2 && live.count > 0) EXPECT_OK(strata_free(rig.s, live.blocks[--live.count].ref));
+        if (i % 20 == 19) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        EXPECT_OK(strata_validate(rig.s));
+    }
+    asked = subject_asked(subject, &rig) - asked;
+    subject_fail(subject, &rig, 0, false, status);
+    check_sums(&rig, &live);
+    strata_block_t b = rig_allocate(&rig, streams[0], 9 * MIB);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    free_all(&rig, &live);
+    rig_close(&rig);
+    return asked;
+}
+
+/* Every k, until the program ends before it asks k times. */
+static void the_bottom_fails(const subject_t *subject, strata_status_t status) {
+    uint64_t asked = run_failing(subject, 0, false, status);
+    EXPECT_GT(asked, 2);
+    for (uint64_t k = 1; k <= asked && !strata_test_has_failed(); k++)
+        for (int onward = 0; onward < 2; onward++) (void)run_failing(subject, k, onward != 0, status);
+}
+
+static void the_bottom_is_out_of_memory_at_every_call(const subject_t *subject) {
+    the_bottom_fails(subject, STRATA_E_NO_MEMORY);
+}
+
+static void the_bottom_refuses_every_call(const subject_t *subject) {
+    the_bottom_fails(subject, STRATA_E_DEVICE);
+}
+
+/* ---- the suite ---- */
+
+#define CHECKS(X)                                 \
+    X(zero_size)                                  \
+    X(two_live_blocks_differ)                     \
+    X(random_sizes_are_aligned_and_large_enough)  \
+    X(random_program)                             \
+    X(statistics_are_sums)                        \
+    X(release_returns_everything)                 \
+    X(close_by_force_gives_everything_back)       \
+    X(stale_refs_are_told)                        \
+    X(borrows_are_honoured_or_waited_for)         \
+    X(out_of_memory_leaves_everything_as_it_was)  \
+    X(no_grow_asks_for_nothing)                   \
+    X(no_retry_climbs_no_ladder)                  \
+    X(the_bottom_is_out_of_memory_at_every_call)  \
+    X(the_bottom_refuses_every_call)
+
+static subject_t all[SUBJECTS];
+static char suites[SUBJECTS][80];
+
+/* A case is a function of no arguments: one for each check and subject. */
+#define CASE(check, n) static void check##_##n(void) { check(&all[n]); }
+#define EACH(F, check) F(check, 0) F(check, 1) F(check, 2) F(check, 3) F(check, 4) F(check, 5) F(check, 6) F(check, 7) \
+    F(check, 8) F(check, 9) F(check, 10) F(check, 11) F(check, 12) F(check, 13) F(check, 14) F(check, 15) F(check, 16)   \
+    F(check, 17) F(check, 18) F(check, 19) F(check, 20) F(check, 21) F(check, 22) F(check, 23)
+#define CASES(check) EACH(CASE, check)
+CHECKS(CASES)
+
+#define NAME(check, n) check##_##n,
+#define ROW(check) {#check, {EACH(NAME, check)}},
+static const struct { const char *name; strata_test_fn cases[SUBJECTS]; } rows[] = {CHECKS(ROW)};
+
+static void every_subject_has_its_cases(void) {
+    EXPECT_LE(subjects(all), SUBJECTS);
+    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_NE(strata_layer_at(i)->role, STRATA_ROUTER);
+}
+
+__attribute__((constructor)) static void register_suite(void) {
+    size_t count = subjects(all);
+    strata_test_register("conformance", "every_subject_has_its_cases", __FILE__, __LINE__, every_subject_has_its_cases);
+    for (size_t i = 0; i < count && i < SUBJECTS; i++) {
+        snprintf(suites[i], sizeof suites[i], "conformance_%s", all[i].name);
+        for (size_t c = 0; c < sizeof rows / sizeof *rows; c++)
+            strata_test_register(suites[i], rows[c].name, __FILE__, __LINE__, rows[c].cases[i]);
+    }
+}
