@@ -1,0 +1,140 @@
+/* The decorator stack: pushed on the way up, popped and freed in exactly the reverse order, whatever way a request took. */
+#include "tests/allocation/bench.h"
+
+/* counter 1 > router 2 > { counter 3 > source 5 | counter 4 > counter 6 > source 7 }. */
+static void open_routed(bench_t *bench) {
+    bench_begin(bench);
+    uint8_t top = bench_node(bench, &test_counter_type, NULL), router = bench_node(bench, &test_router_type, NULL);
+    uint8_t left = bench_node(bench, &test_counter_type, NULL), right = bench_node(bench, &test_counter_type, NULL);
+    uint8_t left_source = bench_node(bench, &test_source_type, NULL), deep = bench_node(bench, &test_counter_type, NULL);
+    uint8_t right_source = bench_node(bench, &test_source_type, NULL);
+    bench_link(bench, top, router);
+    bench_link(bench, router, left);
+    bench_link(bench, router, right);
+    bench_link(bench, left, left_source);
+    bench_link(bench, right, deep);
+    bench_link(bench, deep, right_source);
+    bench_open(bench, 0);
+}
+
+static void expect_log(const int *wanted, uint32_t count) {
+    EXPECT_EQ(test_log.count, count);
+    for (uint32_t i = 0; i < count && i < test_log.count; i++)
+        if (test_log.seen[i] != wanted[i]) FAIL_TEST("step %u is of layer %d, not %d", i, test_log.seen[i], wanted[i]);
+    test_log.count = 0;
+}
+
+TEST(allocation_walk, each_allocation_goes_back_by_its_own_path) {
+    bench_t bench;
+    open_routed(&bench);
+    strata_record_t *even = bench_allocate(&bench, 512), *odd = bench_allocate(&bench, 256);
+    expect_log((int[]){3, 2, 1, 6, 4, 2, 1}, 7);
+    char text[128];
+    strata_path_text(bench.stack, even->path, text, sizeof text);
+    EXPECT_STREQ(text, "test_counter > test_router > test_counter > test_source");
+    strata_path_text(bench.stack, odd->path, text, sizeof text);
+    EXPECT_STREQ(text, "test_counter > test_router > test_counter > test_counter > test_source");
+    bench_free(&bench, odd);
+    expect_log((int[]){-1, -2, -4, -6}, 4);
+    bench_free(&bench, even);
+    expect_log((int[]){-1, -2, -3}, 3);
+    EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}
+
+TEST(allocation_walk, a_thousand_random_paths_go_back_in_reverse) {
+    bench_t bench;
+    open_routed(&bench);
+    strata_record_t *records[32] = {NULL};
+    uint64_t random = 1;
+    for (int i = 0; i < 1000; i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        strata_record_t **record = &records[random >> 59];
+        test_log.count = 0;
+        if (!*record) {
+            *record = bench_allocate(&bench, 1 + (size_t)(random >> 40) % 5000);
+            continue;
+        }
+        int down[8];
+        uint32_t depth = 0;
+        /* The source's own number is in the path; its free notes nothing. */
+        for (uint64_t path = (*record)->path; path >> 8; path >>= 8) down[depth++] = -(int)(path & 0xff);
+        bench_free(&bench, *record);
+        *record = NULL;
+        expect_log(down, depth);
+    }
+    for (int i = 0; i < 32; i++)
+        if (records[i]) bench_free(&bench, records[i]);
+    EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}
+
+TEST(allocation_walk, a_cache_is_a_boundary) {
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *types[] = {&test_counter_type, strata_layer_find("auto_growth"), &test_counter_type,
+                                          &test_source_type, NULL};
+    bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
+    bench_open(&bench, 0);
+    strata_record_t *a = bench_allocate(&bench, 1000), *b = bench_allocate(&bench, 1000);
+    /* The chunk came through the lower counter alone, once. */
+    expect_log((int[]){3, 1, 1}, 3);
+    char text[128];
+    strata_record_describe(bench.stack, b, text, sizeof text);
+    EXPECT_STREQ(text, "test_counter > auto_growth | test_counter > test_source");
+    bench_free(&bench, a);
+    bench_free(&bench, b);
+    expect_log((int[]){-1, -1}, 2);
+    EXPECT_EQ(strata_stack_release(bench.stack), MIB);
+    expect_log((int[]){-3}, 1);
+    bench_close(&bench);
+}
+
+static void a_failing_middle_leaves_nothing(const strata_layer_type_t *const *types, size_t size) {
+    bench_t bench;
+    bench_begin(&bench);
+    bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
+    bench_open(&bench, 0);
+    strata_record_t *kept = bench_allocate(&bench, 4096), *record = NULL;
+    uint64_t live = test_source_live(), held = bench_held(&bench);
+    strata_statistics_t before = bench.stack->figures;
+    test_failing_armed = true;
+    for (int i = 0; i < 10; i++) {
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, bench_try(&bench, size, &record));
+        EXPECT_TRUE(record == NULL);
+        EXPECT_EQ(bench.stack->figures.allocated_bytes, before.allocated_bytes);
+        EXPECT_EQ(bench.stack->figures.allocations, before.allocations);
+        EXPECT_OK(strata_stack_validate(bench.stack));
+    }
+    test_failing_armed = false;
+    EXPECT_EQ(test_source_live(), live);
+    EXPECT_EQ(bench_held(&bench), held);
+    record = bench_allocate(&bench, size);
+    bench_free(&bench, record);
+    bench_free(&bench, kept);
+    bench_close(&bench);
+}
+
+TEST(allocation_walk, a_failing_middle_layer_leaves_nothing_behind) {
+    const strata_layer_type_t *cache = strata_layer_find("auto_growth"), *safe = strata_layer_find("stream_safe");
+    const strata_layer_type_t *top = &test_counter_type, *middle = &test_failing_type, *source = &test_source_type;
+    a_failing_middle_leaves_nothing((const strata_layer_type_t *[]){top, middle, source, NULL}, 5000);
+    a_failing_middle_leaves_nothing((const strata_layer_type_t *[]){top, middle, cache, source, NULL}, 5000);
+    a_failing_middle_leaves_nothing((const strata_layer_type_t *[]){safe, middle, safe, cache, source, NULL}, 5000);
+    /* Below the cache: only what it has no room for comes there. */
+    a_failing_middle_leaves_nothing((const strata_layer_type_t *[]){top, cache, middle, source, NULL}, 5 * MIB);
+}
+
+TEST(allocation_walk, an_idle_layer_stands_in_the_stack_even_where_it_was_left_out) {
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *types[] = {strata_layer_find("retry"), strata_layer_find("stream_safe"),
+                                          strata_layer_find("auto_growth"), &test_source_type, NULL};
+    bench_straight(&bench, types, NULL);
+    bench_open(&bench, 0);
+    strata_record_t *walked = bench_allocate(&bench, 1000);
+    EXPECT_EQ(walked->path, bench.stack->path);
+    EXPECT_EQ(bench.stack->path, 0x030201);
+    bench_free(&bench, walked);
+    bench_close(&bench);
+}
