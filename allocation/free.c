@@ -1,6 +1,7 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
 #include "allocation/host_wait.h"
 #include "allocation/layer.h"
+#include "allocation/side.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {
     return strata_fail(STRATA_E_STALE, 0, "ref %#llx (stack %u, slot %u): %s", (unsigned long long)ref,
@@ -128,13 +129,33 @@ static void go_back(strata_path_t *path, strata_record_t *record) {
 }
 
 void strata_record_free(strata_path_t *path, strata_record_t *record) {
+    if (strata_record_give_up(path, record)) {
+        (void)strata_path_unlock(path);
+        return;
+    }
     enter(path, record);
     go_back(path, record);
     leave(path->stack);
 }
 
+/* The use on `stream` outlives this owner: a borrow, noted before the others can free the block. False: it can be neither noted nor
+ * waited for, and the owner stays one: the block is not freed before the facade is. */
+static bool note_last_use(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
+    strata_status_t status = strata_record_borrow(path, record, stream);
+    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
+    strata_opened_t opened = strata_path_unlock(path);
+    bool done = strata_domain_wait_for(path->stack->domain, stream);
+    strata_path_lock(path, opened);
+    return done;
+}
+
 void strata_record_free_on(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_stack_t *server = path->stack;
+    bool shared = strata_record_is_shared(path, record);
+    if (shared && (!note_last_use(path, record, stream) || strata_record_give_up(path, record))) {
+        (void)strata_path_unlock(path);
+        return;
+    }
     enter(path, record);
     strata_status_t status = strata_record_borrow(path, record, stream);
     bool noted = status == STRATA_OK || status == STRATA_E_UNSUPPORTED;

@@ -18,11 +18,15 @@
 enum {
     STRATA_STACKS = 4096,             /* numbers; 0 names none */
     STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
+    STRATA_ATTENTION_SIDE = 1u << 14, /* of a record: it has an entry in the side table (allocation/side.h) */
+    STRATA_ATTENTION_LAYERS = 14,     /* bits below those, one a layer */
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
 /* record->chunk of a chunk that a cache holds. */
 #define STRATA_CHUNK_ITSELF UINT32_MAX
+
+typedef struct strata_side strata_side_t;
 
 struct strata_stack {
     /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
@@ -57,6 +61,9 @@ struct strata_stack {
     bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
     uint32_t inside;         /* frees under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
+    strata_side_t *sides;    /* by slot; NULL until something is noted or shared. Guarded by the lock */
+    uint32_t side_count;
+    size_t sides_reserved;
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
 };
 

@@ -10,16 +10,6 @@ static strata_status_t later(strata_t handle, const char *what) {
     strata_status_t name(strata_t facade, __VA_ARGS__)
 #define UNUSED(x) (void)(x)
 
-LATER(strata_retain, strata_ref_t ref) {
-    UNUSED(ref);
-    return later(facade, "shared ownership");
-}
-
-LATER(strata_release_ref, strata_ref_t ref) {
-    UNUSED(ref);
-    return later(facade, "shared ownership");
-}
-
 LATER(strata_base_pointer, const void *interior, strata_block_t *block) {
     UNUSED(interior);
     UNUSED(block);

@@ -162,8 +162,10 @@ STRATA_API strata_status_t strata_free_on(strata_t facade, strata_ref_t ref, str
 /* The same by address. A double free is E_UNKNOWN_POINTER until the address is served again. NULL is ignored. */
 STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
 
-/* Shared ownership: a block lives until strata_free() was called once more than retained. Not yet: E_UNSUPPORTED. */
+/* Shared ownership: one owner more. Each owner frees once, by any strata_free*(); the last of them gives the block back, and the
+ * uses that earlier ones told by strata_free_on() are respected then. E_STALE, E_LIMIT (2^32 owners), E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_retain(strata_t facade, strata_ref_t ref);
+/* strata_free(), under the name that goes with strata_retain(). */
 STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref);
 
 /* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
