@@ -56,6 +56,16 @@ void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
     }
 }
 
+void strata_stack_step(strata_stack_t *stack) {
+    EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->step) continue;
+        strata_path_t path = {.stack = stack};
+        bool entered = strata_path_enter(&path, layer);
+        layer->type->step(layer, &path);
+        strata_path_leave(&path, layer, entered);
+    }
+}
+
 bool strata_stack_has_passed(strata_stack_t *stack) {
     strata_lock(&stack->lock);
     if (stack->gone && strata_device_event_query(stack->domain->device, stack->gone) == STRATA_OK) {

@@ -156,6 +156,8 @@ uint64_t strata_stack_release(strata_stack_t *stack);
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
 /* A stream will be destroyed: layers take what events they need from it while they can. */
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
+/* A step of the program has ended. */
+void strata_stack_step(strata_stack_t *stack);
 /* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
 bool strata_stack_has_passed(strata_stack_t *stack);
 /* Whether nothing is live, deferred or cached. */

@@ -3,6 +3,7 @@
 #define STRATA_FACADE_FACADE_H
 
 #include "allocation/domain.h"
+#include "facade/names.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 
@@ -35,10 +36,14 @@ typedef struct strata_facade {
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
+    strata_names_t names;   /* of tags and operators */
+    _Atomic uint64_t step;  /* how many strata_step() have ended */
 } strata_facade_t;
 
 /* The facade of a handle; NULL with E_STALE or E_FORKED set. */
 strata_facade_t *strata_facade_of(strata_t handle);
+/* Whether a handle names an open facade; sets no error. */
+bool strata_facade_is_open(strata_t handle);
 /* The domain of a place, opened if the strategy serves it and it was not yet. */
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
 /* The stack of a stream, made at its first use. */

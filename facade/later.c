@@ -94,15 +94,6 @@ LATER(strata_import, strata_place_t place, const void *handle, size_t handle_siz
     return later(facade, "sharing between processes");
 }
 
-strata_status_t strata_step(strata_t facade) {
-    return later(facade, "a step mark");
-}
-
-LATER(strata_annotate, const char *operator_name) {
-    UNUSED(operator_name);
-    return later(facade, "an annotation");
-}
-
 LATER(strata_neighbours, strata_ref_t ref, strata_neighbours_t *neighbours) {
     UNUSED(ref);
     UNUSED(neighbours);

@@ -1,7 +1,11 @@
 #include "facade/long_way.h"
 
+#include <string.h>
+
 #include "allocation/layer.h"
+#include "allocation/side.h"
 #include "allocation/threads.h"
+#include "facade/annotate.h"
 #include "facade/lookup.h"
 
 static uint64_t alignment_of(strata_place_t place) {
@@ -26,14 +30,14 @@ static strata_status_t check_stream_id(const strata_facade_t *facade, const stra
                        "stream %p was destroyed without strata_stream_forget(): its handle now names another stream", stream);
 }
 
-/* The stack, remembered for the thread's next call unless every call is to be checked. */
+/* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator. */
 static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack) {
     strata_lookup_t *way = strata_lookup_way(place, stream);
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     (void)strata_threads_self();
     strata_status_t status = strata_facade_stack(facade, place, stream, stack);
     if (status == STRATA_OK) status = check_stream_id(facade, *stack, stream);
-    if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return status;
+    if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || strata_annotation(facade)) return status;
     *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
     return STRATA_OK;
 }
@@ -45,9 +49,28 @@ static strata_status_t check_options(strata_place_t place, const strata_allocate
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > most)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "alignments above %llu are not served yet", (unsigned long long)most);
-    if (options->flags & STRATA_ZERO) return strata_fail(STRATA_E_UNSUPPORTED, 0, "STRATA_ZERO is not served yet");
-    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW)) return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
+    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO))
+        return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
     if (options->pool != 0) return strata_fail(STRATA_E_UNSUPPORTED, 0, "pools are not served yet");
+    return STRATA_OK;
+}
+
+/* Who asks: the tag of the request, the operator that the thread is in. A name that finds no room costs the note, not the
+ * request. */
+static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
+    strata_note_t note = {.operator_name = strata_annotation(facade)};
+    if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
+    if (note.tag == 0 && note.operator_name == 0) return;
+    note.step = atomic_load(&facade->step);
+    strata_record_note(record, &note);
+}
+
+/* STRATA_ZERO: on the stream, or at once where the host owns the memory: nobody uses what has been served anew. */
+static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const strata_block_t *block) {
+    if (block->size == 0) return STRATA_OK;
+    if (!stack->ownerless)
+        return strata_device_fill(stack->domain->device, (strata_address_t)(uintptr_t)block->ptr, 0, block->size, stream);
+    memset(block->ptr, 0, block->size);
     return STRATA_OK;
 }
 
@@ -65,8 +88,13 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, stream, options->size);
     if (status != STRATA_OK) return status;
-    fill_block(record, block);
-    return STRATA_OK;
+    note_who_asks(facade, options->tag, record);
+    strata_block_t served;
+    fill_block(record, &served);
+    if (options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
+    if (status == STRATA_OK) *block = served;
+    else (void)strata_free(handle, served.ref);
+    return status;
 }
 
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,

@@ -120,6 +120,10 @@ typedef struct strata_leak {
     strata_stream_t stream;
     strata_block_t block;
     size_t requested;
+    /* What was said when it was asked for: "" and 0 where nothing was. Valid during the call. */
+    const char *tag;           /* strata_allocate_options_t.tag */
+    const char *operator_name; /* strata_annotate() */
+    uint64_t step;             /* strata_step() calls before it */
 } strata_leak_t;
 /* Called once per block that is still live, no lock held. */
 typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
@@ -140,7 +144,8 @@ STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place
 enum {
     STRATA_NO_RETRY = 1u << 0, /* fail at the first out-of-memory: no ladder, no waiting */
     STRATA_NO_GROW = 1u << 1,  /* serve from what is cached, or fail; never asks the device for more */
-    STRATA_ZERO = 1u << 2      /* zeroed on `stream` before the return's work. Not yet: E_UNSUPPORTED */
+    STRATA_ZERO = 1u << 2      /* zeroed on `stream`: work submitted to it after the return finds zeros. In pinned
+                                    and host places zeroed at the return. A device that refuses fails the request */
 };
 typedef struct strata_allocate_options {
     size_t struct_size;
@@ -148,7 +153,8 @@ typedef struct strata_allocate_options {
     size_t alignment; /* 0: the place's; else a power of two, at most the place's. Larger: not yet, E_UNSUPPORTED */
     uint32_t flags;   /* STRATA_NO_RETRY | ... */
     uint64_t pool;    /* 0: the ordinary stack. Graph and named pools: not yet, E_UNSUPPORTED */
-    const char *tag;  /* who asks, for reports. Not yet: ignored */
+    const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
+                         apart. Costs nothing where it is NULL; a block with one is freed the slower way */
 } strata_allocate_options_t;
 /* strata_allocate() with everything that can be said of a request. */
 STRATA_API strata_status_t strata_allocate_with(strata_t facade, strata_place_t place, strata_stream_t stream,
@@ -316,12 +322,17 @@ STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, void
 STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const void *handle, size_t handle_size,
                                          strata_block_t *block);
 
-/* ---- notes of the program, eviction, shadow: not yet, all E_UNSUPPORTED ----------------------------------------------- */
+/* ---- notes of the program ------------------------------------------------------------------------------------------------ */
 
-/* A step of the program ends (an iteration of training, a batch). */
+/* A step of the program ends (an iteration of training, a batch). Every layer hears of it; allocations that carry a tag or an
+ * operator are noted with the number of steps before them. */
 STRATA_API strata_status_t strata_step(strata_t facade);
-/* Requests of the calling thread belong to this operator until the next call; NULL ends it. */
+/* Requests of the calling thread belong to this operator until the next call; NULL ends it. They are shown with it in the leak
+ * report and in the out-of-memory report, and are served the slower way meanwhile; without, nothing costs anything. Names as for
+ * tags. E_LIMIT: the thread is inside operators of four facades; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator_name);
+
+/* ---- eviction, shadow: not yet, all E_UNSUPPORTED -------------------------------------------------------------------------- */
 
 typedef struct strata_neighbours {
     size_t struct_size;
