@@ -28,6 +28,8 @@ struct strata_domain {
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
 
+    _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
+
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
     void *free_memory_context;
 

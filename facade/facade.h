@@ -48,8 +48,9 @@ bool strata_facade_is_open(strata_t handle);
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
 /* The stack of a stream, made at its first use. */
 strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack);
-/* NULL and (void *)1 are one stream; pinned and host places have one stack for all. */
-strata_stream_t strata_facade_stream_key(strata_place_t place, strata_stream_t stream);
+/* The stream by which a stack is found: that for which NULL stands where it is NULL, NULL where it is the legacy stream; pinned
+ * and host places have one stack for all. */
+strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream);
 /* A facade over devices that the caller opened and closes after it: for replay and tests. The strategy outlives it. */
 strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                       uint32_t flags, strata_t *facade);

@@ -35,7 +35,7 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_stream_t key = strata_facade_stream_key(place, stream);
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
     strata_stack_t *stack = strata_domain_find(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
     if (stack) add_stack(stack, &sum);

@@ -16,12 +16,6 @@ LATER(strata_base_pointer, const void *interior, strata_block_t *block) {
     return later(facade, "the base of an interior pointer");
 }
 
-LATER(strata_set_default_stream, strata_place_t place, strata_stream_t stream) {
-    UNUSED(place);
-    UNUSED(stream);
-    return later(facade, "another default stream");
-}
-
 LATER(strata_trim, strata_place_t place, uint64_t keep, uint64_t *released) {
     UNUSED(place);
     UNUSED(keep);

@@ -19,15 +19,16 @@ static void fill_block(const strata_record_t *record, strata_block_t *block) {
 }
 
 /* The driver's id of a stream names it for ever; its handle may have been recycled since the stack was made. */
-static strata_status_t check_stream_id(const strata_facade_t *facade, const strata_stack_t *stack, strata_stream_t stream) {
+static strata_status_t check_stream_id(const strata_facade_t *facade, const strata_stack_t *stack) {
     strata_device_t *device = stack->domain->device;
     if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || !device->capabilities.stream_ids || stack->ownerless) return STRATA_OK;
     uint64_t id;
-    strata_status_t status = strata_device_stream_id(device, stream, &id);
+    strata_status_t status = strata_device_stream_id(device, stack->stream, &id);
     if (status != STRATA_OK) return status;
     if (id == stack->stream_id) return STRATA_OK;
     return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
-                       "stream %p was destroyed without strata_stream_forget(): its handle now names another stream", stream);
+                       "stream %p was destroyed without strata_stream_forget(): its handle now names another stream",
+                       stack->stream);
 }
 
 /* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator. */
@@ -36,7 +37,7 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     (void)strata_threads_self();
     strata_status_t status = strata_facade_stack(facade, place, stream, stack);
-    if (status == STRATA_OK) status = check_stream_id(facade, *stack, stream);
+    if (status == STRATA_OK) status = check_stream_id(facade, *stack);
     if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || strata_annotation(facade)) return status;
     *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
     return STRATA_OK;
@@ -83,6 +84,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (status == STRATA_OK) status = find_stack(facade, place, stream, &stack);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
+    if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .tag = options->tag};
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
@@ -123,12 +125,13 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
 
 static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
     if (stack->ownerless || stack->orphan) return false;
-    strata_stream_t key = strata_facade_stream_key(stack->domain->place, stream);
+    strata_stream_t key = strata_facade_stream_key(stack->domain, stream);
     return key == stack->stream && (key != STRATA_STREAM_PER_THREAD || stack->thread == strata_threads_self());
 }
 
 /* The legacy stream has two names; a borrow has one. */
-static strata_stream_t borrower_key(strata_stream_t stream) {
+static strata_stream_t borrower_key(const strata_stack_t *stack, strata_stream_t stream) {
+    if (!stack->ownerless) return strata_facade_stream_key(stack->domain, stream);
     return stream == STRATA_STREAM_LEGACY ? NULL : stream;
 }
 
@@ -138,7 +141,7 @@ strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (is_owner(path.stack, stream)) strata_record_free(&path, record);
-    else strata_record_free_on(&path, record, borrower_key(stream));
+    else strata_record_free_on(&path, record, borrower_key(path.stack, stream));
     return STRATA_OK;
 }
 
@@ -215,7 +218,7 @@ strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_s
     strata_record_t *record;
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(stream));
+    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);
     return status;
 }
@@ -225,7 +228,7 @@ strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_st
     strata_record_t *record;
     strata_status_t status = find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(stream));
+    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);
     return status;
 }
@@ -239,6 +242,6 @@ strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_strea
     strata_stream_t owner = path.stack->stream;
     (void)strata_path_unlock(&path);
     if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
-    *stream = owner;
+    *stream = owner || !atomic_load(&path.stack->domain->default_stream) ? owner : STRATA_STREAM_LEGACY;
     return STRATA_OK;
 }

@@ -136,10 +136,10 @@ strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t pla
     return status;
 }
 
-strata_stream_t strata_facade_stream_key(strata_place_t place, strata_stream_t stream) {
-    strata_place_kind_t kind = strata_place_kind(place);
+strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream) {
+    strata_place_kind_t kind = strata_place_kind(domain->place);
     if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST || stream == STRATA_STREAM_LEGACY) return NULL;
-    return stream;
+    return stream ? stream : atomic_load(&domain->default_stream);
 }
 
 static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream, uint64_t thread,
@@ -159,7 +159,7 @@ strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t plac
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_stream_t key = strata_facade_stream_key(place, stream);
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
     *stack = strata_domain_find(domain, key, thread);
     if (*stack) return STRATA_OK;

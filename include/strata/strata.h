@@ -199,7 +199,9 @@ STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, s
 /* Whether both are served by one stack. */
 STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,
                                               bool *same);
-/* The stream that NULL stands for. Changing it: not yet, E_UNSUPPORTED. */
+/* The stream that NULL stands for in a place, instead of the legacy one, from now on. Once: what was served for NULL meanwhile
+ * belongs to that stream, so another one is refused (E_BUSY); blocks served before stay the legacy stream's. It lives as long as
+ * the facade: it cannot be forgotten. E_UNSUPPORTED for pinned and host places, which have no owner stream. */
 STRATA_API strata_status_t strata_set_default_stream(strata_t facade, strata_place_t place, strata_stream_t stream);
 
 /* Streams of the facade's own device, for programs that have no runtime beside Strata (simulated devices above all). The
