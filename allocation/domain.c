@@ -4,6 +4,7 @@
 
 #include "allocation/layer.h"
 #include "allocation/threads.h"
+#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
@@ -153,6 +154,17 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
     STRATA_DOMAIN_EACH(domain, stack) released += strata_stack_release(stack);
+    strata_domain_sweep_orphans(domain);
+    return released;
+}
+
+uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
+    uint64_t idle = 0, released = 0;
+    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        uint64_t left = idle - strata_min(released, idle), own = strata_stack_idle_bytes(stack);
+        if (left > keep) released += strata_stack_trim(stack, own - strata_min(own, left - keep));
+    }
     strata_domain_sweep_orphans(domain);
     return released;
 }

@@ -75,6 +75,8 @@ void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t
 /* Polls every stack; idle chunks of every stack go back; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
+/* The stacks give back in order of making until at most `keep` idle bytes stay in all of them; the bytes. */
+uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream), or NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread);
 /* `stream` will be destroyed. The stack that it has, if it owns blocks in this place, becomes an orphan: what it caches is

@@ -153,6 +153,8 @@ void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *direc
 /* ---- what the domain asks of each stack; no lock is held ---- */
 
 uint64_t strata_stack_release(strata_stack_t *stack);
+/* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; the bytes. */
+uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep);
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
 /* A stream will be destroyed: layers take what events they need from it while they can. */
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);

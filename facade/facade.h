@@ -60,6 +60,9 @@ uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 /* Every open domain, one after the other: the index to begin with is 0; NULL behind the last. */
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
 
+/* The record of a ref, with the lock of the stack that served it held: the caller opens the path. */
+strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_path_t *path, strata_record_t **record);
+
 /* What a stack says when the request failed for memory at last; tells the observers. Answers E_NO_MEMORY with the report. */
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream, size_t size);
 /* The ladder's rung of callbacks; `context` is the facade. */

@@ -85,6 +85,19 @@ strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *
     return STRATA_OK;
 }
 
+strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    uint64_t bytes = strata_domain_trim(domain, keep);
+    if (released) *released = bytes;
+    return STRATA_OK;
+}
+
 strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *info) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;

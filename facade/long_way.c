@@ -107,8 +107,7 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 
 /* ---- back ---- */
 
-/* The record of a ref with its stack's lock held. */
-static strata_status_t find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
+strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
     (void)strata_threads_self();
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     return strata_record_find(handle, ref, path, record);
@@ -117,7 +116,7 @@ static strata_status_t find(strata_t handle, strata_ref_t ref, strata_path_t *pa
 strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     strata_record_free(&path, record);
     return STRATA_OK;
@@ -138,7 +137,7 @@ static strata_stream_t borrower_key(const strata_stack_t *stack, strata_stream_t
 strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (is_owner(path.stack, stream)) strata_record_free(&path, record);
     else strata_record_free_on(&path, record, borrower_key(path.stack, stream));
@@ -204,7 +203,7 @@ strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t
 strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *text, size_t capacity) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     strata_record_describe(path.stack, record, text, capacity);
     (void)strata_path_unlock(&path);
@@ -216,7 +215,7 @@ strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *
 strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);
@@ -226,7 +225,7 @@ strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_s
 strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);
@@ -236,7 +235,7 @@ strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_st
 strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_stream_t *stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     bool owned = !path.stack->ownerless && !path.stack->orphan;
     strata_stream_t owner = path.stack->stream;

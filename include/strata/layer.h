@@ -201,6 +201,8 @@ typedef struct strata_layer_type {
     /* What the option rows cannot say: whether these options fit one another and the place. E_STRATEGY with what is wrong and
      * what to write; *option then names the row, whose place in the file is told. Called before there is an instance. */
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
+    /* The block of this layer, live or free, that holds an address; NULL: none. Without it every block is walked. */
+    const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

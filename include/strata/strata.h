@@ -176,7 +176,7 @@ STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref)
 
 /* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
-/* The block that holds an address inside it. Not yet: E_UNSUPPORTED. */
+/* The live block that holds an address. Finds the chunk, then walks its blocks. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_base_pointer(strata_t facade, const void *interior, strata_block_t *block);
 
 /* The layers that took part in an allocation, outermost first, then those of the chunk it lies in: "retry > stream_safe >
@@ -218,7 +218,8 @@ STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t pl
 
 /* Gives every idle chunk of a place (all its streams) back to the device; *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_release(strata_t facade, strata_place_t place, uint64_t *released);
-/* Releases until at most `keep` idle bytes stay. Not yet: E_UNSUPPORTED. */
+/* Releases idle chunks, the largest of each stream's first, until at most `keep` idle bytes stay in the place, or until none is idle
+ * as a whole; *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_trim(strata_t facade, strata_place_t place, uint64_t keep, uint64_t *released);
 
 typedef struct strata_mem_info {
@@ -271,15 +272,17 @@ STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t
 /* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes with the closing zero;
  * *needed (may be NULL) gets the whole length. */
 STRATA_API strata_status_t strata_explain(strata_t facade, char *text, size_t capacity, size_t *needed);
-/* Every chunk and block of a place, in address order. Not yet: E_UNSUPPORTED. */
+/* A block of a place. */
 typedef struct strata_snapshot_row {
-    strata_block_t block;
-    uint64_t chunk;
-    size_t requested;
-    strata_stream_t stream;
-    uint32_t state; /* 0 free, 1 live, 2 deferred */
+    strata_block_t block;   /* its ref is 0 unless it is live */
+    uint64_t chunk;         /* where the chunk that it lies in begins; a block that lies in none is its own */
+    size_t requested;       /* 0 unless it is live */
+    strata_stream_t stream; /* whose stack holds it; NULL in pinned and host places */
+    uint32_t state;         /* 0 free, 1 live, 2 freed and waiting for other streams */
 } strata_snapshot_row_t;
 typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *context);
+/* Tells every block of a place in address order, as they all were at one moment. Makes no device call; the place's streams wait
+ * while the rows are copied (about 30 ns a block), `row` is called with no lock held. E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place, strata_snapshot_fn row, void *context);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
@@ -334,17 +337,23 @@ STRATA_API strata_status_t strata_step(strata_t facade);
  * tags. E_LIMIT: the thread is inside operators of four facades; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator_name);
 
-/* ---- eviction, shadow: not yet, all E_UNSUPPORTED -------------------------------------------------------------------------- */
+/* ---- eviction ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct strata_neighbours {
     size_t struct_size;
     uint64_t free_before; /* free bytes that touch the block */
     uint64_t free_behind;
+    uint64_t run;         /* free bytes that there would be in one piece with the block free too */
 } strata_neighbours_t;
+/* What lies beside a live block in its chunk. O(1). */
 STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
-/* The cheapest set of live blocks whose freeing makes a run of `size` bytes. */
+/* The cheapest set of live blocks of a place whose freeing makes a run of `size` bytes in one chunk: the fewest bytes, then the
+ * fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the first `capacity` of them in address
+ * order. Looks at every block. E_NO_MEMORY: no chunk has so much that could be freed; `victims` may have been written. */
 STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
                                                size_t capacity, size_t *count);
+/* ---- shadow: not yet, E_UNSUPPORTED ---------------------------------------------------------------------------------------- */
+
 /* Replays every call through a second strategy on a simulated device, in the background. */
 STRATA_API strata_status_t strata_shadow_start(strata_t facade, const strata_open_options_t *strategy);
 STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, size_t capacity);
