@@ -57,6 +57,10 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
 /* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 
+/* The figures of one stack, and of all stacks of a place, those that have ended included. */
+void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);
+void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures);
+
 /* Every open domain, one after the other: the index to begin with is 0; NULL behind the last. */
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
 

@@ -269,6 +269,13 @@ typedef struct strata_statistics {
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
+/* The figures of every place that was opened, as JSON: {"places": [{"place": "gpu:0", "total": {"requested_bytes": 0, ...},
+ * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ...}, ...]}, ...]}. `thread` numbers whose
+ * own default stream it is. Writes at most `capacity` bytes with the closing zero; *needed (may be NULL) gets the whole length. */
+STRATA_API strata_status_t strata_statistics_json(strata_t facade, char *text, size_t capacity, size_t *needed);
+/* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ...; what only grows is a
+ * counter and ends in _total. */
+STRATA_API strata_status_t strata_statistics_prometheus(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes with the closing zero;
  * *needed (may be NULL) gets the whole length. */
 STRATA_API strata_status_t strata_explain(strata_t facade, char *text, size_t capacity, size_t *needed);
