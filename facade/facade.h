@@ -67,8 +67,15 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
 /* The record of a ref, with the lock of the stack that served it held: the caller opens the path. */
 strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_path_t *path, strata_record_t **record);
 
-/* What a stack says when the request failed for memory at last; tells the observers. Answers E_NO_MEMORY with the report. */
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream, size_t size);
+/* A request that failed for memory at last. */
+typedef struct strata_refused {
+    strata_stack_t *stack; /* that it came to */
+    strata_stream_t stream;
+    size_t size;
+    uint32_t flags;
+} strata_refused_t;
+/* Tells the observers. Answers E_NO_MEMORY with the report. */
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, const strata_refused_t *refused);
 /* The ladder's rung of callbacks; `context` is the facade. */
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
 

@@ -88,7 +88,8 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .tag = options->tag};
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
-    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, stream, options->size);
+    if (status == STRATA_E_NO_MEMORY)
+        return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});
     if (status != STRATA_OK) return status;
     note_who_asks(facade, options->tag, record);
     strata_block_t served;

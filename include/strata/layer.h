@@ -144,6 +144,8 @@ typedef struct strata_pending {
     uint64_t ready_at;      /* when the earliest passes, on the device's clock; UINT64_MAX: nobody knows */
 } strata_pending_t;
 
+/* A free of `bytes` waits for a stream; `gone`: it was destroyed. */
+typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
 
 typedef struct strata_layer_type {
@@ -203,6 +205,8 @@ typedef struct strata_layer_type {
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
     /* The block of this layer, live or free, that holds an address; NULL: none. Without it every block is walked. */
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
+    /* Each stream that a deferred free still waits for, free by free. */
+    void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */
