@@ -379,7 +379,7 @@ __attribute__((constructor)) static void register_suite(void) {
     size_t count = subjects(all);
     strata_test_register("conformance", "every_subject_has_its_cases", __FILE__, __LINE__, every_subject_has_its_cases);
     for (size_t i = 0; i < count && i < SUBJECTS; i++) {
-        snprintf(suites[i], sizeof suites[i], "conformance_%s", all[i].name);
+        snprintf(suites[i], sizeof suites[i], "conformance_%.60s", all[i].name);
         for (size_t c = 0; c < sizeof rows / sizeof *rows; c++)
             strata_test_register(suites[i], rows[c].name, __FILE__, __LINE__, rows[c].cases[i]);
     }
