@@ -326,7 +326,8 @@ TEST(auto_growth, validate_finds_planted_faults_in_any_order) { finds_planted_fa
 TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     bench_t bench;
     bench_begin(&bench);
-    const strata_layer_type_t *types[] = {strata_layer_find("stream_safe"), strata_layer_find("auto_growth"), &test_source_type, NULL};
+    const strata_layer_type_t *types[] = {strata_layer_find("stream_safe"), strata_layer_find("auto_growth"), &test_source_type,
+                                          NULL};
     bench_straight(&bench, types, NULL);
     bench_open(&bench, 0);
     strata_handle_t stream;
