@@ -10,6 +10,7 @@
 #include "allocation/layer.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
+#include "allocation/patience.h"
 #include "platform/arithmetic.h"
 
 enum { ORDER_ADDRESS, ORDER_ANY };
@@ -415,6 +416,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
             self->waiting--;
             continue;
         }
+        if (strata_patience_holds_back(request->path, base->stack, size))
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
+                               (unsigned long long)size);
+        if (self->growing) continue;
         self->growing = true;
         strata_status_t status = grow_as_the_options_say(self, size, request);
         self->growing = false;
