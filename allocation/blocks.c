@@ -7,10 +7,9 @@ typedef struct walk {
     void *context;
 } walk_t;
 
-/* What another cache holds as its chunk is shown by that cache's own blocks. */
 static void pass_on(const strata_record_t *record, void *context) {
     const walk_t *walk = context;
-    if (record->chunk != STRATA_CHUNK_ITSELF) walk->block(walk->stack, walk->layer, record, walk->context);
+    walk->block(walk->stack, walk->layer, record, walk->context);
 }
 
 static bool is_of_a_source(const strata_record_t *record) {
@@ -50,7 +49,6 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
         if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
         else if (layer->type->walk) layer->type->walk(layer, look, &search);
     }
-    if (search.found && search.found->chunk == STRATA_CHUNK_ITSELF) search.found = NULL;
     for (uint32_t slot = 1; slot < stack->slab.used && !search.found && (stack->trunk || !has_cache); slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (is_of_a_source(record)) look(record, &search);

@@ -23,9 +23,6 @@ enum {
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
-/* record->chunk of a chunk that a cache holds. */
-#define STRATA_CHUNK_ITSELF UINT32_MAX
-
 typedef struct strata_side strata_side_t;
 
 struct strata_stack {

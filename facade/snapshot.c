@@ -12,6 +12,8 @@ typedef struct rows {
 
 static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     rows_t *rows = context;
+    /* What another cache holds as its chunk is shown by that cache's own blocks. */
+    if (block->state == STRATA_RECORD_CHUNK) return;
     if (rows->count++ >= rows->room) return;
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, block) : block;
     bool live = block->state == STRATA_RECORD_LIVE;
