@@ -1,4 +1,5 @@
 /* What can be asked of blocks: where an address lies, what stands beside a block, all of them at once, what to give up. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -310,4 +311,66 @@ TEST(facade_blocks, no_cheaper_victims_are_found_by_trying_all) {
             if (live >> i & 1) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     }
     rig_close(&rig);
+}
+
+/* ---- while others are at work ---- */
+
+enum { WORKERS = 3, ROUNDS = 60 };
+
+typedef struct worker {
+    rig_t *rig;
+    strata_stream_t stream;
+    pthread_t thread;
+    strata_block_t kept; /* live all the time */
+    _Atomic bool *stop;
+} worker_t;
+
+static void *work(void *argument) {
+    worker_t *w = argument;
+    strata_block_t blocks[8];
+    for (uint64_t round = 0; !atomic_load(w->stop); round++) {
+        strata_allocate_options_t o = {.struct_size = sizeof o, .size = 1000 + round % 50 * 1000, .tag = round % 2 ? "odd" : NULL};
+        for (int i = 0; i < 8; i++) EXPECT_OK(strata_allocate_with(w->rig->s, w->rig->gpu, w->stream, &o, &blocks[i]));
+        EXPECT_OK(strata_retain(w->rig->s, blocks[3].ref));
+        EXPECT_OK(strata_annotate(w->rig->s, round % 3 ? "operator" : NULL));
+        for (int i = 0; i < 8; i++) EXPECT_OK(strata_free(w->rig->s, blocks[i].ref));
+        EXPECT_OK(strata_free(w->rig->s, blocks[3].ref));
+    }
+    return NULL;
+}
+
+static void ask_everything(rig_t *rig, const strata_block_t *kept) {
+    seen_t seen = {.rig = rig, .in_order = true, .inside = true};
+    strata_block_t found = {.ref = 0};
+    strata_neighbours_t n = {.struct_size = sizeof n};
+    strata_ref_t victims[4];
+    size_t count;
+    EXPECT_OK(strata_snapshot(rig->s, rig->gpu, see, &seen));
+    EXPECT_TRUE(seen.in_order && seen.inside);
+    EXPECT_GE(seen.live, WORKERS);
+    EXPECT_OK(strata_base_pointer(rig->s, (char *)kept->ptr + 7, &found));
+    EXPECT_EQ(found.ref, kept->ref);
+    EXPECT_OK(strata_neighbours(rig->s, kept->ref, &n));
+    EXPECT_OK(strata_best_victims(rig->s, rig->gpu, 1000, victims, 4, &count));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 4 * MIB, NULL));
+    EXPECT_OK(strata_step(rig->s));
+}
+
+TEST(facade_blocks, every_question_is_answered_while_others_work) {
+    for (int i = 0; i < PRESETS; i++) {
+        rig_t rig;
+        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        _Atomic bool stop = false;
+        worker_t workers[WORKERS];
+        for (int k = 0; k < WORKERS; k++) {
+            workers[k] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .stop = &stop};
+            workers[k].kept = rig_allocate(&rig, workers[k].stream, 5000);
+        }
+        for (int k = 0; k < WORKERS; k++) ASSERT_EQ(pthread_create(&workers[k].thread, NULL, work, &workers[k]), 0);
+        for (int round = 0; round < ROUNDS; round++) ask_everything(&rig, &workers[round % WORKERS].kept);
+        atomic_store(&stop, true);
+        for (int k = 0; k < WORKERS; k++) pthread_join(workers[k].thread, NULL);
+        for (int k = 0; k < WORKERS; k++) EXPECT_OK(strata_free(rig.s, workers[k].kept.ref));
+        rig_close(&rig);
+    }
 }
