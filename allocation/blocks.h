@@ -4,8 +4,8 @@
 
 #include "allocation/layer.h"
 
-/* A block of a cache may be the chunk of another (STRATA_RECORD_CHUNK). It stands in the order of its chunk, with links to its neighbours; `layer` is NULL for a block of a source,
- * which is its own chunk. */
+/* A block of a cache stands in the order of its chunk, with links to its neighbours, and may be another cache's chunk
+ * (STRATA_RECORD_CHUNK); `layer` is NULL for a block of a source, which is its own chunk. */
 typedef void (*strata_block_fn)(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context);
 
 /* Every block, chunk by chunk. The stack's lock is held. */

@@ -19,7 +19,8 @@ const strata_side_t *strata_side_of(const strata_record_t *record) {
 /* The table of a stack; no lock is held. It may have been made by another thread meanwhile. */
 static strata_status_t make_table(strata_stack_t *home) {
     size_t reserved = 0;
-    strata_side_t *sides = strata_host_reserve((size_t)STRATA_SLAB_SLOTS * sizeof *sides, LEAST_ENTRIES * sizeof *sides, &reserved);
+    size_t most = (size_t)STRATA_SLAB_SLOTS * sizeof(strata_side_t);
+    strata_side_t *sides = strata_host_reserve(most, LEAST_ENTRIES * sizeof *sides, &reserved);
     if (!sides) return STRATA_E_HOST_MEMORY;
     strata_lock(&home->lock);
     bool mine = home->open && !home->sides;

@@ -22,7 +22,8 @@ struct strata_side {
 /* The entry of a record, NULL: none. The lock of its home is held. */
 const strata_side_t *strata_side_of(const strata_record_t *record);
 
-/* A record that was just served, of which the caller alone knows; no lock is held. Where the host has no memory nothing is noted. */
+/* A record that was just served, of which the caller alone knows; no lock is held. Where the host has no memory nothing is
+ * noted. */
 void strata_record_note(strata_record_t *record, const strata_note_t *note);
 
 /* One owner more of a record that strata_record_find() gave; the path's lock stays held, and may be open meanwhile. E_LIMIT,

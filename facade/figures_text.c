@@ -90,7 +90,8 @@ typedef struct place_figures {
 static void say_metric(strata_text_t *text, const char *name, const char *unit, const char *meaning, size_t offset,
                        const place_figures_t *all, size_t count) {
     const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
-    strata_text_say(text, "# HELP strata_%s%s %s (%s)\n# TYPE strata_%s%s %s\n", name, suffix, meaning, unit, name, suffix, kind);
+    strata_text_say(text, "# HELP strata_%s%s %s (%s)\n", name, suffix, meaning, unit);
+    strata_text_say(text, "# TYPE strata_%s%s %s\n", name, suffix, kind);
     for (size_t i = 0; i < count; i++) {
         uint64_t value;
         memcpy(&value, (const char *)&all[i].figures + offset, sizeof value);
@@ -112,7 +113,8 @@ strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t 
         strata_facade_place_figures(domain, &all[count++].figures);
     }
     strata_text_t text = {.text = out, .capacity = capacity};
-#define SAY_METRIC(name, unit, meaning) say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
+#define SAY_METRIC(name, unit, meaning) \
+    say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
     STRATA_STATISTICS_MAP(SAY_METRIC)
 #undef SAY_METRIC
     return hand_out(&text, needed);

@@ -179,8 +179,8 @@ static void say_what_helps(report_t *r) {
     if (!said) strata_text_say(&r->text, "\n  may help: to ask for less, or to free something");
 }
 
-void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event, char *text,
-                         size_t capacity) {
+void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
+                         char *text, size_t capacity) {
     strata_domain_t *domain = refused->stack->domain;
     uint64_t held = event->device_free + atomic_load(&domain->reserved_bytes);
     report_t report = {.text = {.text = text, .capacity = capacity}, .facade = facade, .domain = domain, .refused = refused,

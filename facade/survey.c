@@ -40,8 +40,12 @@ static void count_wait(strata_stream_t stream, bool gone, uint64_t bytes, void *
         survey->awaited_more += bytes;
         return;
     }
-    if (at == survey->awaited_count) survey->awaited[survey->awaited_count++] = (strata_awaited_t){.stream = stream, .gone = gone};
-    survey->awaited[at].bytes += bytes;
+    strata_awaited_t *awaited = &survey->awaited[at];
+    if (at == survey->awaited_count) {
+        *awaited = (strata_awaited_t){.stream = stream, .gone = gone};
+        survey->awaited_count++;
+    }
+    awaited->bytes += bytes;
 }
 
 static int by_bytes(const void *a, const void *b) {

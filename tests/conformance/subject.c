@@ -28,10 +28,22 @@ static void add_layer(subject_t *list, size_t *count, const strata_layer_type_t 
     if (type->role == STRATA_DECORATOR) add(list, count, type->name, "_over_cache", over_cache, NULL);
 }
 
+/* A cache as it was before blocks could be looked for and caches trimmed: what it lacks the core does without. */
+static const strata_layer_type_t *older_cache(void) {
+    static strata_layer_type_t older;
+    older = *strata_layer_find("auto_growth");
+    older.struct_size = offsetof(strata_layer_type_t, find);
+    older.find = NULL;
+    older.trim = NULL;
+    older.name = "older_cache";
+    return &older;
+}
+
 size_t subjects(subject_t *list) {
     size_t count = 0;
     for (size_t i = 0; strata_layer_at(i); i++) add_layer(list, &count, strata_layer_at(i));
     add_layer(list, &count, &test_counter_type);
+    add_layer(list, &count, older_cache());
     for (size_t i = 0; strata_strategy_name(i); i++)
         add(list, &count, strata_strategy_name(i), "_preset", NULL, strata_strategy_name(i));
     return count;
