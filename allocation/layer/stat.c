@@ -1,16 +1,17 @@
 /* stat: what is live at its place of the stack: now, at most, how many, how often.
  *
  * Above a cache that serves hits, with nothing in between that has work at a hit, it costs nothing: what passes there is what
- * the stack itself books, and its figures are the stack's. Anywhere else it counts what passes, a few words under the lock.
+ * the stack itself books, and its figures are the stack's (which count requests of 0 bytes too, that come to no layer). Anywhere else it counts what passes, in a few atomic words: it
+ * takes no lock, and may stand above a layer that waits, as the peer's does.
  */
 #include "allocation/layer.h"
 
 typedef struct stat_layer {
     strata_layer_t base;
-    uint64_t current;
-    uint64_t peak;
-    uint64_t live;
-    uint64_t served;
+    _Atomic uint64_t current;
+    _Atomic uint64_t peak;
+    _Atomic uint64_t live;
+    _Atomic uint64_t served;
 } stat_layer_t;
 
 static const strata_stat_row_t stats[] = {
@@ -32,18 +33,18 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     stat_layer_t *self = (stat_layer_t *)base;
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status != STRATA_OK || is_left_out(base)) return status;
-    self->current += (*record)->size;
-    self->live++;
-    self->served++;
-    if (self->current > self->peak) self->peak = self->current;
+    uint64_t now = atomic_fetch_add(&self->current, (*record)->size) + (*record)->size, peak = atomic_load(&self->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&self->peak, &peak, now)) continue;
+    atomic_fetch_add(&self->live, 1);
+    atomic_fetch_add(&self->served, 1);
     return STRATA_OK;
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
     stat_layer_t *self = (stat_layer_t *)base;
     if (!is_left_out(base)) {
-        self->current -= record->size;
-        self->live--;
+        atomic_fetch_sub(&self->current, record->size);
+        atomic_fetch_sub(&self->live, 1);
     }
     strata_below_free(record, path);
 }
@@ -61,10 +62,8 @@ static void figures(strata_layer_t *base) {
 static strata_status_t validate(strata_layer_t *base) {
     stat_layer_t *self = (stat_layer_t *)base;
     figures(base);
-    if (self->live > self->served || self->current > self->peak || (self->live == 0 && self->current != 0))
-        return strata_fail(STRATA_E_CORRUPT, 0, "stat: %llu bytes in %llu allocations are live, of %llu, at most %llu bytes",
-                           (unsigned long long)self->current, (unsigned long long)self->live, (unsigned long long)self->served,
-                           (unsigned long long)self->peak);
+    uint64_t current = atomic_load(&self->current), live = atomic_load(&self->live);
+    if (current > INT64_MAX || live > INT64_MAX) return strata_fail(STRATA_E_CORRUPT, 0, "stat: more was freed than served");
     return STRATA_OK;
 }
 
@@ -84,7 +83,6 @@ const strata_layer_type_t strata_stat_type = {
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,
-    .guarded = true,
     .idle = true,
     .state_size = sizeof(stat_layer_t),
     .stats = stats,
