@@ -57,7 +57,9 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
  * names it any more. E_LIMIT is set, `inner` is as it was, and NULL the answer when the slab is full. */
 strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t ptr,
                                     uint64_t size);
-/* What a record made by strata_record_wrap() holds; NULL: it is a source's or a cache's. */
+/* What a record that strata_record_wrap() made holds: for the layer that made it. */
+strata_record_t *strata_record_held(const strata_record_t *record);
+/* The same for any record that no free is taking back; NULL: it is a source's or a cache's. */
 strata_record_t *strata_record_inner(const strata_record_t *record);
 /* The end of such a record; what it held is the caller's, for strata_below_free(). */
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);

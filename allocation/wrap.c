@@ -21,24 +21,24 @@ strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t
     return record;
 }
 
-static strata_record_t *held(const strata_record_t *record) {
+strata_record_t *strata_record_held(const strata_record_t *record) {
     return strata_slab_record(&strata_stack_of((uint16_t)record->bin_next)->slab, record->bin_prev);
 }
 
 /* Only decorators that wrap make records. */
 strata_record_t *strata_record_inner(const strata_record_t *record) {
     const strata_layer_t *maker = strata_record_maker(strata_stack_of(record->stack), record);
-    return maker && maker->type->role == STRATA_DECORATOR ? held(record) : NULL;
+    return maker && maker->type->role == STRATA_DECORATOR ? strata_record_held(record) : NULL;
 }
 
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record) {
-    strata_record_t *inner = held(record);
+    strata_record_t *inner = strata_record_held(record);
     strata_record_delete(self, record);
     return inner;
 }
 
 bool strata_record_borrowed_below(const strata_record_t *record) {
-    strata_record_t *inner = held(record);
+    strata_record_t *inner = strata_record_held(record);
     while (inner && !inner->borrows) inner = strata_record_inner(inner);
     return inner != NULL;
 }
