@@ -143,7 +143,8 @@ static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *reco
 
 static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, strata_path_t *path) {
     char text[sizeof self->finding];
-    snprintf(text, sizeof text, "guard: a block of %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) was written %s, "
+    snprintf(text, sizeof text,
+             "guard: a block of %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) was written %s, "
              "first at offset %s%" PRIu64, strata_record_requested(block->record), block->record->ptr, block->number,
              *block->tag ? ", of " : "", block->tag, found.where, found.before ? "-" : "", found.offset);
     if (!*self->finding) memcpy(self->finding, text, sizeof text);
@@ -330,7 +331,8 @@ static void destroy(strata_layer_t *base) {
             count(self, block, look_at_poison(self, block->record), &self->written_after_free, &path);
     }
     if (report && self->unseen > 0)
-        fprintf(stderr, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing\n", self->unseen);
+        fprintf(stderr, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing\n",
+                self->unseen);
     strata_nodes_destroy(&self->blocks);
 }
 
@@ -338,11 +340,13 @@ static strata_status_t validate(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
     uint64_t length = 0, live = 0;
     for (uint32_t node = self->first; node && length <= self->kept; node = block_at(self, node)->next) {
-        if (block_at(self, node)->state != KEPT) return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
+        if (block_at(self, node)->state != KEPT)
+            return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
         length++;
     }
     for (uint32_t node = 1; node < self->blocks.used; node++) live += block_at(self, node)->state == LIVE;
-    if (length != self->kept) return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
+    if (length != self->kept)
+        return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
     if (live < self->live) return strata_fail(STRATA_E_CORRUPT, 0, "guard: fewer blocks are live than counted");
     if (*self->finding) return strata_fail(STRATA_E_CORRUPT, 0, "%s", self->finding);
     return strata_nodes_validate(&self->blocks);

@@ -1,8 +1,9 @@
 /* stat: what is live at its place of the stack: now, at most, how many, how often.
  *
  * Above a cache that serves hits, with nothing in between that has work at a hit, it costs nothing: what passes there is what
- * the stack itself books, and its figures are the stack's (which count requests of 0 bytes too, that come to no layer). Anywhere else it counts what passes, in a few atomic words: it
- * takes no lock, and may stand above a layer that waits, as the peer's does.
+ * the stack itself books, and its figures are the stack's (which count requests of 0 bytes too, that come to no layer).
+ * Anywhere else it counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the
+ * peer's does.
  */
 #include "allocation/layer.h"
 

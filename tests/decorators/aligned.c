@@ -74,12 +74,14 @@ TEST(aligned, rmm_threshold) {
 /* AG::free_idle_chunk: v1(4096) over aligned(4096), four pairs of flags, 10 x {alloc 8192, free, release}: 12288 bytes are live
  * below; after the free none with free_idle_chunk, else 12288. */
 TEST(aligned, paddle_ag_free_idle_chunk) {
-    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"), &test_source_type, NULL};
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"), &test_source_type,
+                                          NULL};
     for (int pair = 0; pair < 4; pair++) {
         bench_t bench;
         bench_begin(&bench);
         bench_straight(&bench, types,
-                       (const char *const[]){"alignment=4096", "always=true", pair & 1 ? "free_idle_chunk=true" : "free_idle_chunk=false",
+                       (const char *const[]){"alignment=4096", "always=true",
+                                             pair & 1 ? "free_idle_chunk=true" : "free_idle_chunk=false",
                                              pair & 2 ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL});
         bench_open(&bench, 0);
         for (int i = 0; i < 10; i++) {
@@ -187,7 +189,8 @@ TEST(aligned, one_over_another) {
 
 TEST(aligned, a_number_that_is_no_alignment_is_refused) {
     strata_strategy_t *strategy = NULL;
-    strata_config_request_t request = {.text = "version: 1\nstrategy: s\ndevices: sim\nstack:\n  - aligned: {alignment: 5000}\n  - system\n"};
+    strata_config_request_t request = {.text = "version: 1\nstrategy: s\ndevices: sim\nstack:\n"
+                                               "  - aligned: {alignment: 5000}\n  - system\n"};
     strata_status_t status = strata_config_load(&request, &strategy);
     strata_plan_t plan;
     if (status == STRATA_OK) status = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan);

@@ -31,8 +31,8 @@ TEST(fill, paddle_alloc_fill_value) {
 TEST(fill, paddle_sync_after_alloc) {
     for (int synchronise = 0; synchronise < 2; synchronise++) {
         rig_t rig;
-        decorated_open(&rig, synchronise ? "[{fill: {synchronise: true}}, auto_growth, system]" : "[fill, auto_growth, system]", NULL,
-                       &(strata_sim_options_t){0});
+        decorated_open(&rig, synchronise ? "[{fill: {synchronise: true}}, auto_growth, system]" : "[fill, auto_growth, system]",
+                       NULL, &(strata_sim_options_t){0});
         strata_stream_t other = rig_stream(&rig);
         rig_work(&rig, other, 50 * 1000 * 1000, 0);
         uint64_t done = strata_sim_stream_end(rig.devices[0], other);

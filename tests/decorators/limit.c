@@ -162,7 +162,7 @@ TEST(limit, sixty_four_threads_at_the_limit_never_exceed_it) {
     sixty_four_threads("[{retry: {timeout: 0}}, stream_safe, auto_growth, {limit: {bytes: 64MiB}}, system]");
 }
 
-/* The large ones fit the limit alone, and the device refuses them; or they never fit. While they fail, small ones always fit. */
+/* The large ones fit the limit alone, and the device refuses them; or they never fit. Small ones always fit meanwhile. */
 static void small_beside_large(uint64_t large, uint64_t capacity) {
     rig_t rig;
     static worker_t workers[8];
