@@ -7,17 +7,21 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
     return path ? server->layers[path] : NULL;
 }
 
+/* Who looks for a ref reads the state under the lock of the record's home: another one than ours is the trunk's, below ours. */
+static void set_state(const strata_layer_t *self, strata_record_t *record, strata_record_state_t state) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    if (home != self->stack) strata_lock(&home->lock);
+    record->state = (uint8_t)state;
+    if (home != self->stack) strata_unlock(&home->lock);
+}
+
 strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t ptr,
                                     uint64_t size) {
     strata_record_t *record = strata_record_new(self, request, ptr, size);
     if (!record) return NULL;
-    strata_stack_t *home = strata_stack_of(inner->home);
-    record->bin_prev = strata_slab_slot(&home->slab, inner);
+    record->bin_prev = strata_slab_slot(&strata_stack_of(inner->home)->slab, inner);
     record->bin_next = inner->home;
-    /* Who looks for a ref reads the state under the lock of the record's home: the trunk, below our own. */
-    if (home != self->stack) strata_lock(&home->lock);
-    inner->state = STRATA_RECORD_DEFERRED;
-    if (home != self->stack) strata_unlock(&home->lock);
+    set_state(self, inner, STRATA_RECORD_CHUNK);
     return record;
 }
 
@@ -34,6 +38,7 @@ strata_record_t *strata_record_inner(const strata_record_t *record) {
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record) {
     strata_record_t *inner = strata_record_held(record);
     strata_record_delete(self, record);
+    set_state(self, inner, STRATA_RECORD_DEFERRED);
     return inner;
 }
 

@@ -280,7 +280,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 static bool goes_to_source(const strata_record_t *record) {
     const strata_record_t *bottom = strata_record_held(record);
     for (const strata_record_t *inner = bottom; (inner = strata_record_inner(inner)) != NULL;) bottom = inner;
-    return record->chunk == 0 && bottom->chunk == 0;
+    return record->state != STRATA_RECORD_CHUNK && bottom->chunk == 0;
 }
 
 static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {

@@ -65,8 +65,8 @@ typedef enum strata_record_state {
     STRATA_RECORD_UNUSED = 0,  /* a slot nobody has */
     STRATA_RECORD_FREE = 1,    /* a free block of a cache */
     STRATA_RECORD_LIVE = 2,    /* somebody holds it */
-    STRATA_RECORD_DEFERRED = 3 /* in use, but no ref names it: freed by its holder and waiting for other streams, or held by a
-                                  decorator that made a record of its own for it */
+    STRATA_RECORD_DEFERRED = 3, /* freed by its holder, waiting for other streams */
+    STRATA_RECORD_CHUNK = 4     /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
 } strata_record_state_t;
 
 /* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a

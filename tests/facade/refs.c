@@ -77,7 +77,7 @@ TEST(facade_refs, a_chunk_has_no_ref) {
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     strata_stack_t *trunk = rig_domain(&rig)->stacks[0];
     ASSERT_TRUE(trunk->trunk);
-    EXPECT_EQ(strata_slab_record(&trunk->slab, 1)->state, STRATA_RECORD_LIVE);
+    EXPECT_EQ(strata_slab_record(&trunk->slab, 1)->state, STRATA_RECORD_CHUNK);
     strata_ref_t chunk = strata_ref_of(strata_slab_record(&trunk->slab, 1));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, chunk));
     EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, chunk, NULL));
