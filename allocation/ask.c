@@ -16,14 +16,16 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
 }
 
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
-    uint64_t idle = strata_stack_idle_bytes(stack), released = 0;
+    uint64_t released = 0;
     STRATA_EACH_OWN_LAYER(stack, layer) {
-        if (idle - strata_min(released, idle) <= keep) break;
+        /* What a layer gave back may lie idle in one below. */
+        uint64_t idle = strata_stack_idle_bytes(stack);
+        if (idle <= keep) break;
         if (!layer->type->idle_bytes || !(layer->type->trim || layer->type->release)) continue;
         strata_path_t path = {.stack = stack};
         bool entered = strata_path_enter(&path, layer);
-        uint64_t own = layer->type->idle_bytes(layer), surplus = idle - released - keep;
-        if (layer->type->trim) released += layer->type->trim(layer, own - strata_min(own, surplus), &path);
+        uint64_t own = layer->type->idle_bytes(layer);
+        if (layer->type->trim) released += layer->type->trim(layer, own - strata_min(own, idle - keep), &path);
         else released += layer->type->release(layer, &path);
         strata_path_leave(&path, layer, entered);
     }

@@ -49,7 +49,11 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
         if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
         else if (layer->type->walk) layer->type->walk(layer, look, &search);
     }
-    for (uint32_t slot = 1; slot < stack->slab.used && !search.found && (stack->trunk || !has_cache); slot++) {
+    /* What a decorator above holds is shown by the record that it made. */
+    bool held = search.found && search.found->state == STRATA_RECORD_CHUNK;
+    if (held) search.found = NULL;
+    bool others = held || stack->trunk || !has_cache;
+    for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (is_of_a_source(record)) look(record, &search);
     }

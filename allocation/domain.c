@@ -162,8 +162,10 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
     uint64_t idle = 0, released = 0;
     STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
     STRATA_DOMAIN_EACH(domain, stack) {
-        uint64_t left = idle - strata_min(released, idle), own = strata_stack_idle_bytes(stack);
-        if (left > keep) released += strata_stack_trim(stack, own - strata_min(own, left - keep));
+        if (idle <= keep) continue;
+        uint64_t own = strata_stack_idle_bytes(stack);
+        released += strata_stack_trim(stack, own - strata_min(own, idle - keep));
+        idle -= strata_min(idle, own - strata_min(own, strata_stack_idle_bytes(stack)));
     }
     strata_domain_sweep_orphans(domain);
     return released;
