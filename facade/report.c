@@ -1,5 +1,7 @@
 #include "facade/report.h"
 
+#include <string.h>
+
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
 #include "allocation/option.h"
@@ -34,6 +36,38 @@ static void say_totals(report_t *r) {
     strata_text_say_size(text, ", deferred ", r->survey.deferred);
     strata_text_say_size(text, ", idle ", r->survey.idle);
     strata_text_say_size(text, ", largest free block ", r->survey.largest_free);
+}
+
+/* ---- a layer that limits ---- */
+
+/* A figure of a layer's own by its name; false: it has none. Such words are read as they stand, whoever writes them. */
+static bool own_figure(strata_layer_t *layer, const char *name, uint64_t *value) {
+    for (const strata_stat_row_t *row = layer->type->stats; row && row->name; row++) {
+        if (strcmp(row->name, name) != 0) continue;
+        *value = atomic_load((_Atomic uint64_t *)(void *)((char *)layer + row->offset));
+        return true;
+    }
+    return false;
+}
+
+/* The shared layer that holds requests of this place to a limit that the request would have broken; NULL: none. */
+static const char *limiting_layer(const report_t *r, uint64_t *limit, uint64_t *used) {
+    for (uint32_t i = 1; i <= r->domain->plan->count; i++) {
+        strata_layer_t *layer = r->domain->shared[i];
+        if (!layer || !own_figure(layer, "limit_bytes", limit) || !own_figure(layer, "used_bytes", used)) continue;
+        if (*limit - strata_min(*used, *limit) < r->event->size) return r->domain->plan->nodes[i].name;
+    }
+    return NULL;
+}
+
+static void say_limit(report_t *r) {
+    uint64_t limit, used;
+    const char *name = limiting_layer(r, &limit, &used);
+    if (!name) return;
+    strata_text_say(&r->text, "\n  %s:", name);
+    strata_text_say_size(&r->text, " at most ", limit);
+    strata_text_say_size(&r->text, ", of which ", used);
+    strata_text_say(&r->text, " are used");
 }
 
 /* ---- who holds it ---- */
@@ -164,7 +198,10 @@ static bool suggest_against_pieces(report_t *r) {
 static void say_what_helps(report_t *r) {
     const strata_survey_t *survey = &r->survey;
     uint64_t size = r->event->size;
-    bool said = false;
+    uint64_t limit, used;
+    const char *limiting = limiting_layer(r, &limit, &used);
+    bool said = limiting != NULL;
+    if (limiting) strata_text_say(&r->text, "\n  may help: a higher bound in %s", limiting);
     if (r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) {
         strata_text_say(&r->text, "\n  may help: the request without STRATA_NO_RETRY and STRATA_NO_GROW");
         said = true;
@@ -188,6 +225,7 @@ void strata_report_write(strata_facade_t *facade, const strata_refused_t *refuse
                        .outside = event->device_total - strata_min(held, event->device_total)};
     strata_survey_make(domain, &report.survey);
     say_totals(&report);
+    say_limit(&report);
     say_stacks(&report);
     say_waits(&report);
     say_owners(&report);

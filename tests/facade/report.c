@@ -156,3 +156,16 @@ TEST(facade_report, stays_short) {
     for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     rig_close(&rig);
 }
+
+TEST(facade_report, says_that_a_limit_is_reached) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstrategy: limited\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth\n"
+                   "  - limit: {bytes: 50MiB}\n  - system\n", NULL, 0, 0, 1);
+    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
+    strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), none;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_CONTAINS(heard, "\n  limit: at most 50MiB, of which 30MiB are used\n");
+    EXPECT_CONTAINS(heard, "\n  may help: a higher bound in limit");
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
