@@ -39,7 +39,7 @@ strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t
 strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                           strata_path_t *path);
 
-/* A cache's chunk from the layer below: a new path begins. No lock is held. The record is marked STRATA_CHUNK_ITSELF: no ref
+/* A cache's chunk from the layer below: a new path begins. No lock is held. The record's state is STRATA_RECORD_CHUNK: no ref
  * names it. */
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk);

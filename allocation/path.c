@@ -76,8 +76,12 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     below.size = size;
     below.path = &path;
     strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
-    if (status == STRATA_OK) (*chunk)->chunk = STRATA_CHUNK_ITSELF;
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_stack_t *home = strata_stack_of((*chunk)->home);
+    strata_lock(&home->lock);
+    (*chunk)->state = STRATA_RECORD_CHUNK;
+    strata_unlock(&home->lock);
+    return STRATA_OK;
 }
 
 void strata_chunk_free(strata_record_t *chunk) {

@@ -29,8 +29,8 @@ static const strata_option_row_t options[] = {
 /* The stream of a borrow whose stream was destroyed: the driver may give its handle to another one. */
 #define GONE ((strata_stream_t)UINTPTR_MAX)
 
-/* OVER: the host has waited for the work. */
-enum { UNUSED, WAITING, OVER };
+/* OVER: the host has waited for the work. SEEN: a mark of validate's alone. */
+enum { UNUSED, WAITING, OVER, SEEN = 4 };
 
 /* A borrow of a live block, or of a deferred one; the event is NULL until it is taken. */
 typedef struct borrow {
@@ -433,23 +433,50 @@ static void destroy(strata_layer_t *base) {
     strata_nodes_destroy(&self->deferrals);
 }
 
-static strata_status_t validate(strata_layer_t *base) {
-    stream_safe_t *self = (stream_safe_t *)base;
+static strata_status_t corrupt(const char *what) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: %s", what);
+}
+
+/* What a deferred block waits for: borrows of its own that have their events. Marks them. */
+static strata_status_t validate_borrows(stream_safe_t *self, const strata_record_t *record) {
+    for (uint32_t node = record->borrows; node; node = borrow_at(self, node)->next) {
+        if (node >= self->borrows.used) return corrupt("a block waits for a borrow that there never was");
+        borrow_t *borrow = borrow_at(self, node);
+        if (borrow->state & SEEN) return corrupt("two blocks wait for one borrow");
+        if (borrow->state != OVER && (borrow->state != WAITING || !borrow->event)) return corrupt("a block waits for nobody");
+        borrow->state |= SEEN;
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t validate_deferred(stream_safe_t *self) {
     uint64_t bytes = 0;
     uint32_t count = 0, last = 0;
     for (uint32_t node = self->first; node; node = deferred_at(self, node)->next) {
         const strata_record_t *record = deferred_at(self, node)->record;
-        if (++count > NODES) return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: the list of deferred frees is a circle");
+        if (++count > NODES) return corrupt("the list of deferred frees is a circle");
         if (record->state != STRATA_RECORD_DEFERRED || record->borrows == 0)
-            return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: a deferred block is live or waits for nobody");
+            return corrupt("a deferred block is live or waits for nobody");
+        strata_status_t status = validate_borrows(self, record);
+        if (status != STRATA_OK) return status;
         bytes += record->size;
         last = node;
     }
-    if (last != self->last) return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: the end of the list is wrong");
-    if (bytes != self->pending_bytes) return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: the sum of deferred bytes is wrong");
+    if (last != self->last) return corrupt("the end of the list is wrong");
+    if (bytes != self->pending_bytes || bytes > self->base.stack->figures.deferred_bytes)
+        return corrupt("the sum of deferred bytes is wrong");
+    return STRATA_OK;
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    stream_safe_t *self = (stream_safe_t *)base;
+    strata_status_t status = validate_deferred(self);
+    for (uint32_t node = 1; node < self->borrows.used; node++)
+        borrow_at(self, node)->state = (uint8_t)(borrow_at(self, node)->state & ~SEEN);
+    if (status != STRATA_OK) return status;
     bool told = base->attention == 0 || (base->stack->attention_allocate & base->attention) != 0;
-    if (self->first && !told) return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: pending frees, and the stack does not know");
-    strata_status_t status = strata_nodes_validate(&self->borrows);
+    if (self->first && !told) return corrupt("pending frees, and the stack does not know");
+    status = strata_nodes_validate(&self->borrows);
     return status == STRATA_OK ? strata_nodes_validate(&self->deferrals) : status;
 }
 

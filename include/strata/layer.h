@@ -26,10 +26,18 @@ typedef struct strata_record strata_record_t;
 
 /* ---- the call that is under way ---------------------------------------------------------------------------------------- */
 
+/* When a cache shall wait instead of growing (docs/patience.md). */
+typedef struct strata_patience {
+    uint64_t depth; /* blocks of the request's size that its own stack must have on the way */
+    double slack;   /* growth up to (1 + slack) x what the program needed so far never waits */
+} strata_patience_t;
+
 /* Which stack is served and which locks this call holds. On the C stack of whoever began the call. */
 typedef struct strata_path {
     strata_stack_t *stack;   /* whose layer numbers the record's decorator stack uses */
     strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a trunk; NULL: open */
+    const strata_patience_t *patience; /* NULL: growth never waits */
+    bool held_back;          /* a cache would have grown, and was told to wait */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
 } strata_path_t;
@@ -57,7 +65,8 @@ typedef enum strata_record_state {
     STRATA_RECORD_UNUSED = 0,  /* a slot nobody has */
     STRATA_RECORD_FREE = 1,    /* a free block of a cache */
     STRATA_RECORD_LIVE = 2,    /* somebody holds it */
-    STRATA_RECORD_DEFERRED = 3 /* freed by its holder, waiting for other streams */
+    STRATA_RECORD_DEFERRED = 3, /* freed by its holder, waiting for other streams */
+    STRATA_RECORD_CHUNK = 4     /* a cache above holds it: no ref names it */
 } strata_record_state_t;
 
 /* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a

@@ -32,7 +32,8 @@ size_t subjects(subject_t *list) {
     size_t count = 0;
     for (size_t i = 0; strata_layer_at(i); i++) add_layer(list, &count, strata_layer_at(i));
     add_layer(list, &count, &test_counter_type);
-    for (size_t i = 0; strata_strategy_name(i); i++) add(list, &count, strata_strategy_name(i), "_preset", NULL, strata_strategy_name(i));
+    for (size_t i = 0; strata_strategy_name(i); i++)
+        add(list, &count, strata_strategy_name(i), "_preset", NULL, strata_strategy_name(i));
     return count;
 }
 
@@ -61,7 +62,8 @@ void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
     strategy->name = subject->name;
     strategy->devices = "sim";
     fill_stack(strategy, STRATA_PLACE_GPU, subject->layers);
-    for (int kind = STRATA_PLACE_MANAGED; kind < STRATA_PLACE_KINDS; kind++) fill_stack(strategy, (strata_place_kind_t)kind, system);
+    for (int kind = STRATA_PLACE_MANAGED; kind < STRATA_PLACE_KINDS; kind++)
+        fill_stack(strategy, (strata_place_kind_t)kind, system);
     strata_sim_options_t options = {.capacity = capacity};
     rig_open_on(rig, strategy, &options, 0);
     rig->borrowed_strategy = false;

@@ -1,0 +1,359 @@
+/* auto_growth: the peer's own tests, its order of blocks against a naive model, growth, and what validate finds. */
+#include "tests/allocation/bench.h"
+
+static void open_with(bench_t *bench, uint64_t capacity, const char *const *options) {
+    bench_begin(bench);
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
+    bench_straight(bench, types, options);
+    bench_open(bench, capacity);
+}
+
+static uint64_t reserved(const bench_t *bench) {
+    return atomic_load(&bench->domain->reserved_bytes);
+}
+
+/* ---- the peer's tests ---- */
+
+TEST(auto_growth, free_idle_chunk) {
+    for (int flags = 0; flags < 4; flags++) {
+        const char *options[] = {"alignment=4KiB", flags & 1 ? "free_idle_chunk=true" : "free_idle_chunk=false",
+                                 flags & 2 ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL};
+        bench_t bench;
+        open_with(&bench, 0, options);
+        for (int i = 0; i < 10; i++) {
+            strata_record_t *record = bench_allocate(&bench, 8192);
+            EXPECT_EQ(reserved(&bench), 8192);
+            bench_free(&bench, record);
+            EXPECT_EQ(reserved(&bench), flags & 1 ? 0 : 8192);
+            EXPECT_EQ(strata_stack_release(bench.stack), flags & 1 ? 0 : 8192);
+            EXPECT_EQ(reserved(&bench), 0);
+        }
+        bench_close(&bench);
+    }
+}
+
+TEST(auto_growth, free_when_no_cache_hit) {
+    for (int on = 0; on < 2; on++) {
+        const char *options[] = {on ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL};
+        bench_t bench;
+        open_with(&bench, 26 * MIB, options);
+        const uint64_t held[2][3] = {{8 * MIB, 18 * MIB, 12 * MIB}, {8 * MIB, 10 * MIB, 12 * MIB}};
+        for (size_t i = 0; i < 3; i++) {
+            bench_free(&bench, bench_allocate(&bench, (8 + 2 * i) * MIB));
+            EXPECT_EQ(reserved(&bench), held[on][i]);
+        }
+        bench_close(&bench);
+    }
+}
+
+TEST(auto_growth, release_stats_identify_mixed_chunk) {
+    bench_t bench;
+    open_with(&bench, 0, (const char *const[]){"chunk_size=1KiB", NULL});
+    strata_record_t *record = bench_allocate(&bench, 512);
+    EXPECT_EQ(bench.stack->figures.allocated_bytes, 512);
+    EXPECT_EQ(strata_stack_idle_bytes(bench.stack), 512);
+    EXPECT_EQ(strata_stack_release(bench.stack), 0);
+    EXPECT_EQ(reserved(&bench), 1024);
+    bench_free(&bench, record);
+    EXPECT_EQ(strata_stack_release(bench.stack), 1024);
+    EXPECT_EQ(reserved(&bench), 0);
+    EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}
+
+/* ---- growth ---- */
+
+TEST(auto_growth, a_chunk_is_the_larger_of_request_and_chunk_size) {
+    static const struct { const char *chunk_size; size_t size; uint64_t grown; } cases[] = {
+        {"chunk_size=0", 1, 256},           {"chunk_size=0", 5000, 5120},      {"chunk_size=1000", 256, 1024},
+        {"chunk_size=1MiB", 256, MIB},      {"chunk_size=1MiB", MIB, MIB},     {"chunk_size=1MiB", MIB + 1, MIB + 256},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench_t bench;
+        open_with(&bench, 0, (const char *const[]){cases[i].chunk_size, NULL});
+        strata_record_t *record = bench_allocate(&bench, cases[i].size);
+        EXPECT_EQ(reserved(&bench), cases[i].grown);
+        bench_free(&bench, record);
+        bench_close(&bench);
+    }
+}
+
+TEST(auto_growth, out_of_memory_is_asked_for_again_once_and_no_smaller) {
+    for (int on = 0; on < 2; on++) {
+        const char *options[] = {"chunk_size=1MiB", on ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL};
+        bench_t bench;
+        open_with(&bench, 0, options);
+        strata_record_t *live = bench_allocate(&bench, MIB), *record = NULL;
+        bench_free(&bench, bench_allocate(&bench, 2 * MIB));
+        uint64_t calls = test_source_calls();
+        test_source_fail(1, true, STRATA_E_NO_MEMORY);
+        strata_serve_t serve = {.size = 4 * MIB, .alignment = 256, .flags = STRATA_NO_RETRY};
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(bench.stack, &serve, &record));
+        EXPECT_EQ(test_source_calls() - calls, on ? 1 : 2);
+        EXPECT_EQ(reserved(&bench), MIB);
+        /* Once failing stops between the two, the second serves. */
+        test_source_fail(1, false, STRATA_E_NO_MEMORY);
+        strata_status_t status = strata_stack_serve(bench.stack, &serve, &record);
+        EXPECT_EQ(status, on ? STRATA_E_NO_MEMORY : STRATA_OK);
+        if (status == STRATA_OK) bench_free(&bench, record);
+        test_source_fail(0, false, STRATA_OK);
+        bench_free(&bench, live);
+        bench_close(&bench);
+    }
+}
+
+TEST(auto_growth, under_the_ladder_it_asks_once_and_keeps_what_it_has) {
+    bench_t bench;
+    open_with(&bench, 0, (const char *const[]){"chunk_size=1MiB", "reclaim=ladder", "smaller_growth=true", NULL});
+    strata_record_t *record = NULL;
+    bench_free(&bench, bench_allocate(&bench, MIB));
+    uint64_t calls = test_source_calls();
+    test_source_fail(1, true, STRATA_E_NO_MEMORY);
+    strata_serve_t serve = {.size = 2 * MIB, .alignment = 256, .flags = STRATA_NO_RETRY};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_serve(bench.stack, &serve, &record));
+    EXPECT_EQ(test_source_calls() - calls, 1);
+    EXPECT_EQ(reserved(&bench), MIB);
+    test_source_fail(0, false, STRATA_OK);
+    bench_close(&bench);
+}
+
+TEST(auto_growth, a_full_slab_is_told_and_costs_nothing) {
+    bench_t bench;
+    open_with(&bench, 0, (const char *const[]){"chunk_size=1MiB", NULL});
+    strata_record_t *a = bench_allocate(&bench, 512), *record = NULL;
+    uint32_t capacity = bench.stack->slab.capacity;
+    bench.stack->slab.capacity = bench.stack->slab.used;
+    uint64_t held = reserved(&bench);
+    EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 2 * MIB, &record));
+    EXPECT_CONTAINS(strata_last_error()->text, "its most");
+    EXPECT_EQ(reserved(&bench), held);
+    EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 512, &record));
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    bench.stack->slab.capacity = capacity;
+    record = bench_allocate(&bench, 512);
+    bench_free(&bench, record);
+    bench_free(&bench, a);
+    bench_close(&bench);
+}
+
+TEST(auto_growth, larger_alignments_than_its_own_are_refused) {
+    bench_t bench;
+    open_with(&bench, 0, (const char *const[]){"alignment=512", NULL});
+    strata_record_t *a = bench_allocate(&bench, 1), *record = NULL;
+    EXPECT_EQ(a->size, 512);
+    EXPECT_EQ(a->slack, 511);
+    strata_serve_t serve = {.size = 512, .alignment = 1024};
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stack_serve(bench.stack, &serve, &record));
+    bench_free(&bench, a);
+    bench_close(&bench);
+}
+
+/* ---- order: a naive model ---- */
+
+enum { MODEL_BLOCKS = 2048 };
+
+typedef struct model_block {
+    uint64_t ptr, size, chunk; /* chunk: its base */
+    bool free;
+} model_block_t;
+
+/* Blocks in order of address, chunk by chunk in any order. */
+typedef struct model {
+    model_block_t blocks[MODEL_BLOCKS];
+    uint32_t count;
+} model_t;
+
+static void model_insert(model_t *model, uint32_t at, model_block_t block) {
+    memmove(&model->blocks[at + 1], &model->blocks[at], (model->count - at) * sizeof block);
+    model->blocks[at] = block;
+    model->count++;
+}
+
+static void model_remove(model_t *model, uint32_t at) {
+    memmove(&model->blocks[at], &model->blocks[at + 1], (--model->count - at) * sizeof(model_block_t));
+}
+
+/* The smallest free block that fits, the lowest of equals; model->count: none. */
+static uint32_t model_find(const model_t *model, uint64_t size) {
+    uint32_t best = model->count;
+    for (uint32_t i = 0; i < model->count; i++) {
+        const model_block_t *b = &model->blocks[i];
+        if (!b->free || b->size < size) continue;
+        const model_block_t *c = best < model->count ? &model->blocks[best] : NULL;
+        if (!c || b->size < c->size || (b->size == c->size && b->ptr < c->ptr)) best = i;
+    }
+    return best;
+}
+
+/* The request takes the high end, however little is left. */
+static uint64_t model_take(model_t *model, uint32_t at, uint64_t size) {
+    model_block_t *b = &model->blocks[at];
+    uint64_t ptr = b->ptr + b->size - size;
+    if (b->size == size) {
+        b->free = false;
+        return ptr;
+    }
+    b->size -= size;
+    model_insert(model, at + 1, (model_block_t){.ptr = ptr, .size = size, .chunk = b->chunk});
+    return ptr;
+}
+
+static void model_free(model_t *model, uint64_t ptr) {
+    uint32_t at = 0;
+    while (model->blocks[at].ptr != ptr) at++;
+    model->blocks[at].free = true;
+    if (at + 1 < model->count && model->blocks[at + 1].free && model->blocks[at + 1].chunk == model->blocks[at].chunk) {
+        model->blocks[at].size += model->blocks[at + 1].size;
+        model_remove(model, at + 1);
+    }
+    if (at > 0 && model->blocks[at - 1].free && model->blocks[at - 1].chunk == model->blocks[at].chunk) {
+        model->blocks[at - 1].size += model->blocks[at].size;
+        model_remove(model, at);
+    }
+}
+
+static uint32_t model_release(model_t *model) {
+    uint32_t released = 0;
+    for (uint32_t i = 0; i < model->count;) {
+        const model_block_t *b = &model->blocks[i];
+        bool alone = b->free && b->ptr == b->chunk && (i + 1 == model->count || b[1].chunk != b->chunk);
+        released += alone;
+        if (alone) model_remove(model, i);
+        else i++;
+    }
+    return released;
+}
+
+/* One request: the model says where it must be served, or that the layer must grow. */
+static strata_record_t *allocate_as_the_model(bench_t *bench, model_t *model, size_t size, uint64_t chunk_size) {
+    uint64_t rounded = (size + 255) & ~255ull, calls = test_source_calls();
+    uint32_t at = model_find(model, rounded);
+    strata_record_t *record = bench_allocate(bench, size);
+    if (!record) return NULL;
+    EXPECT_EQ(record->size, rounded);
+    EXPECT_EQ(test_source_calls() - calls, at == model->count);
+    if (at == model->count) {
+        uint64_t chunk = rounded > chunk_size ? rounded : chunk_size, base = record->ptr + rounded - chunk;
+        model_insert(model, at, (model_block_t){.ptr = base, .size = chunk, .chunk = base, .free = true});
+    }
+    EXPECT_EQ(model_take(model, at, rounded), record->ptr);
+    return record;
+}
+
+static void follows_the_model(const char *chunk_option, uint64_t chunk_size, size_t largest, uint64_t seed) {
+    static model_t model;
+    bench_t bench;
+    strata_record_t *live[256] = {NULL};
+    uint64_t random = seed;
+    model.count = 0;
+    open_with(&bench, 0, (const char *const[]){chunk_option, NULL});
+    for (int i = 0; i < 4000 && !strata_test_has_failed(); i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        strata_record_t **slot = &live[random >> 56];
+        if (*slot) {
+            model_free(&model, (*slot)->ptr);
+            bench_free(&bench, *slot);
+            *slot = NULL;
+        } else {
+            *slot = allocate_as_the_model(&bench, &model, 1 + (size_t)(random >> 20) % largest, chunk_size);
+        }
+        if (i % 701 == 700) {
+            uint64_t before = test_source_live();
+            (void)strata_stack_release(bench.stack);
+            EXPECT_EQ(before - test_source_live(), model_release(&model));
+        }
+        if (i % 100 == 0) EXPECT_OK(strata_stack_validate(bench.stack));
+    }
+    for (int i = 0; i < 256; i++)
+        if (live[i]) bench_free(&bench, live[i]);
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    bench_close(&bench);
+}
+
+TEST(auto_growth, takes_the_smallest_then_the_lowest_with_large_chunks) { follows_the_model("chunk_size=1MiB", MIB, 20000, 1); }
+TEST(auto_growth, takes_the_smallest_then_the_lowest_of_few_sizes) { follows_the_model("chunk_size=64KiB", 65536, 1500, 2); }
+TEST(auto_growth, takes_the_smallest_then_the_lowest_with_exact_chunks) { follows_the_model("chunk_size=0", 0, 9000, 3); }
+
+/* ---- validate ---- */
+
+#define EXPECT_FOUND(place, value)                                        \
+    do {                                                                  \
+        EXPECT_OK(strata_stack_validate(bench.stack));                    \
+        __typeof__(place) before_ = (place);                              \
+        (place) = (__typeof__(place))(value);                             \
+        EXPECT_NE(before_, place);                                        \
+        EXPECT_STATUS(STRATA_E_CORRUPT, strata_stack_validate(bench.stack)); \
+        (place) = before_;                                                \
+        EXPECT_OK(strata_stack_validate(bench.stack));                    \
+    } while (0)
+
+static void finds_planted_faults(const char *order) {
+    bench_t bench;
+    open_with(&bench, 0, (const char *const[]){"chunk_size=1MiB", order, NULL});
+    strata_record_t *blocks[8];
+    for (int i = 0; i < 8; i++) blocks[i] = bench_allocate(&bench, 4096 * (size_t)(i + 1));
+    strata_record_t *hole = blocks[3], *other = blocks[5], *live = blocks[4];
+    bench_free(&bench, hole);
+    bench_free(&bench, other);
+    /* Overlap. */
+    EXPECT_FOUND(live->ptr, live->ptr - 256);
+    EXPECT_FOUND(hole->ptr, live->ptr);
+    /* Wrong size. */
+    EXPECT_FOUND(live->size, live->size + 256);
+    EXPECT_FOUND(hole->size, hole->size - 256);
+    EXPECT_FOUND(live->size, 0);
+    /* Lost link. */
+    EXPECT_FOUND(live->next, 0);
+    EXPECT_FOUND(live->prev, 0);
+    EXPECT_FOUND(live->next, UINT32_MAX);
+    EXPECT_FOUND(live->chunk, live->chunk + 1);
+    /* Wrong bin: in the index and live, free and not in it, another place in it. */
+    EXPECT_FOUND(live->state, STRATA_RECORD_FREE);
+    EXPECT_FOUND(hole->state, STRATA_RECORD_LIVE);
+    EXPECT_FOUND(hole->bin_next, hole->bin_next ? 0 : strata_slab_slot(&bench.stack->slab, other));
+    EXPECT_FOUND(live->state, STRATA_RECORD_UNUSED);
+    /* Wrong sum. */
+    EXPECT_FOUND(bench.stack->figures.reserved_bytes, MIB + 256);
+    EXPECT_FOUND(bench.stack->figures.chunks, 2);
+    for (int i = 0; i < 8; i++)
+        if (i != 3 && i != 5) bench_free(&bench, blocks[i]);
+    bench_close(&bench);
+}
+
+TEST(auto_growth, validate_finds_planted_faults_by_address) { finds_planted_faults("order=address"); }
+TEST(auto_growth, validate_finds_planted_faults_in_any_order) { finds_planted_faults("order=any"); }
+
+TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *types[] = {strata_layer_find("stream_safe"), strata_layer_find("auto_growth"), &test_source_type,
+                                          NULL};
+    bench_straight(&bench, types, NULL);
+    bench_open(&bench, 0);
+    strata_handle_t stream;
+    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_work(bench.device, stream, 1000 * 1000, NULL, 0));
+    strata_record_t *a = bench_allocate(&bench, 4096), *b = bench_allocate(&bench, 8192);
+    for (int i = 0; i < 2; i++) {
+        strata_path_t path;
+        strata_record_t *record;
+        ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(i ? b : a), &path, &record));
+        EXPECT_OK(strata_record_borrow(&path, record, stream));
+        strata_record_free(&path, record);
+    }
+    EXPECT_EQ(a->state, STRATA_RECORD_DEFERRED);
+    EXPECT_FOUND(a->state, STRATA_RECORD_LIVE);
+    EXPECT_FOUND(a->borrows, 0);
+    EXPECT_FOUND(b->borrows, 4000);
+    EXPECT_FOUND(a->borrows, b->borrows);
+    EXPECT_FOUND(b->size, 4096);
+    EXPECT_FOUND(bench.stack->figures.deferred_bytes, 4096);
+    EXPECT_FOUND(bench.stack->attention_allocate, 0);
+    ASSERT_OK(strata_device_synchronise(bench.device));
+    strata_record_t *again = bench_allocate(&bench, 4096);
+    EXPECT_TRUE(again->ptr == a->ptr);
+    EXPECT_EQ(bench.stack->figures.deferred_bytes, 0);
+    bench_free(&bench, again);
+    EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
+    bench_close(&bench);
+}

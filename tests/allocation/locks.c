@@ -1,0 +1,103 @@
+/* What debug builds abort at: locks out of order, device calls that may block under a lock. And whose state is whose. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/allocation/bench.h"
+
+#ifdef STRATA_CHECK_LOCKS
+/* Whether `body` ends the process by abort. */
+static bool aborts(void (*body)(bench_t *), bench_t *bench) {
+    pid_t child = fork();
+    if (child == 0) {
+        (void)close(2);
+        (void)signal(SIGABRT, SIG_DFL);
+        body(bench);
+        _exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+static void call_that_blocks(bench_t *bench) {
+    strata_lock(&bench->stack->lock);
+    (void)strata_device_synchronise(bench->device);
+    strata_unlock(&bench->stack->lock);
+}
+
+static void quick_call(bench_t *bench) {
+    strata_handle_t event;
+    (void)strata_device_event_create(bench->device, &event);
+    strata_lock(&bench->stack->lock);
+    (void)strata_device_event_record(bench->device, event, NULL);
+    (void)strata_device_event_query(bench->device, event);
+    strata_unlock(&bench->stack->lock);
+}
+
+static void trunk_before_stack(bench_t *bench) {
+    strata_stack_t *trunk = bench->domain->stacks[0];
+    strata_lock(&trunk->lock);
+    strata_lock(&bench->stack->lock);
+    strata_unlock(&bench->stack->lock);
+    strata_unlock(&trunk->lock);
+}
+
+static void stack_before_trunk(bench_t *bench) {
+    strata_stack_t *trunk = bench->domain->stacks[0];
+    strata_lock(&bench->stack->lock);
+    strata_lock(&trunk->lock);
+    strata_unlock(&trunk->lock);
+    strata_unlock(&bench->stack->lock);
+}
+
+static void domain_under_stack(bench_t *bench) {
+    strata_lock(&bench->stack->lock);
+    strata_lock(&bench->domain->lock);
+    strata_unlock(&bench->domain->lock);
+    strata_unlock(&bench->stack->lock);
+}
+#endif
+
+static void open_plain(bench_t *bench) {
+    bench_begin(bench);
+    const strata_layer_type_t *types[] = {strata_layer_find("retry"), strata_layer_find("stream_safe"),
+                                          strata_layer_find("auto_growth"), &test_source_type, NULL};
+    bench_straight(bench, types, NULL);
+    bench_open(bench, 0);
+}
+
+TEST(allocation_locks, wrong_orders_and_blocking_calls_abort) {
+#ifdef STRATA_CHECK_LOCKS
+    bench_t bench;
+    open_plain(&bench);
+    EXPECT_TRUE(aborts(call_that_blocks, &bench));
+    EXPECT_FALSE(aborts(quick_call, &bench));
+    EXPECT_TRUE(aborts(trunk_before_stack, &bench));
+    EXPECT_FALSE(aborts(stack_before_trunk, &bench));
+    EXPECT_TRUE(aborts(domain_under_stack, &bench));
+    bench_close(&bench);
+#else
+    TEST_SKIP("this build does not check locks");
+#endif
+}
+
+TEST(allocation_locks, state_of_device_scope_is_one_for_all_stacks) {
+    bench_t bench;
+    open_plain(&bench);
+    strata_stack_t *other = NULL;
+    strata_handle_t stream;
+    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_stack_create(bench.domain, stream, 0, 0, &other));
+    for (uint32_t n = 1; n <= 4; n++) {
+        EXPECT_EQ(other->layers[n] == bench.stack->layers[n], n == 4);
+        EXPECT_EQ(other->layers[n]->stack->trunk, n == 4);
+    }
+    /* A block goes home to the instance that it came from. */
+    strata_record_t *a = bench_allocate(&bench, 1000);
+    EXPECT_EQ(a->home, bench.stack->number);
+    EXPECT_EQ(bench.stack->figures.chunks, 1);
+    EXPECT_EQ(other->figures.chunks, 0);
+    bench_free(&bench, a);
+    bench_close(&bench);
+}

@@ -1,0 +1,138 @@
+/* The calls that are made millions of times: what they may not do. And what a process can hold. */
+#include <pthread.h>
+
+#include "platform/host_memory.h"
+#include "tests/facade/program.h"
+
+TEST(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t blocks[200];
+    for (int round = 0; round < 50; round++) {
+        uint64_t host = strata_host_allocations(), device = strata_sim_calls(rig.devices[0]);
+        for (size_t i = 0; i < 200; i++) blocks[i] = rig_allocate(&rig, NULL, 256 * (1 + i * 7919 % 300));
+        for (size_t i = 0; i < 200; i++) EXPECT_OK(strata_free(rig.s, blocks[(i * 77 + 13) % 200].ref));
+        if (round < 2) continue;
+        EXPECT_EQ(strata_host_allocations() - host, 0);
+        EXPECT_EQ(strata_sim_calls(rig.devices[0]) - device, 0);
+    }
+    rig_close(&rig);
+}
+
+TEST(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_made) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    for (int round = 0; round < 100; round++) {
+        uint64_t host = strata_host_allocations(), made = rig_calls(&rig, STRATA_CALL_event_create);
+        strata_block_t b = rig_allocate(&rig, owner, 4096);
+        EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_pass(&rig, 50000);
+        if (round < 10) continue;
+        EXPECT_EQ(strata_host_allocations() - host, 0);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_create), made);
+    }
+    rig_close(&rig);
+}
+
+TEST(facade_hot, wrong_arguments_are_refused) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t b = {.ref = 4};
+    strata_allocate_options_t o = {.struct_size = sizeof o, .size = 8};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, SIZE_MAX, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, (1ull << 48) + 1, &b));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1ull << 48, &b));
+    o.struct_size = 8;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    o.struct_size = sizeof o;
+    o.alignment = 48;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    o.alignment = 4096;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    o.alignment = 64;
+    o.flags = 1u << 16;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    o.flags = STRATA_ZERO;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    o.flags = 0;
+    o.pool = 3;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_EQ(b.ref, 4);
+    EXPECT_EQ(rig_figures(&rig).allocations, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_hot, the_most_stacks_of_a_process_are_told) {
+    if (STRIDE > 1) TEST_SKIP("4,095 stacks reserve terabytes of addresses: too much for a sanitizer");
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t b;
+    strata_status_t status = STRATA_OK;
+    uint32_t made = 0;
+    while (status == STRATA_OK && made < STRATA_STACKS) {
+        status = strata_allocate(rig.s, rig.gpu, rig_stream(&rig), 0, &b);
+        if (status != STRATA_OK) break;
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        made++;
+    }
+    EXPECT_TRUE(status == STRATA_E_LIMIT || status == STRATA_E_HOST_MEMORY);
+    EXPECT_GT(made, 1000);
+    /* The others go on. */
+    b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    b = rig_allocate(&rig, rig_stream(&rig), 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* ---- streams that end while other threads free their blocks ---- */
+
+typedef struct heir {
+    rig_t *rig;
+    strata_block_t blocks[40];
+    pthread_barrier_t *barrier;
+} heir_t;
+
+static void *free_inherited(void *argument) {
+    heir_t *h = argument;
+    pthread_barrier_wait(h->barrier);
+    for (int i = 0; i < 40; i++) EXPECT_OK(strata_free(h->rig->s, h->blocks[i].ref));
+    return NULL;
+}
+
+static void *release_all_the_time(void *argument) {
+    heir_t *h = argument;
+    pthread_barrier_wait(h->barrier);
+    for (int i = 0; i < 60; i++) EXPECT_OK(strata_release(h->rig->s, h->rig->gpu, NULL));
+    return NULL;
+}
+
+TEST(facade_hot, a_forgotten_streams_stack_ends_under_the_last_free) {
+    static const char *const presets[] = {"strata", "paddle", "system"};
+    for (int round = 0; round < 30; round++) {
+        rig_t rig;
+        pthread_barrier_t barrier;
+        rig_open(&rig, presets[round % 3], NULL, 0, 0, 1);
+        pthread_barrier_init(&barrier, NULL, 3);
+        heir_t heirs[3];
+        strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+        for (int i = 0; i < 3; i++) {
+            heirs[i] = (heir_t){.rig = &rig, .barrier = &barrier};
+            for (int k = 0; k < 40 && i < 2; k++) heirs[i].blocks[k] = rig_allocate(&rig, streams[i], 1000 * (size_t)(k + 1));
+        }
+        for (int i = 0; i < 2; i++) EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, streams[i]));
+        pthread_t threads[3];
+        for (int i = 0; i < 3; i++)
+            ASSERT_EQ(pthread_create(&threads[i], NULL, i < 2 ? free_inherited : release_all_the_time, &heirs[i]), 0);
+        for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&barrier);
+        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        EXPECT_EQ(rig_domain(&rig)->orphans, 0);
+        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+        rig_close(&rig);
+    }
+}
