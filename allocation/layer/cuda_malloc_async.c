@@ -474,8 +474,7 @@ static strata_status_t create(strata_layer_t *base) {
 static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     uint64_t path = record->path;
     while (path >> 8) path >>= 8;
-    bool held = record->state == STRATA_RECORD_LIVE || record->state == STRATA_RECORD_DEFERRED;
-    return held && path == self->base.number;
+    return record->state != STRATA_RECORD_UNUSED && path == self->base.number;
 }
 
 /* What the device refused to take back, and what its last holder left behind. */
