@@ -58,19 +58,24 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_pat
 
 /* ---- borrows ---- */
 
-/* The first layer of a decorator stack that is told of borrows, top first; NULL: none. */
-static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t path) {
-    for (; path; path >>= 8) {
-        strata_layer_t *layer = server->layers[path & 0xff];
-        if (layer->type->record_stream) return layer;
+/* The first layer that is told of borrows, from `path` of the record on, top first, then those of the records within; and the
+ * record that it knows. NULL: none. */
+static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t path, strata_record_t **record) {
+    for (strata_record_t *at = *record; at; at = strata_record_inner(at), path = at ? at->path : 0) {
+        for (; path; path >>= 8) {
+            strata_layer_t *layer = server->layers[path & 0xff];
+            if (!layer->type->record_stream) continue;
+            *record = at;
+            return layer;
+        }
     }
     return NULL;
 }
 
-static strata_layer_t *borrow_layer_below(const strata_layer_t *self, const strata_record_t *record) {
-    uint64_t path = record->path;
+static strata_layer_t *borrow_layer_below(const strata_layer_t *self, strata_record_t **record) {
+    uint64_t path = (*record)->path;
     while (path && (path & 0xff) != self->number) path >>= 8;
-    return borrow_layer(strata_stack_of(record->stack), path >> 8);
+    return borrow_layer(strata_stack_of((*record)->stack), path >> 8, record);
 }
 
 static strata_status_t nobody_knows(void) {
@@ -84,20 +89,21 @@ static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, str
 
 strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                            strata_path_t *path) {
-    strata_layer_t *layer = borrow_layer_below(self, record);
+    strata_layer_t *layer = borrow_layer_below(self, &record);
     return layer ? layer->type->record_stream(layer, record, stream, path) : nobody_knows();
 }
 
 strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                           strata_path_t *path) {
-    strata_layer_t *layer = borrow_layer_below(self, record);
+    strata_layer_t *layer = borrow_layer_below(self, &record);
     return layer ? erase(layer, record, stream, path) : nobody_knows();
 }
 
 strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_layer_t *layer = borrow_layer(path->stack, record->path);
-    strata_status_t status = layer ? layer->type->record_stream(layer, record, stream, path) : STRATA_E_UNSUPPORTED;
+    strata_record_t *known = record;
+    strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
+    strata_status_t status = layer ? layer->type->record_stream(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
     if (status != STRATA_E_UNSUPPORTED) return status;
     status = strata_host_wait_note(path, record, stream);
     return status == STRATA_OK ? nobody_knows() : status;
@@ -105,8 +111,9 @@ strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *recor
 
 strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_layer_t *layer = borrow_layer(path->stack, record->path);
-    strata_status_t status = layer ? erase(layer, record, stream, path) : STRATA_E_UNSUPPORTED;
+    strata_record_t *known = record;
+    strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
+    strata_status_t status = layer ? erase(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
     /* What no layer knew the core has noted. */
     if (status != STRATA_E_UNSUPPORTED || (layer && !(record->attention & STRATA_ATTENTION_CORE))) return status;
     strata_host_wait_erase(path, record, stream);

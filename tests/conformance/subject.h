@@ -5,7 +5,7 @@
 
 #include "tests/facade/fixture.h"
 
-enum { SUBJECTS = 24, SUBJECT_LAYERS = 4 };
+enum { SUBJECTS = 64, SUBJECT_LAYERS = 4 };
 
 typedef struct subject {
     char name[64];

@@ -131,6 +131,15 @@ static void random_program(const subject_t *subject) {
     rig_close(&rig);
 }
 
+/* What a decorator asks on top of its requests the place has reserved, but no stack. */
+static bool asks_for_more(const subject_t *subject) {
+    for (int i = 0; i < SUBJECT_LAYERS && subject->layers[i]; i++) {
+        const strata_layer_type_t *type = subject->layers[i];
+        if (type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE)) return true;
+    }
+    return false;
+}
+
 static void statistics_are_sums(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
@@ -146,7 +155,8 @@ static void statistics_are_sums(const subject_t *subject) {
     EXPECT_EQ(of[1].requested_bytes, 3000);
     EXPECT_EQ(of[0].requested_bytes + of[1].requested_bytes, all.requested_bytes);
     EXPECT_EQ(of[0].allocated_bytes + of[1].allocated_bytes, all.allocated_bytes);
-    EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    EXPECT_LE(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    if (!asks_for_more(subject)) EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -364,9 +374,13 @@ static char suites[SUBJECTS][80];
 
 /* A case is a function of no arguments: one for each check and subject. */
 #define CASE(check, n) static void check##_##n(void) { check(&all[n]); }
-#define EACH(F, check) F(check, 0) F(check, 1) F(check, 2) F(check, 3) F(check, 4) F(check, 5) F(check, 6) F(check, 7) \
-    F(check, 8) F(check, 9) F(check, 10) F(check, 11) F(check, 12) F(check, 13) F(check, 14) F(check, 15) F(check, 16)   \
-    F(check, 17) F(check, 18) F(check, 19) F(check, 20) F(check, 21) F(check, 22) F(check, 23)
+#define EIGHT(F, check, n)                                                                                       \
+    F(check, n##0) F(check, n##1) F(check, n##2) F(check, n##3) F(check, n##4) F(check, n##5) F(check, n##6)     \
+    F(check, n##7)
+/* Numbers in octal: 00 to 077. */
+#define EACH(F, check)                                                                                           \
+    EIGHT(F, check, 0) EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04)           \
+    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07)
 #define CASES(check) EACH(CASE, check)
 CHECKS(CASES)
 
