@@ -138,9 +138,17 @@ strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address,
     return STRATA_OK;
 }
 
-void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
+}
+
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
     atomic_fetch_sub(&domain->reserved_bytes, bytes);
+}
+
+void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    strata_domain_uncover(domain, address, bytes);
+    strata_domain_discount(domain, bytes);
 }
 
 /* ---- all stacks ---- */

@@ -72,6 +72,9 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
  * lock is held. E_LIMIT, E_HOST_MEMORY: nothing is booked. */
 strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+/* Its two halves, for memory whose address the device may serve again before its bytes are free. */
+void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes); /* may be called under a stack's lock */
 
 /* Polls every stack; idle chunks of every stack go back; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);

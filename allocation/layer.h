@@ -40,6 +40,12 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
 }
 /* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
 void strata_below_free(strata_record_t *record, strata_path_t *path);
+/* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
+ * as it was. E_UNSUPPORTED: none knows them. */
+strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                           strata_path_t *path);
+strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                          strata_path_t *path);
 
 /* A cache's chunk from the layer below: a new path begins. No lock is held. The record's state is STRATA_RECORD_CHUNK: no ref
  * names it. */

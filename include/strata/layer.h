@@ -99,8 +99,11 @@ typedef enum strata_option_kind {
     STRATA_OPTION_SIZE,     /* uint64_t: 20MiB */
     STRATA_OPTION_TIME,     /* uint64_t ns: 100ms */
     STRATA_OPTION_FRACTION, /* double:   0.8 */
-    STRATA_OPTION_CHOICE    /* uint32_t: index of the word in `choices` */
+    STRATA_OPTION_CHOICE,   /* uint32_t: index of the word in `choices` */
+    STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; no control characters */
 } strata_option_kind_t;
+
+enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */ };
 
 /* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs. */
 typedef struct strata_option_row {
