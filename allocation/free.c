@@ -19,8 +19,7 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
         return NULL;
     }
     strata_record_t *record = strata_slab_record(&home->slab, slot);
-    if (record->generation != strata_ref_generation(ref) || record->state != STRATA_RECORD_LIVE ||
-        record->chunk == STRATA_CHUNK_ITSELF) {
+    if (record->generation != strata_ref_generation(ref) || record->state != STRATA_RECORD_LIVE) {
         stale(ref, "it was freed already");
         return NULL;
     }
@@ -101,6 +100,7 @@ static void end_ref(strata_stack_t *server, strata_record_t *record) {
 static void enter(strata_path_t *path, strata_record_t *record) {
     strata_stack_t *server = path->stack;
     strata_stack_unbook(server, record);
+    if (record->chunk == 0) server->direct_bytes -= record->size;
     end_ref(server, record);
     server->inside++;
     if (record->home != server->number) server->abroad--;

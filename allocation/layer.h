@@ -33,8 +33,8 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
 /* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
 void strata_below_free(strata_record_t *record, strata_path_t *path);
 
-/* A cache's chunk from the layer below: a new path begins. No lock is held. The record is marked STRATA_CHUNK_ITSELF: no ref
- * names it. */
+/* A cache's chunk from the layer below: a new path begins. No lock is held. The record is in the state
+ * STRATA_RECORD_CHUNK. */
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk);
 void strata_chunk_free(strata_record_t *chunk);
@@ -46,6 +46,13 @@ strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t 
 void strata_record_delete(strata_layer_t *self, strata_record_t *record);
 static inline void strata_record_push(strata_record_t *record, const strata_layer_t *layer) {
     record->path = record->path << 8 | layer->number;
+}
+
+/* The number of the layer that made the record: the bottom of its decorator stack; 0: the maker is freeing it. */
+static inline uint8_t strata_record_maker(const strata_record_t *record) {
+    uint64_t path = record->path;
+    while (path >> 8) path >>= 8;
+    return (uint8_t)path;
 }
 
 /* "retry > stream_safe > auto_growth | system": the layers of an allocation, then those of the chunk it lies in. The lock of

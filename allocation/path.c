@@ -69,6 +69,14 @@ void strata_below_free(strata_record_t *record, strata_path_t *path) {
     strata_path_leave(path, layer, entered);
 }
 
+/* The cache below, if a cache made the record, reads its states under this lock. */
+static void set_state(strata_record_t *record, strata_record_state_t state) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    strata_lock(&home->lock);
+    record->state = (uint8_t)state;
+    strata_unlock(&home->lock);
+}
+
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
     strata_path_t path = {.stack = self->stack};
@@ -76,12 +84,13 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     below.size = size;
     below.path = &path;
     strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
-    if (status == STRATA_OK) (*chunk)->chunk = STRATA_CHUNK_ITSELF;
+    if (status == STRATA_OK) set_state(*chunk, STRATA_RECORD_CHUNK);
     return status;
 }
 
 void strata_chunk_free(strata_record_t *chunk) {
     strata_path_t path = {.stack = strata_stack_of(chunk->stack)};
+    set_state(chunk, STRATA_RECORD_DEFERRED);
     strata_below_free(chunk, &path);
 }
 
@@ -120,16 +129,10 @@ void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, si
     }
 }
 
-/* The bottom layer of a decorator stack: the one that made the record. */
-static strata_layer_t *maker(const strata_stack_t *stack, uint64_t path) {
-    while (path >> 8) path >>= 8;
-    return path ? stack->layers[path] : NULL;
-}
-
 void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity) {
     if (capacity == 0) return;
     strata_path_text(server, record->path, text, capacity);
-    strata_layer_t *layer = maker(server, record->path);
+    strata_layer_t *layer = server->layers[strata_record_maker(record)]; /* [0] is NULL */
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, record) : NULL;
     size_t length = strlen(text);
     if (!chunk || length + 3 >= capacity) return;

@@ -21,9 +21,6 @@ enum {
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
-/* record->chunk of a chunk that a cache holds. */
-#define STRATA_CHUNK_ITSELF UINT32_MAX
-
 struct strata_stack {
     /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
     alignas(128) uint64_t path;  /* decorator stack of a hit; 0: no layer may be left out */
@@ -42,6 +39,7 @@ struct strata_stack {
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
     alignas(64) strata_statistics_t figures; /* plain words under the lock; reserved is the caches' own */
+    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut: reserved too. Likewise */
 
     /* Constant while open, except where said. */
     alignas(128) strata_domain_t *domain;

@@ -15,6 +15,14 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_unlock(&stack->lock);
 }
 
+/* What no cache cut was asked from the device for itself. */
+static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
+    strata_lock(&stack->lock);
+    sum->reserved_bytes += stack->direct_bytes;
+    sum->peak_reserved_bytes += stack->peak_direct_bytes;
+    strata_unlock(&stack->lock);
+}
+
 /* A figure is the sum over the stacks but for these. */
 static void finish(strata_statistics_t *sum) {
     sum->live_allocations = sum->allocations - sum->frees;
@@ -39,10 +47,7 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_stack_t *stack = strata_domain_find(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
     if (stack) add_stack(stack, &sum);
-    if (stack && !stack->cache) {
-        sum.reserved_bytes = sum.allocated_bytes;
-        sum.peak_reserved_bytes = sum.peak_allocated_bytes;
-    }
+    if (stack) add_direct(stack, &sum);
     finish(&sum);
     return hand_out(&sum, out);
 }

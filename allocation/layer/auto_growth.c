@@ -63,6 +63,8 @@ typedef struct auto_growth {
     strata_tree_t tree;
     strata_nodes_t chunks;
     uint32_t first_chunk, last_chunk;
+    uint32_t chunk_count;
+    uint64_t chunk_bytes; /* of this cache; the stack's figures are of all its caches */
     strata_bins_t bins;
 } auto_growth_t;
 
@@ -252,6 +254,11 @@ static void list_chunk(auto_growth_t *self, uint32_t number) {
     self->last_chunk = number;
 }
 
+/* A chunk that a cache further down cut from one of its own is counted there. */
+static bool is_reserved(const chunk_t *chunk) {
+    return chunk->below->chunk == 0;
+}
+
 /* Takes a chunk out of the layer; its record is the caller's to give back once the lock is open. */
 static strata_record_t *unlist_chunk(auto_growth_t *self, uint32_t number) {
     chunk_t *chunk = chunk_at(self, number);
@@ -262,7 +269,9 @@ static strata_record_t *unlist_chunk(auto_growth_t *self, uint32_t number) {
     strata_record_t *below = chunk->below;
     strata_statistics_t *f = &self->base.stack->figures;
     f->chunks--;
-    f->reserved_bytes -= chunk->size;
+    if (is_reserved(chunk)) f->reserved_bytes -= chunk->size;
+    self->chunk_count--;
+    self->chunk_bytes -= chunk->size;
     strata_nodes_give(&self->chunks, number);
     return below;
 }
@@ -325,7 +334,9 @@ static bool publish(auto_growth_t *self, strata_record_t *below) {
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
     f->chunks++;
-    f->reserved_bytes += below->size;
+    self->chunk_count++;
+    self->chunk_bytes += below->size;
+    if (is_reserved(chunk_at(self, number))) f->reserved_bytes += below->size;
     if (f->reserved_bytes > f->peak_reserved_bytes) f->peak_reserved_bytes = f->reserved_bytes;
     return true;
 }
@@ -453,7 +464,7 @@ static strata_status_t corrupt(const char *what, uint32_t slot) {
 }
 
 typedef struct tally {
-    uint64_t free_bytes, chunk_bytes;
+    uint64_t free_bytes, chunk_bytes, reserved_bytes;
     uint32_t free_blocks, chunks;
 } tally_t;
 
@@ -482,6 +493,7 @@ static strata_status_t validate_chunk(auto_growth_t *self, uint32_t number, tall
     }
     if (at != chunk->base + chunk->size) return corrupt("the blocks do not fill their chunk", previous);
     tally->chunk_bytes += chunk->size;
+    tally->reserved_bytes += is_reserved(chunk) ? chunk->size : 0;
     tally->chunks++;
     return STRATA_OK;
 }
@@ -495,7 +507,9 @@ static strata_status_t validate(strata_layer_t *base) {
         if (status != STRATA_OK) return status;
     }
     const strata_statistics_t *f = &base->stack->figures;
-    if (tally.chunks != f->chunks || tally.chunk_bytes != f->reserved_bytes) return corrupt("the sum of chunks is wrong", 0);
+    bool less = f->chunks < tally.chunks || f->reserved_bytes < tally.reserved_bytes;
+    if (less || tally.chunks != self->chunk_count || tally.chunk_bytes != self->chunk_bytes)
+        return corrupt("the sum of chunks is wrong", 0);
     uint32_t count = self->by_address ? self->tree.count : self->bins.count;
     if (tally.free_blocks != count || tally.free_bytes != idle_bytes(base)) return corrupt("the sum of free blocks is wrong", 0);
     return self->by_address ? strata_tree_validate(&self->tree, slab_of(self)) : strata_bins_validate(&self->bins, slab_of(self));
