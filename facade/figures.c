@@ -85,8 +85,11 @@ strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *
     if (status != STRATA_OK) return status;
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
-    uint64_t bytes = strata_domain_release(domain);
-    if (released) *released = bytes;
+    uint64_t before = atomic_load(&domain->reserved_bytes);
+    (void)strata_domain_release(domain);
+    uint64_t after = atomic_load(&domain->reserved_bytes);
+    /* What a cache gave to a cache below it is given back once. */
+    if (released) *released = before > after ? before - after : 0;
     return STRATA_OK;
 }
 

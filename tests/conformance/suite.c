@@ -360,9 +360,17 @@ static char suites[SUBJECTS][80];
 
 /* A case is a function of no arguments: one for each check and subject. */
 #define CASE(check, n) static void check##_##n(void) { check(&all[n]); }
-#define EACH(F, check) F(check, 0) F(check, 1) F(check, 2) F(check, 3) F(check, 4) F(check, 5) F(check, 6) F(check, 7) \
-    F(check, 8) F(check, 9) F(check, 10) F(check, 11) F(check, 12) F(check, 13) F(check, 14) F(check, 15) F(check, 16)   \
-    F(check, 17) F(check, 18) F(check, 19) F(check, 20) F(check, 21) F(check, 22) F(check, 23)
+#define EIGHT(F, check, a, b, c, d, e, f, g, h)                                                          \
+    F(check, a) F(check, b) F(check, c) F(check, d) F(check, e) F(check, f) F(check, g) F(check, h)
+#define EACH(F, check)                                                                                   \
+    EIGHT(F, check, 0, 1, 2, 3, 4, 5, 6, 7) \
+    EIGHT(F, check, 8, 9, 10, 11, 12, 13, 14, 15) \
+    EIGHT(F, check, 16, 17, 18, 19, 20, 21, 22, 23) \
+    EIGHT(F, check, 24, 25, 26, 27, 28, 29, 30, 31) \
+    EIGHT(F, check, 32, 33, 34, 35, 36, 37, 38, 39) \
+    EIGHT(F, check, 40, 41, 42, 43, 44, 45, 46, 47) \
+    EIGHT(F, check, 48, 49, 50, 51, 52, 53, 54, 55) \
+    EIGHT(F, check, 56, 57, 58, 59, 60, 61, 62, 63)
 #define CASES(check) EACH(CASE, check)
 CHECKS(CASES)
 
@@ -372,7 +380,12 @@ static const struct { const char *name; strata_test_fn cases[SUBJECTS]; } rows[]
 
 static void every_subject_has_its_cases(void) {
     EXPECT_LE(subjects(all), SUBJECTS);
-    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_NE(strata_layer_at(i)->role, STRATA_ROUTER);
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        bool found = false;
+        for (size_t n = 0; n < SUBJECTS && all[n].name[0]; n++) found = found || strcmp(all[n].name, type->name) == 0;
+        if (!found) FAIL_TEST("the layer %s is no subject", type->name);
+    }
 }
 
 __attribute__((constructor)) static void register_suite(void) {
