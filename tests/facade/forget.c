@@ -77,6 +77,7 @@ TEST(facade_forget, a_recycled_handle_is_another_stream_with_another_stack) {
     stream = recycled(&rig, stream);
     EXPECT_NE(rig_stack(&rig, stream)->number, before);
     strata_block_t b = rig_allocate(&rig, stream, SIZE);
+    EXPECT_NE(strata_ref_home(b.ref), before);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
