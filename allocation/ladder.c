@@ -222,14 +222,33 @@ static bool rung_wait(climb_t *climb, bool *again) {
     return false;
 }
 
-strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
+static uint64_t after(uint64_t now, uint64_t ns) {
+    return ns > UINT64_MAX - now ? UINT64_MAX : now + ns;
+}
+
+static climb_t begin_climb(const strata_ladder_t *ladder) {
     climb_t climb = {.ladder = ladder, .status = STRATA_E_NO_MEMORY, .backoff = BACKOFF_LEAST_NS};
     strata_clock_t *clock = clock_of(&climb);
     (void)strata_threads_self();
+    climb.deadline = after(clock->now(clock), ladder->timeout);
+    climb.real_deadline = after(strata_real_now(), ladder->timeout);
+    return climb;
+}
+
+strata_status_t strata_ladder_be_patient(const strata_ladder_t *ladder) {
+    climb_t climb = begin_climb(ladder);
+    for (;;) {
+        strata_pending_t pending = {.ready_at = UINT64_MAX};
+        strata_stack_poll(ladder->stack, &pending);
+        if ((climb.changed || pending.freed_bytes > 0) && try_again(&climb, 0)) return climb.status;
+        if (pending.pending_bytes < ladder->size || out_of_time(&climb)) return STRATA_E_NO_MEMORY;
+        pass_time(&climb, pending.ready_at, epoch_of(ladder->domain));
+    }
+}
+
+strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
+    climb_t climb = begin_climb(ladder);
     atomic_fetch_add(&ladder->domain->ladders, 1);
-    uint64_t now = clock->now(clock), real_now = strata_real_now();
-    climb.deadline = ladder->timeout > UINT64_MAX - now ? UINT64_MAX : now + ladder->timeout;
-    climb.real_deadline = ladder->timeout > UINT64_MAX - real_now ? UINT64_MAX : real_now + ladder->timeout;
     bool over = false, again = true;
     while (!over && again)
         over = rung_poll(&climb) || rung_wait_first(&climb) || rung_release(&climb) || rung_callbacks(&climb) ||

@@ -22,6 +22,10 @@ typedef struct strata_ladder {
 /* Climbs until a try succeeds or fails otherwise, or nothing is left. E_NO_MEMORY then. */
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder);
 
+/* Before a growth that a cache held back: waits for the own stack's pending frees while they could serve. E_NO_MEMORY: that did
+ * not help, growth is due. */
+strata_status_t strata_ladder_be_patient(const strata_ladder_t *ladder);
+
 /* A free found the waiter bit: the domain's epoch moves, every waiter tries again. No lock is held. */
 void strata_domain_wake(strata_domain_t *domain);
 

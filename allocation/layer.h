@@ -33,8 +33,8 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
 /* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
 void strata_below_free(strata_record_t *record, strata_path_t *path);
 
-/* A cache's chunk from the layer below: a new path begins. No lock is held. The record is in the state
- * STRATA_RECORD_CHUNK. */
+/* A cache's chunk from the layer below: a new path begins. No lock is held. The record's state is STRATA_RECORD_CHUNK: no ref
+ * names it. */
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk);
 void strata_chunk_free(strata_record_t *chunk);

@@ -10,7 +10,11 @@
 #include "allocation/layer.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
+#include "allocation/patience.h"
 #include "platform/arithmetic.h"
+
+#define HOT inline __attribute__((always_inline))
+#define COLD __attribute__((noinline))
 
 enum { ORDER_ADDRESS, ORDER_ANY };
 enum { RECLAIM_OWN, RECLAIM_LADDER };
@@ -84,7 +88,8 @@ static const auto_growth_options_t *options_of(const auto_growth_t *self) {
 
 /* ---- the index of free blocks ----
  *
- * `by_address` is self->by_address; a caller that knows it leaves only one of the two to the compiler. */
+ * `by_address` is self->by_address; a caller that knows it leaves only one of the two to the compiler. What the hot
+ * path is made of is therefore inlined by force. */
 
 static inline void index_insert(auto_growth_t *self, uint32_t slot, bool by_address) {
     if (by_address) strata_tree_insert(&self->tree, slab_of(self), slot);
@@ -146,8 +151,7 @@ static inline void hand_out(strata_record_t *block, uint64_t slack) {
 }
 
 /* Serves `rounded` bytes from the free block `slot`; NULL if the slab is full. */
-static inline strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size,
-                                          bool by_address) {
+static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size, bool by_address) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     if (block->size == rounded) {
         index_remove(self, slot, by_address);
@@ -165,7 +169,7 @@ static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) {
     return (size + self->unit - 1) & ~(self->unit - 1);
 }
 
-static __attribute__((noinline)) strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
+static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
     uint64_t rounded = rounded_size(self, size);
     uint32_t slot = index_find(self, rounded, true);
     return slot ? serve_from(self, slot, rounded, size, true) : NULL;
@@ -190,7 +194,7 @@ static strata_record_t *hit_any(auto_growth_t *self, uint64_t rounded, uint64_t 
 /* ---- free ---- */
 
 /* The slot's generations are used up: the block moves to another slot. Without one it stays out of use until its chunk goes. */
-static uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
+static COLD uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;
@@ -206,7 +210,7 @@ static uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
 }
 
 /* A block that did not merge with the one below it comes into the index; its slot, 0 if it is lost to a used-up one. */
-static inline uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uint32_t slot, bool by_address) {
+static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uint32_t slot, bool by_address) {
     if (__builtin_expect(block->generation >= STRATA_GENERATION_LAST, 0)) {
         uint32_t fresh = move_to_new_slot(self, slot);
         if (fresh == 0) {
@@ -225,7 +229,7 @@ static inline uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, 
 
 /* Puts a block back and merges it with its free neighbours; the slot of the free block that has it now, 0 if it is lost to a
  * used-up slot. The sentinel in slot 0 is never free, so that missing neighbours need no question. */
-static inline uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address) {
+static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_slot(slab, block), low = block->prev, high = block->next;
     strata_record_t *next = strata_slab_record(slab, high), *prev = strata_slab_record(slab, low);
@@ -253,7 +257,7 @@ static inline uint32_t put_back(auto_growth_t *self, strata_record_t *block, boo
     return low;
 }
 
-static __attribute__((noinline)) uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) {
+static COLD uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) {
     return put_back(self, block, true);
 }
 
@@ -426,6 +430,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
             self->waiting--;
             continue;
         }
+        if (strata_patience_holds_back(request->path, base->stack, size))
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
+                               (unsigned long long)size);
+        if (self->growing) continue;
         self->growing = true;
         strata_status_t status = grow_as_the_options_say(self, size, request);
         self->growing = false;

@@ -5,6 +5,8 @@
 typedef struct retry_options {
     uint64_t timeout;
     bool wait_first;
+    bool patience;
+    strata_patience_t patient;
 } retry_options_t;
 
 static const strata_option_row_t options[] = {
@@ -12,6 +14,12 @@ static const strata_option_row_t options[] = {
      "how long a request may wait for memory; 0: it climbs the ladder once and does not wait"},
     {"wait_first", STRATA_OPTION_BOOL, offsetof(retry_options_t, wait_first), "false", 0, 0, NULL,
      "wait for pending frees that could serve the request before idle chunks are released"},
+    {"patience", STRATA_OPTION_BOOL, offsetof(retry_options_t, patience), "false", 0, 0, NULL,
+     "before a cache grows, wait for memory that is freed already and only waits for the GPU, where that costs the GPU nothing"},
+    {"depth", STRATA_OPTION_COUNT, offsetof(retry_options_t, patient.depth), "2", 1, 1000, NULL,
+     "patience: how many blocks of the request's size its stream must have on the way before it waits for one"},
+    {"slack", STRATA_OPTION_FRACTION, offsetof(retry_options_t, patient.slack), "0.02", 0, 10000000, NULL,
+     "patience: growth up to (1 + slack) x the most that was requested so far never waits"},
     {0},
 };
 
@@ -37,11 +45,27 @@ static strata_status_t try_below(void *context, uint32_t extra_flags) {
     return strata_below_allocate(attempt->self, &request, &attempt->record);
 }
 
+/* A try in which the cache may answer that growth should wait, and then the wait; growth is due when that did not help. */
+static strata_status_t try_patiently(attempt_t *attempt) {
+    const retry_options_t *o = attempt->self->options;
+    strata_path_t *path = attempt->request->path;
+    path->patience = &o->patient;
+    strata_status_t status = try_below(attempt, 0);
+    if (status == STRATA_E_NO_MEMORY && path->held_back) {
+        strata_ladder_t ladder = {.domain = attempt->self->domain, .stack = path->stack, .size = attempt->request->size,
+                                  .timeout = o->timeout, .try_again = try_below, .context = attempt};
+        status = strata_ladder_be_patient(&ladder);
+    }
+    path->patience = NULL;
+    return status == STRATA_E_NO_MEMORY && path->held_back ? try_below(attempt, 0) : status;
+}
+
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     const retry_options_t *o = self->options;
     attempt_t attempt = {.self = self, .request = request};
-    strata_status_t status = try_below(&attempt, 0);
-    if (status == STRATA_E_NO_MEMORY && !(request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW))) {
+    bool may_wait = !(request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW));
+    strata_status_t status = o->patience && may_wait ? try_patiently(&attempt) : try_below(&attempt, 0);
+    if (status == STRATA_E_NO_MEMORY && may_wait) {
         strata_ladder_t ladder = {.domain = self->domain, .stack = request->path->stack, .size = request->size,
                                   .timeout = o->timeout, .wait_first = o->wait_first, .waiter = self->attention,
                                   .try_again = try_below, .context = &attempt};

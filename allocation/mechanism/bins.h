@@ -38,8 +38,8 @@ void strata_bins_init(strata_bins_t *bins, uint32_t unit_shift);
 uint32_t strata_bins_find_any(strata_bins_t *bins, strata_slab_t *slab, uint64_t size);
 /* The largest size in the bins, 0 if empty. Reads every block of the last bin that has any. */
 uint64_t strata_bins_largest(const strata_bins_t *bins, const strata_slab_t *slab);
-/* Bitmaps against heads, links both ways, bins against sizes, states; count and sum of the blocks against what the caller knows.
- * E_CORRUPT. */
+/* Bitmaps against heads, links both ways, bins against sizes, states; count and sum of the blocks against what the caller
+ * knows. E_CORRUPT. */
 strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t count, uint64_t bytes);
 
 static inline uint32_t strata_bins_of(const strata_bins_t *bins, uint64_t size) {

@@ -26,10 +26,18 @@ typedef struct strata_record strata_record_t;
 
 /* ---- the call that is under way ---------------------------------------------------------------------------------------- */
 
+/* When a cache shall wait instead of growing (docs/patience.md). */
+typedef struct strata_patience {
+    uint64_t depth; /* blocks of the request's size that its own stack must have on the way */
+    double slack;   /* growth up to (1 + slack) x what the program needed so far never waits */
+} strata_patience_t;
+
 /* Which stack is served and which locks this call holds. On the C stack of whoever began the call. */
 typedef struct strata_path {
     strata_stack_t *stack;   /* whose layer numbers the record's decorator stack uses */
     strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a trunk; NULL: open */
+    const strata_patience_t *patience; /* NULL: growth never waits */
+    bool held_back;          /* a cache would have grown, and was told to wait */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
 } strata_path_t;

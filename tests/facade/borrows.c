@@ -205,8 +205,10 @@ TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
         EXPECT_OK(strata_free(p.rig.s, first.ref));
         rig_pass(&p.rig, LONG);
         uint64_t deferred = rig_calls(&p.rig, STRATA_CALL_event_record);
-        EXPECT_OK(strata_allocate(p.rig.s, place, NULL, 64, &none));
-        EXPECT_OK(strata_free(p.rig.s, none.ref));
+        strata_domain_t *domain;
+        strata_pending_t pending;
+        EXPECT_OK(strata_facade_domain(strata_facade_of(p.rig.s), place, &domain));
+        EXPECT_GT(strata_domain_poll(domain, &pending), 0);
         EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &first));
         EXPECT_OK(strata_free(p.rig.s, first.ref));
         EXPECT_EQ(rig_calls(&p.rig, STRATA_CALL_event_record), deferred + 1);
@@ -291,6 +293,20 @@ TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close
     rig_pass(&p.rig, 9 * LONG);
     EXPECT_FALSE(reused(&p));
     EXPECT_OK(strata_release(p.rig.s, p.rig.gpu, NULL));
+    EXPECT_FALSE(reused(&p));
+    end(&p);
+}
+
+TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined) {
+    pair_t p;
+    begin_with(&p, WITHOUT);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
+    free_block(&p);
+    strata_sim_clear_faults(p.rig.devices[0]);
+    EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, p.block.size);
     EXPECT_FALSE(reused(&p));
     end(&p);
 }

@@ -272,7 +272,7 @@ static uint64_t give_nothing(strata_place_t place, size_t size, void *context) {
 }
 
 TEST(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits) {
-    const char *const set[] = {"stream_safe.event=free", "retry.timeout=5ms"};
+    const char *const set[] = {"stream_safe.event=free", "retry.timeout=2s"};
     rig_t rig;
     uint32_t asked = 0;
     rig_open(&rig, "paddle", set, 2, CAPACITY_MIB * MIB, 1);

@@ -282,7 +282,7 @@ TEST(bins, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, 1u << 20); /* no slot */
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[oldest].bin_next, youngest);   /* a circle */
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].bin_prev, oldest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1027ull * UNIT); /* the sum alone */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1027ull * UNIT); /* sum alone */
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1025ull * UNIT + 1);
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 2048ull * UNIT);
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[alone].size, 0);
