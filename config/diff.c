@@ -65,7 +65,8 @@ typedef struct report {
 static void tell_layer(report_t *report, int whose, const spot_t *spot) {
     char where[4200];
     strata_origin_text(&spot->layer->origin, where, sizeof where);
-    fprintf(report->out, "%s.%s%s: only in %s  [%s]\n", report->place, spot->way, spot->layer->name, report->names[whose], where);
+    const char *name = spot->layer->name;
+    fprintf(report->out, "%s.%s%s: only in %s  [%s]\n", report->place, spot->way, name, report->names[whose], where);
     report->differences++;
 }
 

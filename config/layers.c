@@ -166,9 +166,9 @@ static void matrix(FILE *out) {
 static const char introduction[] =
     "# Layers\n\n"
     "<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
-    "A stack is a list of layers, the outermost first; a source ends it, or a router, which has several stacks below it. A layer\n"
-    "says what it needs of the layers below it and what it gives to the one above; a router passes on what all of its stacks\n"
-    "give.\n\n";
+    "A stack is a list of layers, the outermost first; a source ends it, or a router, which has several stacks below it.\n"
+    "A layer says what it needs of the layers below it and what it gives to the one above; a router passes on what all of\n"
+    "its stacks give.\n\n";
 static const char about_orders[] =
     "\n## Who may stand above whom\n\n"
     "Each row is for the layer directly above, each column for the one below it. \"with x\": if what stands further down\n"

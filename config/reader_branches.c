@@ -10,8 +10,10 @@
 /* The name in a route of the type's first option of a branch; "" if it has none. */
 static void branch_option_name(const strata_layer_type_t *type, char *name, size_t capacity) {
     *name = '\0';
-    for (const strata_option_row_t *row = type->options; row && row->name && !*name; row++)
-        if (strata_option_branch(row) == 1) snprintf(name, capacity, "%.*s", (int)(strrchr(row->name, '_') - row->name), row->name);
+    for (const strata_option_row_t *row = type->options; row && row->name && !*name; row++) {
+        int letters = strata_option_branch(row) == 1 ? (int)(strrchr(row->name, '_') - row->name) : 0;
+        snprintf(name, capacity, "%.*s", letters, row->name);
+    }
 }
 
 const char *strata_branches_key(const strata_layer_type_t *type) {
@@ -66,8 +68,8 @@ static strata_status_t read_route_value(const strata_text_t *text, strata_model_
     return status == STRATA_E_STRATEGY ? strata_fail_origin(&value, "%s", strata_last_error()->text) : status;
 }
 
-static strata_status_t read_route(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer, uint32_t number,
-                                  const strata_tree_t *item) {
+static strata_status_t read_route(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
+                                  uint32_t number, const strata_tree_t *item) {
     strata_origin_t origin = strata_origin_of(text, item->line, item->column);
     const strata_tree_t *stack = strata_tree_get(item, "stack");
     if (item->kind != STRATA_TREE_MAP || !stack) {
@@ -92,8 +94,8 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
                                   routes ? "routes" : "stacks", whole);
     }
     if (node->count > STRATA_PLAN_BRANCHES)
-        return strata_fail_origin(&origin, "\"%s\" has %zu stacks below it, and %d are the most; take some out", layer->type->name,
-                                  node->count, STRATA_PLAN_BRANCHES);
+        return strata_fail_origin(&origin, "\"%s\" has %zu stacks below it, and %d are the most; take some out",
+                                  layer->type->name, node->count, STRATA_PLAN_BRANCHES);
     layer->branches = strata_arena_take(reader->strategy->memory, node->count, sizeof *layer->branches);
     if (!layer->branches) return STRATA_E_HOST_MEMORY;
     uint32_t number = 0;

@@ -36,8 +36,8 @@ static strata_status_t read_own_places(strata_reader_t *reader, const strata_tex
             status = strata_read_stack(reader, text, STRATA_PLACE_MANAGED, own, child);
         else
             status = strata_note_wrong(
-                reader->wrongs,
-                strata_fail_origin(&key, "a device has no \"%.40s\" of its own; write managed, or places: at the top", child->key));
+                reader->wrongs, strata_fail_origin(&key, "a device has no \"%.40s\" of its own; write managed, or places: at the "
+                                                         "top", child->key));
     }
     return status;
 }

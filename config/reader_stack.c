@@ -34,7 +34,8 @@ static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *
 }
 
 /* Values of a branch stand in the branch. */
-static strata_status_t fail_router_key(const strata_model_layer_t *layer, const strata_tree_t *node, const strata_origin_t *key) {
+static strata_status_t fail_router_key(const strata_model_layer_t *layer, const strata_tree_t *node,
+                                       const strata_origin_t *key) {
     const char *name = layer->type->name, *branches = strata_branches_key(layer->type);
     if (strata_option_find(layer->type, node->key))
         return strata_fail_origin(key, "\"%.40s\" is said in the route that it is of; write it without its number in %s",
@@ -146,7 +147,8 @@ static strata_status_t fail_too_many(const strata_text_t *text, const strata_tre
 static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *item) {
     if (++reader->layers <= STRATA_PLAN_NODES) return STRATA_OK;
     strata_origin_t origin = strata_origin_of(text, item->line, item->column);
-    return strata_fail_origin(&origin, "the stacks of a place have at most %d layers together, and this is one more; take some out",
+    return strata_fail_origin(&origin,
+                              "the stacks of a place have at most %d layers together, and this is one more; take some out",
                               STRATA_PLAN_NODES);
 }
 

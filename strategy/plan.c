@@ -198,8 +198,8 @@ static strata_status_t check_branches(const strata_model_layer_t *layer) {
         int letters = (int)(strrchr(row->name, '_') - row->name);
         if (wanted)
             return strata_fail_origin(&layer->branches[branch - 1].origin,
-                                      "stack %u of \"%s\" has no %.*s, and only the last can do without; write %.*s: %s", branch,
-                                      layer->name, letters, row->name, letters, row->name, "64KiB");
+                                      "stack %u of \"%s\" has no %.*s, and only the last can do without; write %.*s: 64KiB",
+                                      branch, layer->name, letters, row->name, letters, row->name);
         return strata_fail_origin(said, "\"%s\" has %zu stacks, and the last takes what is left; take %.*s of stack %u out",
                                   layer->name, layer->branch_count, letters, row->name, branch);
     }
@@ -262,8 +262,8 @@ static strata_status_t check_counts(const strata_model_stack_t *stack) {
                                       layer->branch_count, STRATA_PLAN_BRANCHES);
         for (size_t b = 0; b < layer->branch_count; b++)
             if (layer->branches[b].count == 0)
-                return strata_fail_origin(&layer->branches[b].origin, "stack %zu of \"%s\" has no layers; write at least [system]",
-                                          b + 1, layer->name);
+                return strata_fail_origin(&layer->branches[b].origin,
+                                          "stack %zu of \"%s\" has no layers; write at least [system]", b + 1, layer->name);
     }
     return STRATA_OK;
 }

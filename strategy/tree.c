@@ -37,9 +37,12 @@ strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t
     return own;
 }
 
-const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device) {
-    for (size_t i = 0; i < strategy->own_count; i++)
-        if (strategy->own[i].number == device && strategy->own[i].stacks[place].count > 0) return &strategy->own[i].stacks[place];
+const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place,
+                                                  uint32_t device) {
+    for (size_t i = 0; i < strategy->own_count; i++) {
+        const strata_model_device_t *own = &strategy->own[i];
+        if (own->number == device && own->stacks[place].count > 0) return &own->stacks[place];
+    }
     return &strategy->stacks[place];
 }
 

@@ -1,8 +1,8 @@
 /* buffered: freed blocks are kept and served again as they are, neither cut nor merged: the smallest cache there is.
  *
- * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits, if it is smaller than twice the request;
- * when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free, and it is
- * asked once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
+ * The rules are those of Paddle's BufferedAllocator: the smallest kept block that fits, if it is smaller than twice the
+ * request; when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free,
+ * and it is asked once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
  */
 #include "allocation/layer.h"
 #include "allocation/mechanism/tree.h"
@@ -220,7 +220,8 @@ static strata_status_t validate(strata_layer_t *base) {
         if (chunk->slot >= slab_of(self)->used) return corrupt("a chunk names a slot outside of the slab", chunk->slot);
         const strata_record_t *block = strata_slab_record(slab_of(self), chunk->slot);
         if (block->chunk != number) return corrupt("a block names another chunk", chunk->slot);
-        if (block->ptr != chunk->below->ptr || block->size != chunk->below->size) return corrupt("a block is not its chunk", chunk->slot);
+        if (block->ptr != chunk->below->ptr || block->size != chunk->below->size)
+            return corrupt("a block is not its chunk", chunk->slot);
         if (block->state == STRATA_RECORD_UNUSED) return corrupt("a chunk has an unused slot", chunk->slot);
         kept += block->state == STRATA_RECORD_FREE;
         bytes += block->size;

@@ -13,7 +13,8 @@ typedef struct fallback {
 } fallback_t;
 
 static const strata_stat_row_t stats[] = {
-    {"fell_back", "count", offsetof(fallback_t, fell_back), "requests that the first stack had no memory for and another served"},
+    {"fell_back", "count", offsetof(fallback_t, fell_back),
+     "requests that the first stack had no memory for and another served"},
     {0},
 };
 

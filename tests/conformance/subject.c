@@ -100,7 +100,8 @@ static void fill_stack(strata_strategy_t *strategy, strata_model_stack_t *stack,
 
 /* Whatever a router tells its branches by, the first gets some of what the suite asks. */
 static void add_branches(strata_strategy_t *strategy, strata_model_layer_t *router) {
-    const strata_layer_type_t *cached[] = {strata_layer_find("auto_growth"), &test_source_type, NULL}, *alone[] = {&test_source_type, NULL};
+    const strata_layer_type_t *cached[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
+    const strata_layer_type_t *alone[] = {&test_source_type, NULL};
     router->branch_count = 2;
     router->branches = strata_arena_take(strategy->memory, 2, sizeof *router->branches);
     ASSERT_TRUE(router->branches);
