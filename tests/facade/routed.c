@@ -1,4 +1,6 @@
 /* Routers and stacks of one device, seen from outside. */
+#include <pthread.h>
+
 #include "tests/facade/fixture.h"
 
 static void expect_path(rig_t *rig, strata_block_t block, const char *wanted) {
@@ -144,5 +146,54 @@ TEST(facade_routed, a_device_has_stacks_of_its_own) {
             if (device == 1 || i == 0) expect_path(&rig, block, device == 1 ? "buffered | system" : "system");
             EXPECT_OK(strata_free(rig.s, block.ref));
         }
+    rig_close(&rig);
+}
+
+/* ---- many threads on the one stack of a place without owners ---- */
+
+enum { THREADS = 4, TURNS = 400 };
+
+typedef struct turns {
+    rig_t *rig;
+    pthread_t thread;
+    uint64_t random;
+} turns_t;
+
+static void *take_turns(void *context) {
+    turns_t *turns = context;
+    strata_block_t kept[4] = {{0}};
+    for (int i = 0; i < TURNS; i++) {
+        turns->random = turns->random * 6364136223846793005ull + 1442695040888963407ull;
+        strata_block_t *block = &kept[turns->random >> 62];
+        if (block->ref) EXPECT_OK(strata_free(turns->rig->s, block->ref));
+        *block = (strata_block_t){0};
+        size_t size = 1 + (size_t)(turns->random >> 33) % (turns->random >> 40 & 7 ? 40000 : 2 * MIB);
+        EXPECT_OK(strata_allocate(turns->rig->s, strata_pinned(), NULL, size, block));
+        *(volatile unsigned char *)block->ptr = 1;
+        if (i % 100 == 0) EXPECT_OK(strata_release(turns->rig->s, strata_pinned(), NULL));
+    }
+    for (int i = 0; i < 4; i++)
+        if (kept[i].ref) EXPECT_OK(strata_free(turns->rig->s, kept[i].ref));
+    return NULL;
+}
+
+TEST(facade_routed, threads_share_the_branches_of_pinned_memory) {
+    rig_t rig;
+    turns_t turns[THREADS];
+    rig_open(&rig, "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
+                   "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
+                   "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
+                   "          - {stack: [buffered, system]}\n", NULL, 0, 0, 1);
+    for (uint64_t i = 0; i < THREADS; i++) {
+        turns[i] = (turns_t){.rig = &rig, .random = i + 1};
+        ASSERT_EQ(pthread_create(&turns[i].thread, NULL, take_turns, &turns[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(turns[i].thread, NULL);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_release(rig.s, strata_pinned(), NULL));
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(rig.s, strata_pinned(), &figures));
+    EXPECT_EQ(figures.reserved_bytes, 0);
+    EXPECT_EQ(figures.allocations, THREADS * TURNS);
     rig_close(&rig);
 }
