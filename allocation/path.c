@@ -132,7 +132,13 @@ void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, si
 void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity) {
     if (capacity == 0) return;
     strata_path_text(server, record->path, text, capacity);
-    strata_layer_t *layer = server->layers[strata_record_maker(record)]; /* [0] is NULL */
+    for (const strata_record_t *inner = record; (inner = strata_record_inner(inner)) != NULL; record = inner) {
+        size_t upper = strlen(text);
+        if (upper + 4 > capacity) return;
+        memcpy(text + upper, " > ", 4);
+        strata_path_text(server, inner->path, text + upper + 3, capacity - upper - 3);
+    }
+    strata_layer_t *layer = strata_record_maker(server, record);
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, record) : NULL;
     size_t length = strlen(text);
     if (!chunk || length + 3 >= capacity) return;

@@ -83,10 +83,8 @@ static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_lock(&server->lock);
     strata_stack_book(server, record);
-    if (record->chunk == 0) {
-        server->direct_bytes += record->size;
-        if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
-    }
+    server->direct_bytes += strata_record_reserved(record);
+    if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
     if (record->home != server->number) server->abroad++;
     if (server->directory)
         strata_directory_write(server->directory, record->ptr, record->home,

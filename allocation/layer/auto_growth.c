@@ -286,8 +286,8 @@ static void list_chunk(auto_growth_t *self, uint32_t number) {
 }
 
 /* A chunk that a cache further down cut from one of its own is counted there. */
-static bool is_reserved(const chunk_t *chunk) {
-    return chunk->below->chunk == 0;
+static uint64_t reserved_by(const chunk_t *chunk) {
+    return strata_record_reserved(chunk->below);
 }
 
 /* Takes a chunk out of the layer; its record is the caller's to give back once the lock is open. */
@@ -300,7 +300,7 @@ static strata_record_t *unlist_chunk(auto_growth_t *self, uint32_t number) {
     strata_record_t *below = chunk->below;
     strata_statistics_t *f = &self->base.stack->figures;
     f->chunks--;
-    if (is_reserved(chunk)) f->reserved_bytes -= chunk->size;
+    f->reserved_bytes -= reserved_by(chunk);
     self->chunk_count--;
     self->chunk_bytes -= chunk->size;
     strata_nodes_give(&self->chunks, number);
@@ -367,7 +367,7 @@ static bool publish(auto_growth_t *self, strata_record_t *below) {
     f->chunks++;
     self->chunk_count++;
     self->chunk_bytes += below->size;
-    if (is_reserved(chunk_at(self, number))) f->reserved_bytes += below->size;
+    f->reserved_bytes += reserved_by(chunk_at(self, number));
     if (f->reserved_bytes > f->peak_reserved_bytes) f->peak_reserved_bytes = f->reserved_bytes;
     return true;
 }
@@ -529,7 +529,7 @@ static strata_status_t validate_chunk(auto_growth_t *self, uint32_t number, tall
     }
     if (at != chunk->base + chunk->size) return corrupt("the blocks do not fill their chunk", previous);
     tally->chunk_bytes += chunk->size;
-    tally->reserved_bytes += is_reserved(chunk) ? chunk->size : 0;
+    tally->reserved_bytes += reserved_by(chunk);
     tally->chunks++;
     return STRATA_OK;
 }

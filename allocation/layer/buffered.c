@@ -81,7 +81,7 @@ static strata_record_t *detach(buffered_t *self, strata_record_t *block) {
     uint32_t number = block->chunk;
     strata_record_t *below = chunk_at(self, number)->below;
     strata_statistics_t *f = &self->base.stack->figures;
-    uint64_t reserved = below->chunk == 0 ? below->size : 0;
+    uint64_t reserved = strata_record_reserved(below);
     f->chunks--;
     f->reserved_bytes -= reserved;
     self->count--;
@@ -142,7 +142,7 @@ static strata_record_t *take_in(buffered_t *self, strata_record_t *below, size_t
                                .stack = slab->home, .chunk = number, .state = STRATA_RECORD_LIVE,
                                .slack = (uint32_t)(below->size - size)};
     strata_statistics_t *f = &self->base.stack->figures;
-    uint64_t reserved = below->chunk == 0 ? below->size : 0;
+    uint64_t reserved = strata_record_reserved(below);
     self->count++;
     self->bytes += below->size;
     self->reserved_bytes += reserved;

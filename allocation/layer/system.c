@@ -105,7 +105,7 @@ static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
-        if (record->state == STRATA_RECORD_UNUSED || strata_record_maker(record) != base->number) continue;
+        if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
         strata_domain_unreserve(base->domain, record->ptr, record->size);
         (void)device_give((system_layer_t *)base, record->ptr);
     }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "strategy/legal.h"
 #include "tests/allocation/test_layers.h"
 
 static void add(subject_t *list, size_t *count, const char *name, const char *behind, const strata_layer_type_t *const *layers,
@@ -58,7 +59,7 @@ static const char below_a_cache[] = "stack:\n"
                                     "        - {up_to: 1MiB, stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
                                     "        - {stack: [fallback: {stacks: [[buffered, system], [system]]}]}\n";
 
-/* A layer stands over the test's source, and, if it is no cache itself, over a cache too. */
+/* A layer stands over the test's source, and, if it is a decorator that may, over a cache and under one too. */
 static void add_layer(subject_t *list, size_t *count, const strata_layer_type_t *type) {
     const strata_layer_type_t *cache = strata_layer_find("auto_growth");
     const strata_layer_type_t *alone[] = {type, NULL}, *over[] = {type, &test_source_type, NULL};
@@ -67,9 +68,12 @@ static void add_layer(subject_t *list, size_t *count, const strata_layer_type_t 
         add_router(list, count, type);
         return;
     }
+    const strata_layer_type_t *under_cache[] = {cache, type, &test_source_type, NULL};
     if (type->role == STRATA_SOURCE) add(list, count, type->name, "", alone, NULL);
     else add(list, count, type->name, "", over, NULL);
-    if (type->role == STRATA_DECORATOR) add(list, count, type->name, "_over_cache", over_cache, NULL);
+    if (type->role != STRATA_DECORATOR) return;
+    if (strata_clash_of_pair(type, cache) == STRATA_CLASH_NONE) add(list, count, type->name, "_over_cache", over_cache, NULL);
+    if (strata_clash_of_pair(cache, type) == STRATA_CLASH_NONE) add(list, count, type->name, "_under_cache", under_cache, NULL);
 }
 
 size_t subjects(subject_t *list) {

@@ -131,6 +131,15 @@ static void random_program(const subject_t *subject) {
     rig_close(&rig);
 }
 
+/* What a decorator asks on top of its requests the place has reserved, but no stack. */
+static bool asks_for_more(const subject_t *subject) {
+    for (int i = 0; i < SUBJECT_LAYERS && subject->layers[i]; i++) {
+        const strata_layer_type_t *type = subject->layers[i];
+        if (type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE)) return true;
+    }
+    return false;
+}
+
 static void statistics_are_sums(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
@@ -146,7 +155,8 @@ static void statistics_are_sums(const subject_t *subject) {
     EXPECT_EQ(of[1].requested_bytes, 3000);
     EXPECT_EQ(of[0].requested_bytes + of[1].requested_bytes, all.requested_bytes);
     EXPECT_EQ(of[0].allocated_bytes + of[1].allocated_bytes, all.allocated_bytes);
-    EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    EXPECT_LE(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    if (!asks_for_more(subject)) EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -361,17 +371,13 @@ static char suites[SUBJECTS][80];
 
 /* A case is a function of no arguments: one for each check and subject. */
 #define CASE(check, n) static void check##_##n(void) { check(&all[n]); }
-#define EIGHT(F, check, a, b, c, d, e, f, g, h)                                                          \
-    F(check, a) F(check, b) F(check, c) F(check, d) F(check, e) F(check, f) F(check, g) F(check, h)
-#define EACH(F, check)                                                                                   \
-    EIGHT(F, check, 0, 1, 2, 3, 4, 5, 6, 7) \
-    EIGHT(F, check, 8, 9, 10, 11, 12, 13, 14, 15) \
-    EIGHT(F, check, 16, 17, 18, 19, 20, 21, 22, 23) \
-    EIGHT(F, check, 24, 25, 26, 27, 28, 29, 30, 31) \
-    EIGHT(F, check, 32, 33, 34, 35, 36, 37, 38, 39) \
-    EIGHT(F, check, 40, 41, 42, 43, 44, 45, 46, 47) \
-    EIGHT(F, check, 48, 49, 50, 51, 52, 53, 54, 55) \
-    EIGHT(F, check, 56, 57, 58, 59, 60, 61, 62, 63)
+#define EIGHT(F, check, n)                                                                                       \
+    F(check, n##0) F(check, n##1) F(check, n##2) F(check, n##3) F(check, n##4) F(check, n##5) F(check, n##6)     \
+    F(check, n##7)
+/* Numbers in octal: 00 to 077. */
+#define EACH(F, check)                                                                                           \
+    EIGHT(F, check, 0) EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04)           \
+    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07)
 #define CASES(check) EACH(CASE, check)
 CHECKS(CASES)
 
