@@ -136,6 +136,7 @@ static void end_ref(strata_stack_t *server, strata_record_t *record) {
 static void enter(strata_path_t *path, strata_record_t *record) {
     strata_stack_t *server = path->stack;
     strata_stack_unbook(server, record);
+    server->direct_bytes -= strata_record_reserved(record);
     end_ref(server, record);
     server->inside++;
     if (record->home != server->number) server->abroad--;

@@ -62,6 +62,13 @@ static inline void strata_record_push(strata_record_t *record, const strata_laye
     record->path = record->path << 8 | layer->number;
 }
 
+/* The number of the layer that made the record: the bottom of its decorator stack; 0: the maker is freeing it. */
+static inline uint8_t strata_record_maker_number(const strata_record_t *record) {
+    uint64_t path = record->path;
+    while (path >> 8) path >>= 8;
+    return (uint8_t)path;
+}
+
 /* The bottom layer of a record's decorator stack: the one that made it. NULL: a record of 0 bytes. */
 strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record);
 
@@ -77,6 +84,8 @@ strata_record_t *strata_record_held(const strata_record_t *record);
 strata_record_t *strata_record_inner(const strata_record_t *record);
 /* The end of such a record; what it held is the caller's, for strata_below_free(). */
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
+/* Bytes that were asked from the device for this record alone; 0: a cache cut it from a chunk, which has them. */
+uint64_t strata_record_reserved(const strata_record_t *record);
 /* Whether a layer below holds borrows of what `record` holds, and so will wait for other streams at its free. */
 bool strata_record_borrowed_below(const strata_record_t *record);
 

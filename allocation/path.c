@@ -69,6 +69,14 @@ void strata_below_free(strata_record_t *record, strata_path_t *path) {
     strata_path_leave(path, layer, entered);
 }
 
+/* The cache below, if a cache made the record, reads its states under this lock. */
+static void set_state(strata_record_t *record, strata_record_state_t state) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    strata_lock(&home->lock);
+    record->state = (uint8_t)state;
+    strata_unlock(&home->lock);
+}
+
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
     strata_path_t path = {.stack = self->stack};
@@ -76,16 +84,13 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     below.size = size;
     below.path = &path;
     strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
-    if (status != STRATA_OK) return status;
-    strata_stack_t *home = strata_stack_of((*chunk)->home);
-    strata_lock(&home->lock);
-    (*chunk)->state = STRATA_RECORD_CHUNK;
-    strata_unlock(&home->lock);
-    return STRATA_OK;
+    if (status == STRATA_OK) set_state(*chunk, STRATA_RECORD_CHUNK);
+    return status;
 }
 
 void strata_chunk_free(strata_record_t *chunk) {
     strata_path_t path = {.stack = strata_stack_of(chunk->stack)};
+    set_state(chunk, STRATA_RECORD_DEFERRED);
     strata_below_free(chunk, &path);
 }
 

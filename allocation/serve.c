@@ -69,8 +69,13 @@ static strata_status_t one_try(void *context, uint32_t extra_flags) {
     return down(serving, extra_flags);
 }
 
-static bool stack_retries(const strata_stack_t *stack) {
-    return (stack->top->type->gives & STRATA_TRAIT_WAITS) != 0;
+/* Whether a layer climbs the ladder itself, whatever way the request took. */
+static bool climbs(const strata_layer_t *layer) {
+    if (layer->type->gives & STRATA_TRAIT_WAITS) return true;
+    if (layer->type->role == STRATA_CACHE || layer->below_count == 0) return false;
+    for (uint32_t i = 0; i < layer->below_count; i++)
+        if (!climbs(layer->below[i])) return false;
+    return true;
 }
 
 /* Books the record in the stack that served it, whose numbers its decorator stack uses. */
@@ -78,6 +83,8 @@ static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_lock(&server->lock);
     strata_stack_book(server, record);
+    server->direct_bytes += strata_record_reserved(record);
+    if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
     if (record->home != server->number) server->abroad++;
     if (server->directory)
         strata_directory_write(server->directory, record->ptr, record->home,
@@ -91,7 +98,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                                      .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
-    if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !stack_retries(stack)) {
+    if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !climbs(stack->top)) {
         strata_ladder_t ladder = {.domain = stack->domain, .stack = stack, .size = serve->size,
                                   .try_again = one_try, .context = &serving};
         status = strata_ladder_climb(&ladder);

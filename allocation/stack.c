@@ -74,6 +74,7 @@ strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_s
     stack->stranded = false;
     stack->abroad = stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
+    stack->direct_bytes = stack->peak_direct_bytes = 0;
     stack->open = true;
     stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;
     stack->lock.observer = domain->device->lock_observer;

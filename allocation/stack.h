@@ -43,6 +43,7 @@ struct strata_stack {
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
     alignas(64) strata_statistics_t figures; /* plain words under the lock; reserved is the caches' own */
+    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut: reserved too. Likewise */
 
     /* Constant while open, except where said. */
     alignas(128) strata_domain_t *domain;

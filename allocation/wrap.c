@@ -35,6 +35,13 @@ strata_record_t *strata_record_inner(const strata_record_t *record) {
     return maker && maker->type->role == STRATA_DECORATOR ? strata_record_held(record) : NULL;
 }
 
+uint64_t strata_record_reserved(const strata_record_t *record) {
+    const strata_record_t *inner;
+    if (record->chunk != 0) return 0;
+    while ((inner = strata_record_inner(record)) != NULL) record = inner;
+    return record->chunk == 0 ? record->size : 0;
+}
+
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record) {
     strata_record_t *inner = strata_record_held(record);
     strata_record_delete(self, record);

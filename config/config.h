@@ -31,6 +31,9 @@ const char *strata_preset_text(const char *name);
 size_t strata_config_check(const char *file, FILE *errors);
 /* Each stack as built: layers, every value with where it came from, scope, what is shared. */
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out);
+/* What they differ in: layers, and values with where they came from; "no difference". */
+strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_strategy_t *b, const char *name_of_a,
+                                   const char *name_of_b, FILE *out);
 /* The layers and their options as text, or as docs/layers.md. */
 strata_status_t strata_config_layers(FILE *out, bool markdown);
 

@@ -4,10 +4,10 @@
 
 #include "allocation/option.h"
 #include "config/config.h"
+#include "config/reader.h"
 #include "config/words.h"
 
-/* "preset strata:8:19", "training.yaml:4:1", "STRATA_SET", "default". */
-static void origin_text(const strata_origin_t *origin, char *text, size_t capacity) {
+void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity) {
     if (origin->source == STRATA_FROM_DEFAULT || !origin->file) {
         snprintf(text, capacity, "default");
     } else if (origin->line == 0) {
@@ -35,40 +35,95 @@ static const char *shared_text(strata_scope_t scope, strata_place_kind_t place) 
     return "";
 }
 
-static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t place, FILE *out) {
-    const strata_layer_type_t *type = layer->type;
+/* How far a line of a branch is moved in, and with which lines before it. */
+typedef struct margin {
+    char text[256];
+} margin_t;
+
+static margin_t margin_in(const margin_t *margin, const char *more) {
+    margin_t inner;
+    snprintf(inner.text, sizeof inner.text, "%.200s%s", margin->text, more);
+    return inner;
+}
+
+static void explain_option(const strata_model_layer_t *layer, const strata_option_row_t *row, FILE *out) {
     char where[4200], value[STRATA_OPTION_TEXT_BYTES];
-    origin_text(&layer->origin, where, sizeof where);
-    fprintf(out, "  %s", layer->name);
+    strata_option_print(row, layer->options, value, sizeof value);
+    strata_origin_text(&layer->option_origins[row - layer->type->options], where, sizeof where);
+    fprintf(out, "%-12s %s", value, where);
+}
+
+static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t place, const margin_t *margin, FILE *out) {
+    const strata_layer_type_t *type = layer->type;
+    char where[4200];
+    strata_origin_text(&layer->origin, where, sizeof where);
+    fprintf(out, "%s%s", margin->text, layer->name);
     if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);
     fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
             shared_text(type->scope, place), where);
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
-        strata_option_print(row, layer->options, value, sizeof value);
-        origin_text(&layer->option_origins[row - type->options], where, sizeof where);
-        fprintf(out, "    %-24s %-12s %s\n", row->name, value, where);
+        if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* told with the branch */
+        fprintf(out, "%s  %-24s ", margin->text, row->name);
+        explain_option(layer, row, out);
+        fprintf(out, "\n");
     }
 }
 
+static void explain_branch(const strata_model_layer_t *layer, size_t branch, FILE *out) {
+    const char *kind = strcmp(strata_branches_key(layer->type), "routes") == 0 ? "route" : "stack";
+    fprintf(out, "%s %zu of %zu", kind, branch + 1, layer->branch_count);
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
+        if (strata_option_branch(row) != branch + 1 || branch + 1 == layer->branch_count) continue;
+        fprintf(out, ", %.*s ", (int)(strrchr(row->name, '_') - row->name), row->name);
+        explain_option(layer, row, out);
+    }
+    fprintf(out, "\n");
+}
+
+/* As a tree: what stands below a router is moved in, each branch with a line of its own. */
+static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_t place, const margin_t *margin, FILE *out) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_model_layer_t *layer = &stack->layers[i];
+        explain_layer(layer, place, margin, out);
+        for (size_t b = 0; b < layer->branch_count; b++) {
+            bool last = b + 1 == layer->branch_count;
+            margin_t inner = margin_in(margin, last ? "     " : "  |  ");
+            fprintf(out, "%s  +- ", margin->text);
+            explain_branch(layer, b, out);
+            explain_layers(&layer->branches[b], place, &inner, out);
+        }
+    }
+}
+
+static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, FILE *out) {
+    margin_t margin = {"  "};
+    explain_layers(stack, place, &margin, out);
+}
+
 static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, FILE *out) {
-    const strata_model_stack_t *stack = &strategy->stacks[place];
     const char *name = strata_place_name(place);
     if (place == STRATA_PLACE_GPU) {
         fprintf(out, "\nstack (%s), outermost first\n", name);
     } else {
         fprintf(out, "\n%s, outermost first%s\n", name, has_one_stack(place) ? "; one stack serves all streams" : "");
     }
-    for (size_t i = 0; i < stack->count; i++) explain_layer(&stack->layers[i], place, out);
+    explain_stack(&strategy->stacks[place], place, out);
+    for (size_t i = 0; i < strategy->own_count; i++) {
+        const strata_model_device_t *own = &strategy->own[i];
+        if (own->stacks[place].count == 0) continue;
+        fprintf(out, "\n%s:%u, a stack of its own, outermost first\n", name, own->number);
+        explain_stack(&own->stacks[place], place, out);
+    }
 }
 
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out) {
     char where[4200];
     fprintf(out, "strategy %s", strategy->name);
     if (*strategy->description) fprintf(out, ": %s", strategy->description);
-    origin_text(&strategy->origin, where, sizeof where);
+    strata_origin_text(&strategy->origin, where, sizeof where);
     fprintf(out, "  [%s]\n", where);
     if (strategy->peer) fprintf(out, "peer: %s\n", strategy->peer);
-    origin_text(&strategy->devices_origin, where, sizeof where);
+    strata_origin_text(&strategy->devices_origin, where, sizeof where);
     fprintf(out, "devices: %s  [%s]\n", strategy->devices, where);
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) explain_place(strategy, place, out);
     return strata_config_written(out);

@@ -178,8 +178,9 @@ static void matrix(FILE *out) {
 static const char introduction[] =
     "# Layers\n\n"
     "<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
-    "A stack is a list of layers, the outermost first; a source ends it. A layer says what it needs of the layers below\n"
-    "it and what it gives to the one above.\n\n";
+    "A stack is a list of layers, the outermost first; a source ends it, or a router, which has several stacks below it.\n"
+    "A layer says what it needs of the layers below it and what it gives to the one above; a router passes on what all of\n"
+    "its stacks give.\n\n";
 static const char about_orders[] =
     "\n## Who may stand above whom\n\n"
     "Each row is for the layer directly above, each column for the one below it. \"with x\": if what stands further down\n"
@@ -187,7 +188,8 @@ static const char about_orders[] =
     "top to the first cache or source, and from below a cache to the next, both counted in.\n\n";
 static const char about_options[] =
     "\n## Options\n\n"
-    "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n";
+    "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n"
+    "A router's options that end in a number are said in its routes, without the number ([strategy.md](strategy.md)).\n";
 
 static void as_markdown(FILE *out) {
     const strata_layer_type_t *type;

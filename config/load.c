@@ -61,12 +61,23 @@ static strata_status_t complete(strata_reader_t *reader) {
     return status;
 }
 
+static strata_status_t plan_own(const strata_reader_t *reader, const strata_model_device_t *own, unsigned broken) {
+    strata_status_t status = STRATA_OK;
+    strata_plan_t plan;
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
+        if (own->stacks[place].count > 0 && !(broken & (1u << place)))
+            status = strata_note_wrong(reader->wrongs, strata_stack_plan(&own->stacks[place], place, &plan));
+    return status;
+}
+
 static strata_status_t plan_all(const strata_reader_t *reader) {
     strata_status_t status = STRATA_OK;
     strata_plan_t plan;
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++)
         if (!(reader->broken & (1u << place)))
             status = strata_note_wrong(reader->wrongs, strata_strategy_plan(reader->strategy, place, &plan));
+    for (size_t i = 0; i < reader->strategy->own_count && status == STRATA_OK; i++)
+        status = plan_own(reader, &reader->strategy->own[i], reader->broken_own[i]);
     return status;
 }
 

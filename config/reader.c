@@ -1,5 +1,6 @@
 #include "config/reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/hint.h"
@@ -32,6 +33,19 @@ static strata_status_t fail_devices(const char *devices, const strata_origin_t *
     return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0 or sim:h100", devices, hint.text);
 }
 
+/* "h100", and "h100x2" for two of them. */
+static bool is_profile(const char *text) {
+    char name[32];
+    const char *times = strrchr(text, 'x');
+    if (strata_sim_profile(text)) return true;
+    if (!times || (size_t)(times - text) >= sizeof name) return false;
+    size_t digits = strspn(times + 1, "0123456789");
+    memcpy(name, text, (size_t)(times - text));
+    name[times - text] = '\0';
+    int count = digits > 0 && digits <= 2 && !times[1 + digits] ? atoi(times + 1) : 0;
+    return count >= 1 && count <= STRATA_MODEL_DEVICES && strata_sim_profile(name);
+}
+
 static strata_status_t check_devices(const char *devices, const strata_origin_t *origin) {
     const char *tail = strchr(devices, ':');
     size_t head = tail ? (size_t)(tail - devices) : strlen(devices);
@@ -42,7 +56,7 @@ static strata_status_t check_devices(const char *devices, const strata_origin_t 
     size_t digits = strspn(tail, "0123456789");
     if (gpu && (digits == 0 || digits > 3 || tail[digits]))
         return strata_fail_origin(origin, "\"%.40s\" is no device's number; write gpu:0", tail);
-    if (gpu || strata_sim_profile(tail)) return STRATA_OK;
+    if (gpu || is_profile(tail)) return STRATA_OK;
     size_t count = 0;
     while (strata_sim_profile_name(count)) count++;
     strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
@@ -111,15 +125,13 @@ static strata_status_t read_peer(strata_reader_t *reader, const strata_text_t *t
 
 static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_origin_t origin = origin_of(text, node);
-    if (node->kind == STRATA_TREE_MAP)
-        return strata_fail_origin(&origin,
-                                  "a stack for each device (\"devices\" as a mapping) is not there yet; write devices: gpu");
+    if (node->kind == STRATA_TREE_MAP) return strata_read_own_stacks(reader, text, node);
     strata_status_t status = want_value(text, node, "gpu");
     return status ? status : strata_read_devices(reader->strategy, node->text, &origin);
 }
 
 static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    return strata_read_stack(reader, text, STRATA_PLACE_GPU, node);
+    return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
 }
 
 /* Places beside the gpu's, whose stack is `stack:`. */
@@ -133,7 +145,7 @@ static strata_status_t read_place(strata_reader_t *reader, const strata_text_t *
     strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
     if (place == STRATA_PLACE_GPU)
         return strata_fail_origin(&origin, "the stack of the place gpu stands at the top; write stack:");
-    if (place != STRATA_PLACE_KINDS) return strata_read_stack(reader, text, place, node);
+    if (place != STRATA_PLACE_KINDS) return strata_read_stack(reader, text, place, NULL, node);
     strata_hint_t hint = strata_hint(node->key, STRATA_PLACE_KINDS - 1, place_word, NULL);
     return strata_fail_origin(&origin, "there is no place \"%.40s\"; %s", node->key, hint.text);
 }

@@ -20,6 +20,8 @@ typedef struct strata_reader {
     strata_arena_t *scratch; /* trees */
     strata_wrongs_t *wrongs;
     unsigned broken;         /* bits of places whose stacks could not be read: they are not planned */
+    unsigned broken_own[STRATA_MODEL_DEVICES]; /* likewise, of a device's own stacks */
+    size_t layers, lost;     /* of the place that is read: so far, and what could not be read */
     uint32_t extended;       /* how many `extends:` deep */
 } strata_reader_t;
 
@@ -45,9 +47,21 @@ strata_status_t strata_read_file(strata_reader_t *reader, const char *path);
 /* A preset's name or a file's path, as `extends:` and STRATA_STRATEGY have them; relative to `beside` (a file), if not NULL. */
 strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin);
 
-/* Reads a list of layers as the stack of a place. */
+/* Reads a list of layers as the stack of a place, of all devices or of one alone (`own`, else NULL). */
 strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
-                                  const strata_tree_t *list);
+                                  strata_model_device_t *own, const strata_tree_t *list);
+/* Reads a list of layers as a stack, wherever it stands. */
+strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
+                                 strata_model_stack_t *stack);
+/* "routes" or "stacks": under which key a router has its branches. */
+const char *strata_branches_key(const strata_layer_type_t *type);
+/* Reads a router's branches. */
+strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
+                                     const strata_tree_t *node);
+/* A router without them: what to write. */
+strata_status_t strata_fail_no_branches(const strata_model_layer_t *layer);
+/* `devices:` as a mapping: stacks that one device alone has. */
+strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 /* Checks and keeps `devices:`. */
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin);
 

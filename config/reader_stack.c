@@ -7,17 +7,7 @@
 #include "config/hint.h"
 #include "config/reader.h"
 
-/* Words of the grammar that later versions read. */
-static bool is_later_layer(const char *name) {
-    return strcmp(name, "binning") == 0 || strcmp(name, "fallback") == 0;
-}
-
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
-    if (is_later_layer(name))
-        return strata_fail_origin(origin,
-                                  "\"%s\" is not there yet: this version has no layer with several stacks below it; write one "
-                                  "stack",
-                                  name);
     strata_hint_t hint = strata_hint(name, strata_layer_words(), strata_layer_word, NULL);
     return strata_fail_origin(origin, "there is no layer \"%.40s\"; %s", name, hint.text);
 }
@@ -43,13 +33,29 @@ static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *
     return STRATA_OK;
 }
 
+/* Values of a branch stand in the branch. */
+static strata_status_t fail_router_key(const strata_model_layer_t *layer, const strata_tree_t *node,
+                                       const strata_origin_t *key) {
+    const char *name = layer->type->name, *branches = strata_branches_key(layer->type);
+    if (strata_option_find(layer->type, node->key))
+        return strata_fail_origin(key, "\"%.40s\" is said in the route that it is of; write it without its number in %s",
+                                  node->key, branches);
+    return strata_fail_origin(key, "\"%s\" has no option \"%.40s\"; write %s", name, node->key, branches);
+}
+
 static strata_status_t read_option(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
                                    const strata_tree_t *node) {
     const strata_layer_type_t *type = layer->type;
     strata_origin_t key = strata_origin_of(text, node->key_line, node->key_column);
     strata_origin_t value = strata_origin_of(text, node->line, node->column);
     if (strcmp(node->key, "name") == 0) return read_name(reader, layer, node, &value);
+    if (type->role == STRATA_ROUTER && strcmp(node->key, strata_branches_key(type)) == 0) {
+        strata_status_t status = strata_read_branches(reader, text, layer, node);
+        reader->lost += status != STRATA_OK;
+        return status;
+    }
     const strata_option_row_t *row = strata_option_find(type, node->key);
+    if (type->role == STRATA_ROUTER && (!row || strata_option_branch(row))) return fail_router_key(layer, node, &key);
     if (!row && strata_option_count(type) == 0)
         return strata_fail_origin(&key, "\"%s\" has no options; take \"%.40s\" out", type->name, node->key);
     if (!row) {
@@ -106,15 +112,23 @@ static strata_status_t read_layer(strata_reader_t *reader, const strata_text_t *
     if (options) origin = strata_origin_of(text, options->key_line, options->key_column);
     const strata_layer_type_t *type = strata_layer_find(name);
     if (!type) return fail_layer(name, &origin);
+    size_t lost = reader->lost;
     strata_status_t status = strata_model_layer_init(reader->strategy->memory, layer, type, &origin);
-    return status == STRATA_OK && options ? read_options(reader, text, layer, options) : status;
+    if (status == STRATA_OK && options) status = read_options(reader, text, layer, options);
+    if (status == STRATA_OK && type->role == STRATA_ROUTER && layer->branch_count == 0 && reader->lost == lost) {
+        reader->lost++;
+        status = strata_fail_no_branches(layer);
+    }
+    return status;
 }
 
 /* Two layers of one name could not be told apart in a path. Layers without a name of their own may share their type's. */
 static strata_status_t check_names(const strata_model_stack_t *stack) {
-    for (size_t i = 0; i < stack->count; i++)
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES];
+    size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
+    for (size_t i = 0; i < count && i < STRATA_PLAN_NODES; i++)
         for (size_t j = 0; j < i; j++) {
-            const strata_model_layer_t *a = &stack->layers[j], *b = &stack->layers[i];
+            const strata_model_layer_t *a = layers[j], *b = layers[i];
             if (strcmp(a->name, b->name) != 0 || (a->name == a->type->name && b->name == b->type->name)) continue;
             return strata_fail_origin(&b->origin, "two layers are called \"%s\", the other in line %u; write another name",
                                       b->name, a->origin.line);
@@ -130,7 +144,15 @@ static strata_status_t fail_too_many(const strata_text_t *text, const strata_tre
                               STRATA_STACK_LAYERS, list->count);
 }
 
-static strata_status_t read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
+static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *item) {
+    if (++reader->layers <= STRATA_PLAN_NODES) return STRATA_OK;
+    strata_origin_t origin = strata_origin_of(text, item->line, item->column);
+    return strata_fail_origin(&origin,
+                              "the stacks of a place have at most %d layers together, and this is one more; take some out",
+                              STRATA_PLAN_NODES);
+}
+
+strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
                                  strata_model_stack_t *stack) {
     strata_origin_t origin = strata_origin_of(text, list->line, list->column);
     if (list->kind != STRATA_TREE_LIST)
@@ -144,21 +166,27 @@ static strata_status_t read_list(strata_reader_t *reader, const strata_text_t *t
     if (!stack->layers) return STRATA_E_HOST_MEMORY;
     for (const strata_tree_t *item = list->first; item; item = item->next) {
         strata_model_layer_t layer = {.type = NULL};
-        strata_status_t status = strata_note_wrong(reader->wrongs, read_layer(reader, text, item, &layer));
+        strata_status_t status = count_layer(reader, text, item);
+        if (status) return status;
+        status = strata_note_wrong(reader->wrongs, read_layer(reader, text, item, &layer));
         if (status) return status;
         if (layer.type) stack->layers[stack->count++] = layer;
+        reader->lost += layer.type == NULL;
     }
-    return check_names(stack);
+    return STRATA_OK;
 }
 
 strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
-                                  const strata_tree_t *list) {
-    strata_model_stack_t *stack = &reader->strategy->stacks[place];
-    size_t before = reader->wrongs->count;
-    strata_status_t status = strata_note_wrong(reader->wrongs, read_list(reader, text, list, stack));
+                                  strata_model_device_t *own, const strata_tree_t *list) {
+    strata_model_stack_t *stack = own ? &own->stacks[place] : &reader->strategy->stacks[place];
+    unsigned *broken = own ? &reader->broken_own[own - reader->strategy->own] : &reader->broken;
+    reader->layers = reader->lost = 0;
+    strata_status_t status = strata_read_list(reader, text, list, stack);
+    bool whole = status == STRATA_OK;
+    if (whole) status = check_names(stack);
+    status = strata_note_wrong(reader->wrongs, status);
     /* Options that are wrong keep their defaults; a stack that lacks a layer says nothing about order. */
-    bool whole = list->kind == STRATA_TREE_LIST && stack->count == list->count;
-    reader->broken &= ~(1u << place);
-    if (reader->wrongs->count != before && !whole) reader->broken |= 1u << place;
+    *broken &= ~(1u << place);
+    if (!whole || reader->lost > 0) *broken |= 1u << place;
     return status;
 }

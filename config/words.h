@@ -4,11 +4,14 @@
 
 #include <stdio.h>
 
-#include "strata/layer.h"
+#include "strategy/model.h"
 
 const char *strata_role_word(strata_role_t role);
 const char *strata_scope_word(strata_scope_t scope);
 const char *strata_kind_word(strata_option_kind_t kind);
+
+/* "preset strata:8:19", "training.yaml:4:1", "STRATA_SET", "default". */
+void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity);
 
 /* E_IO if the stream has failed. */
 strata_status_t strata_config_written(FILE *out);

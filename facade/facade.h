@@ -24,7 +24,7 @@ typedef struct strata_facade {
     bool owns_devices;
     bool every_device;       /* `devices: gpu`: others than the first are opened at first use */
     strata_sim_t *world;     /* of simulated devices that the facade opened itself */
-    strata_plan_t *plans;    /* by place kind */
+    strata_plan_t *plans;    /* by place kind; behind them those of each device with stacks of its own */
     strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] of 64 (the host place) */
     strata_directory_t *_Atomic noted;  /* directories[0] once somebody frees by pointer */
 

@@ -15,6 +15,14 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_unlock(&stack->lock);
 }
 
+/* What no cache cut was asked from the device for itself. */
+static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
+    strata_lock(&stack->lock);
+    sum->reserved_bytes += stack->direct_bytes;
+    sum->peak_reserved_bytes += stack->peak_direct_bytes;
+    strata_unlock(&stack->lock);
+}
+
 /* A figure is the sum over the stacks but for these. */
 static void finish(strata_statistics_t *sum) {
     sum->live_allocations = sum->allocations - sum->frees;
@@ -23,10 +31,7 @@ static void finish(strata_statistics_t *sum) {
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures) {
     *figures = (strata_statistics_t){0};
     add_stack(stack, figures);
-    if (!stack->cache) {
-        figures->reserved_bytes = figures->allocated_bytes;
-        figures->peak_reserved_bytes = figures->peak_allocated_bytes;
-    }
+    add_direct(stack, figures);
     finish(figures);
 }
 
@@ -82,30 +87,34 @@ uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
     return strata_meter_peak(&domain->deferred);
 }
 
-strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
+/* What a cache gave to a cache below it is given back once: that is what the reserved bytes fell by. What a driver's pool
+ * gives back was never reserved here, and is counted apart. */
+static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    uint64_t before = atomic_load(&domain->reserved_bytes), trimmed = atomic_load(&domain->trimmed_bytes);
+    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain));
+    uint64_t now = atomic_load(&domain->reserved_bytes);
+    return (before > now ? before - now : 0) + atomic_load(&domain->trimmed_bytes) - trimmed;
+}
+
+static strata_status_t release_or_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_pending_t pending;
-    (void)strata_domain_poll(domain, &pending);
-    uint64_t bytes = strata_domain_release(domain);
+    uint64_t bytes = give_back(domain, keep);
     if (released) *released = bytes;
     return STRATA_OK;
 }
 
+strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
+    return release_or_trim(handle, place, 0, released);
+}
+
 strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    strata_domain_t *domain;
-    strata_status_t status = strata_facade_domain(facade, place, &domain);
-    if (status != STRATA_OK) return status;
-    strata_pending_t pending;
-    (void)strata_domain_poll(domain, &pending);
-    uint64_t bytes = strata_domain_trim(domain, keep);
-    if (released) *released = bytes;
-    return STRATA_OK;
+    return release_or_trim(handle, place, keep, released);
 }
 
 strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *info) {

@@ -101,6 +101,15 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
     return STRATA_OK;
 }
 
+/* Behind the plans of all devices stand those of each device that has stacks of its own. */
+static const strata_plan_t *plan_of(const strata_facade_t *facade, strata_place_t place) {
+    const strata_strategy_t *strategy = facade->strategy;
+    size_t at = 0;
+    for (size_t i = 0; i < strategy->own_count; i++)
+        if (strategy->own[i].number == strata_place_device(place)) at = i + 1;
+    return &facade->plans[at * STRATA_PLACE_KINDS + strata_place_kind(place)];
+}
+
 static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
     strata_device_t *device = NULL;
     strata_status_t status = device_of(facade, place, &device);
@@ -109,7 +118,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     if (kind == STRATA_PLACE_MANAGED && !device->capabilities.managed)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
     strata_domain_t *domain;
-    status = strata_domain_create(device, place, facade->handle, &facade->plans[kind],
+    status = strata_domain_create(device, place, facade->handle, plan_of(facade, place),
                                   facade->directories[kind == STRATA_PLACE_HOST], &domain);
     if (status != STRATA_OK) return status;
     domain->free_memory = strata_facade_ask_callbacks;
@@ -286,10 +295,15 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
 /* ---- open ---- */
 
 static strata_status_t make_plans(strata_facade_t *facade) {
-    facade->plans = strata_host_new(STRATA_PLACE_KINDS, sizeof(strata_plan_t));
+    const strata_strategy_t *strategy = facade->strategy;
+    facade->plans = strata_host_new((1 + strategy->own_count) * STRATA_PLACE_KINDS, sizeof(strata_plan_t));
     if (!facade->plans) return STRATA_E_HOST_MEMORY;
-    for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
-        strata_status_t status = strata_strategy_plan(facade->strategy, (strata_place_kind_t)kind, &facade->plans[kind]);
+    for (size_t i = 0; i < (1 + strategy->own_count) * STRATA_PLACE_KINDS; i++) {
+        strata_place_kind_t kind = (strata_place_kind_t)(i % STRATA_PLACE_KINDS);
+        size_t own = i / STRATA_PLACE_KINDS;
+        const strata_model_stack_t *stack =
+            own ? strata_strategy_stack(strategy, kind, strategy->own[own - 1].number) : &strategy->stacks[kind];
+        strata_status_t status = strata_stack_plan(stack, kind, &facade->plans[i]);
         if (status != STRATA_OK) return status;
     }
     strata_status_t status = strata_directory_new(8, &facade->directories[0]);

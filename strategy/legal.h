@@ -24,5 +24,7 @@ void strata_traits_text(uint32_t traits, const char *separator, char *text, size
 
 /* What the option `memory` of a source says for a place. */
 const char *strata_place_memory(strata_place_kind_t place);
+/* Whether those who use the place can reach memory of that kind: what a layer that gives ANY_MEMORY may have below it. */
+bool strata_place_reaches(strata_place_kind_t place, const char *memory);
 
 #endif

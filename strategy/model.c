@@ -26,6 +26,19 @@ const char *strata_place_memory(strata_place_kind_t place) {
     return places[place].memory;
 }
 
+bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
+    /* Kernels read no pageable memory, the host reads no device memory. */
+    static const char *const reached[STRATA_PLACE_KINDS][3] = {
+        [STRATA_PLACE_GPU] = {"device", "managed", "pinned"},
+        [STRATA_PLACE_MANAGED] = {"managed", "pinned"},
+        [STRATA_PLACE_PINNED] = {"pinned", "managed"},
+        [STRATA_PLACE_HOST] = {"host", "pinned", "managed"},
+    };
+    for (size_t i = 0; i < 3; i++)
+        if (reached[place][i] && strcmp(reached[place][i], memory) == 0) return true;
+    return false;
+}
+
 strata_place_kind_t strata_place_find(const char *name) {
     strata_place_kind_t place = STRATA_PLACE_GPU;
     while (place < STRATA_PLACE_KINDS && strcmp(places[place].name, name) != 0) place++;

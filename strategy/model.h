@@ -8,7 +8,8 @@
 
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
-    STRATA_NAME_LETTERS = 64                 /* of `strategy:` and `name:` */
+    STRATA_NAME_LETTERS = 64,                /* of `strategy:` and `name:` */
+    STRATA_MODEL_DEVICES = 16                /* that have stacks of their own */
 };
 
 /* Who said it, later ones over earlier ones. */
@@ -43,9 +44,16 @@ struct strata_model_layer {
     strata_origin_t origin;
     void *options;                   /* the type's struct, filled */
     strata_origin_t *option_origins; /* one a row */
-    strata_model_stack_t *branches;  /* of a router; read by issue-later layers, 0 for all others */
+    strata_model_stack_t *branches;  /* of a router; it ends its stack. 0: what follows in the stack is its one branch */
     size_t branch_count;
 };
+
+/* Stacks of one device alone; a place without layers is as for all devices. */
+typedef struct strata_model_device {
+    uint32_t number;
+    strata_origin_t origin;
+    strata_model_stack_t stacks[STRATA_PLACE_KINDS];
+} strata_model_device_t;
 
 typedef struct strata_strategy {
     const char *name;        /* `strategy:`, else the preset's or the file's name */
@@ -55,6 +63,8 @@ typedef struct strata_strategy {
     strata_origin_t origin;
     strata_origin_t devices_origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS]; /* by place kind; all present once completed */
+    strata_model_device_t *own; /* STRATA_MODEL_DEVICES of them once there is one */
+    size_t own_count;
     strata_arena_t *memory;  /* what the strategy owns, freed with it; the strategy lies in it too */
 } strata_strategy_t;
 
@@ -77,8 +87,23 @@ strata_status_t strata_model_layer_set(strata_model_layer_t *layer, const strata
 /* strata_fail_at() with "file:line:column: " (as far as known) before the text. */
 strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *format, ...) STRATA_PRINTF(2, 3);
 
-/* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size" (a path without
- * a place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that it fits. */
+/* The layers of a stack, those of its routers' branches behind the router, as a plan numbers them: the first `capacity` into
+ * `layers` (NULL: none). Their number. */
+size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model_layer_t **layers, size_t capacity);
+/* The stack that serves a place of a device: its own, or that of all devices. */
+const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device);
+/* The stacks of one device alone, NULL: it has none; made if `make`. NULL then: E_LIMIT, E_HOST_MEMORY. */
+strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device, bool make);
+
+/* A value of a router's branch is an option of the router, the branch's number behind the name: "up_to_1". The number of such
+ * an option; 0: it is no branch's. */
+uint32_t strata_option_branch(const strata_option_row_t *row);
+/* The option of branch `number` (from 1) whose name in the file is `name`; NULL: none. */
+const strata_option_row_t *strata_branch_option(const strata_layer_type_t *type, const char *name, uint32_t number);
+
+/* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size",
+ * "gpu:1.auto_growth.chunk_size" (a path without a place means the stack of the gpu place). E_STRATEGY names the nearest right
+ * word, or the two layers that it fits. */
 strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value,
                                     const strata_origin_t *origin);
 /* Whether a strategy has the path at all. */
@@ -87,6 +112,7 @@ bool strata_strategy_has(const strata_strategy_t *strategy, const char *path);
 /* Checks one place's stack for legality (needs and gives of each pair, waits above locks, a source at the bottom and nowhere
  * else, depth) and makes the plan. E_STRATEGY at the upper of the two layers that clash, naming both. */
 strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan);
+strata_status_t strata_stack_plan(const strata_model_stack_t *stack, strata_place_kind_t place, strata_plan_t *plan);
 
 void strata_strategy_delete(strata_strategy_t *strategy);
 

@@ -1,5 +1,6 @@
-/* Values by path: [PLACE.]LAYER.OPTION. */
+/* Values by path: [PLACE[:DEVICE].]LAYER.OPTION. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocation/option.h"
@@ -14,12 +15,19 @@ typedef struct parts {
     const char *prefix; /* "pinned.", "stack." or "" */
     char prefix_text[STRATA_NAME_LETTERS + 2];
     strata_place_kind_t place;
+    int device; /* whose own stack; -1: that of all devices */
     const char *layer, *option;
 } parts_t;
 
+/* The layers of the stack that a path means. */
+typedef struct layers {
+    const strata_model_layer_t *list[STRATA_PLAN_NODES];
+    size_t count;
+} layers_t;
+
 /* What a path means; the words that are nearest to a misspelt one. */
 typedef struct found {
-    strata_model_layer_t *layer, *other; /* `other`: a second one that the path fits */
+    const strata_model_layer_t *layer, *other; /* `other`: a second one that the path fits */
     const strata_option_row_t *row;
 } found_t;
 
@@ -29,7 +37,7 @@ static const char *place_word(size_t index, const void *context) {
 }
 
 static const char *layer_word(size_t index, const void *context) {
-    return ((const strata_model_stack_t *)context)->layers[index].name;
+    return ((const layers_t *)context)->list[index]->name;
 }
 
 static const char *option_word(size_t index, const void *context) {
@@ -43,9 +51,21 @@ static strata_status_t fail_form(const char *path) {
                        path);
 }
 
-static strata_status_t take_place(parts_t *parts, const char *word) {
-    parts->place = strcmp(word, "stack") == 0 ? STRATA_PLACE_GPU : strata_place_find(word);
+/* "gpu:1": the number is taken off the word. False: it is none. */
+static bool take_device(parts_t *parts, char *word) {
+    char *colon = strchr(word, ':');
+    if (!colon) return true;
+    *colon = '\0';
+    size_t digits = strspn(colon + 1, "0123456789");
+    if (digits == 0 || digits > 3 || colon[1 + digits]) return false;
+    parts->device = atoi(colon + 1);
+    return true;
+}
+
+static strata_status_t take_place(parts_t *parts, char *word, const char *path) {
     snprintf(parts->prefix_text, sizeof parts->prefix_text, "%.*s.", STRATA_NAME_LETTERS, word);
+    if (!take_device(parts, word)) return fail_form(path);
+    parts->place = strcmp(word, "stack") == 0 ? STRATA_PLACE_GPU : strata_place_find(word);
     parts->prefix = parts->prefix_text;
     if (parts->place < STRATA_PLACE_KINDS) return STRATA_OK;
     const char *nearest = strata_nearest_word(word, STRATA_PLACE_KINDS + 1, place_word, NULL);
@@ -71,15 +91,26 @@ static strata_status_t take_apart(const char *path, parts_t *parts) {
     parts->layer = word[count - 2];
     parts->option = word[count - 1];
     parts->place = STRATA_PLACE_GPU;
+    parts->device = -1;
     parts->prefix = "";
-    return count == 3 ? take_place(parts, word[0]) : STRATA_OK;
+    return count == 3 ? take_place(parts, word[0], path) : STRATA_OK;
+}
+
+/* False: the device has no stack of its own there. */
+static bool take_layers(const strata_strategy_t *strategy, const parts_t *parts, layers_t *layers) {
+    const strata_model_stack_t *common = &strategy->stacks[parts->place];
+    const strata_model_stack_t *stack =
+        parts->device < 0 ? common : strata_strategy_stack(strategy, parts->place, (uint32_t)parts->device);
+    layers->count = strata_model_layers(stack, layers->list, STRATA_PLAN_NODES);
+    if (layers->count > STRATA_PLAN_NODES) layers->count = STRATA_PLAN_NODES;
+    return parts->device < 0 || stack != common;
 }
 
 /* A layer is called by the name that the file gave it, or by its type. */
-static void find(const strata_model_stack_t *stack, const parts_t *parts, found_t *found) {
+static void find(const layers_t *layers, const parts_t *parts, found_t *found) {
     *found = (found_t){.layer = NULL};
-    for (size_t i = 0; i < stack->count; i++) {
-        strata_model_layer_t *layer = &stack->layers[i];
+    for (size_t i = 0; i < layers->count; i++) {
+        const strata_model_layer_t *layer = layers->list[i];
         if (strcmp(layer->name, parts->layer) != 0 && strcmp(layer->type->name, parts->layer) != 0) continue;
         if (found->layer) {
             found->other = layer;
@@ -102,23 +133,22 @@ static const char *nearest_option(const strata_layer_type_t *type, const char *o
     return strata_nearest_word(option, strata_option_count(type), option_word, type);
 }
 
-static strata_status_t fail_layer(const strata_strategy_t *strategy, const parts_t *parts) {
-    const strata_model_stack_t *stack = &strategy->stacks[parts->place];
+static strata_status_t fail_layer(const layers_t *layers, const parts_t *parts) {
     const char *where = strata_place_name(parts->place);
-    const char *nearest = strata_nearest_word(parts->layer, stack->count, layer_word, stack);
+    const char *nearest = strata_nearest_word(parts->layer, layers->count, layer_word, layers);
     if (nearest) {
         parts_t near = *parts;
         found_t found;
         near.layer = nearest;
-        find(stack, &near, &found);
+        find(layers, &near, &found);
         const char *option = found.row ? parts->option : nearest_option(found.layer->type, parts->option);
         return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; write %s%s.%s", where,
                            parts->layer, parts->prefix, nearest, option ? option : parts->option);
     }
     char all[512] = "";
-    for (size_t i = 0; i < stack->count; i++) {
+    for (size_t i = 0; i < layers->count; i++) {
         size_t length = strlen(all);
-        snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", stack->layers[i].name);
+        snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", layers->list[i]->name);
     }
     return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; its layers are %s", where,
                        parts->layer, all);
@@ -140,14 +170,21 @@ static strata_status_t fail_option(const parts_t *parts, const strata_model_laye
 
 static strata_status_t set(strata_strategy_t *strategy, const char *path, const char *value, const strata_origin_t *origin) {
     parts_t parts;
+    layers_t layers;
     found_t found;
     strata_status_t status = take_apart(path, &parts);
     if (status) return status;
-    find(&strategy->stacks[parts.place], &parts, &found);
-    if (!found.layer) return fail_layer(strategy, &parts);
+    if (!take_layers(strategy, &parts, &layers))
+        return strata_fail(STRATA_E_STRATEGY, 0, "device %d has no stack of its own for the place %s; write %s.%s.%s",
+                           parts.device, strata_place_name(parts.place),
+                           parts.place == STRATA_PLACE_GPU ? "stack" : strata_place_name(parts.place), parts.layer,
+                           parts.option);
+    find(&layers, &parts, &found);
+    if (!found.layer) return fail_layer(&layers, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
     if (!found.row) return fail_option(&parts, found.layer);
-    status = strata_model_layer_set(found.layer, found.row, value, origin);
+    /* The strategy is ours to write, the walk only reads it. */
+    status = strata_model_layer_set((strata_model_layer_t *)(uintptr_t)found.layer, found.row, value, origin);
     /* The text begins with the option's name. */
     return status ? strata_fail(status, 0, "%s%s.%s", parts.prefix, parts.layer, strata_last_error()->text) : STRATA_OK;
 }
@@ -161,12 +198,14 @@ strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *pat
 bool strata_strategy_has(const strata_strategy_t *strategy, const char *path) {
     const strata_error_t before = *strata_last_error();
     parts_t parts;
+    layers_t layers;
     found_t found = {.layer = NULL};
     if (take_apart(path, &parts)) {
         /* Asking is no failure. */
         strata_fail_at(before.status, before.line, before.column, "%s", before.text);
         return false;
     }
-    find(&strategy->stacks[parts.place], &parts, &found);
+    if (!take_layers(strategy, &parts, &layers)) return false;
+    find(&layers, &parts, &found);
     return found.row != NULL;
 }

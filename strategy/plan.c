@@ -52,65 +52,158 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
     }
 }
 
-/* The first layer below that clashes with layer `i`. */
-static strata_status_t check_below(const strata_model_stack_t *stack, size_t i, uint32_t given) {
-    const strata_model_layer_t *upper = &stack->layers[i];
-    strata_clash_t clash = strata_clash_of_neighbours(upper->type, stack->layers[i + 1].type, given);
-    if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, &stack->layers[i + 1], given);
-    for (size_t j = i + 1; j < stack->count; j++) {
-        if (clash != STRATA_CLASH_NONE) return fail_clash(clash, upper, &stack->layers[j]);
-        if (j + 1 < stack->count) clash = strata_clash_of_pair(upper->type, stack->layers[j + 1].type);
+/* A stack as a tree of layers, numbered as in the plan. */
+typedef struct building {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
+    uint32_t above[STRATA_PLAN_NODES + 1]; /* 0: the top */
+    uint32_t last[STRATA_PLAN_NODES + 1];  /* the highest number below it */
+    uint32_t given[STRATA_PLAN_NODES + 1]; /* traits above it */
+    uint32_t count;
+    strata_place_kind_t place;
+} building_t;
+
+/* Numbers a stack that stands below layer `above`; the room was measured. */
+static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_model_layer_t *layer = &stack->layers[i];
+        uint32_t n = ++built->count;
+        built->layers[n] = layer;
+        built->above[n] = above;
+        for (size_t b = 0; b < layer->branch_count; b++) number(built, &layer->branches[b], n);
+        above = n;
+    }
+}
+
+static void measure(building_t *built) {
+    for (uint32_t n = built->count; n > 0; n--) {
+        if (built->last[n] < n) built->last[n] = n;
+        uint32_t above = built->above[n];
+        if (built->last[above] < built->last[n]) built->last[above] = built->last[n];
+    }
+}
+
+/* ---- order ---- */
+
+static strata_status_t fail_end(const strata_model_layer_t *last) {
+    return strata_fail_origin(&last->origin,
+                              "\"%s\" has nothing below it to get memory from; end the stack with a source, as in "
+                              "\"- system\"",
+                              last->name);
+}
+
+/* Sources and routers end a stack, and nothing else does. */
+static strata_status_t check_ends(const strata_model_stack_t *stack) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_model_layer_t *layer = &stack->layers[i], *next = i + 1 < stack->count ? layer + 1 : NULL;
+        if (next && layer->type->role == STRATA_SOURCE) return fail_clash(STRATA_CLASH_BELOW_SOURCE, layer, next);
+        if (next && layer->branch_count > 0)
+            return strata_fail_origin(&next->origin,
+                                      "\"%s\" has stacks of its own below it, and \"%s\" stands behind them; put it into one "
+                                      "of them",
+                                      layer->name, next->name);
+        if (!next && layer->type->role != STRATA_SOURCE && layer->branch_count == 0) return fail_end(layer);
+        for (size_t b = 0; b < layer->branch_count; b++) {
+            strata_status_t status = check_ends(&layer->branches[b]);
+            if (status) return status;
+        }
     }
     return STRATA_OK;
 }
 
-static strata_status_t check_order(const strata_model_stack_t *stack) {
-    const strata_model_layer_t *last = &stack->layers[stack->count - 1];
-    for (size_t i = 0; i + 1 < stack->count; i++)
-        if (stack->layers[i].type->role == STRATA_SOURCE)
-            return fail_clash(STRATA_CLASH_BELOW_SOURCE, &stack->layers[i], &stack->layers[i + 1]);
-    if (last->type->role != STRATA_SOURCE)
-        return strata_fail_origin(&last->origin,
-                                  "\"%s\" has nothing below it to get memory from; end the stack with a source, as in "
-                                  "\"- system\"",
-                                  last->name);
-    uint32_t given = strata_traits_above(last->type, 0);
-    for (size_t i = stack->count - 1; i-- > 0;) {
-        strata_status_t status = check_below(stack, i, given);
+/* The first layer below that clashes with layer `n`. */
+static strata_status_t check_below(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *upper = built->layers[n];
+    for (uint32_t m = n + 1; m <= built->last[n]; m++) {
+        const strata_model_layer_t *lower = built->layers[m];
+        bool neighbours = built->above[m] == n;
+        strata_clash_t clash = neighbours ? strata_clash_of_neighbours(upper->type, lower->type, built->given[m])
+                                          : strata_clash_of_pair(upper->type, lower->type);
+        if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, lower, built->given[m]);
+        if (clash != STRATA_CLASH_NONE) return fail_clash(clash, upper, lower);
+    }
+    return STRATA_OK;
+}
+
+/* What all of a router's branches give, the router may pass on. */
+static uint32_t given_below(const building_t *built, uint32_t n) {
+    uint32_t given = built->last[n] > n ? ~0u : 0;
+    for (uint32_t m = n + 1; m <= built->last[n]; m++)
+        if (built->above[m] == n) given &= built->given[m];
+    return given;
+}
+
+static strata_status_t check_order(building_t *built) {
+    for (uint32_t n = built->count; n > 0; n--) {
+        strata_status_t status = check_below(built, n);
         if (status) return status;
-        given = strata_traits_above(stack->layers[i].type, given);
+        built->given[n] = strata_traits_above(built->layers[n]->type, given_below(built, n));
     }
     return STRATA_OK;
 }
 
 /* A decorator stack holds few layers: from the top, or from below a cache, to the next cache or source. */
-static strata_status_t check_depth(const strata_model_stack_t *stack) {
-    size_t deep = 0;
-    for (size_t i = 0; i < stack->count; i++) {
-        const strata_model_layer_t *layer = &stack->layers[i];
-        if (++deep > STRATA_PATH_LAYERS)
-            return strata_fail_origin(&layer->origin,
-                                      "\"%s\" is layer %zu since the top or the last cache, and %d are the most; take "
-                                      "a layer out",
-                                      layer->name, deep, STRATA_PATH_LAYERS);
-        if (layer->type->role == STRATA_CACHE) deep = 0;
+static strata_status_t check_depth(const building_t *built) {
+    size_t deep[STRATA_PLAN_NODES + 1] = {0};
+    for (uint32_t n = 1; n <= built->count; n++) {
+        const strata_model_layer_t *layer = built->layers[n];
+        uint32_t above = built->above[n];
+        bool begins = above == 0 || built->layers[above]->type->role == STRATA_CACHE;
+        deep[n] = begins ? 1 : deep[above] + 1;
+        if (deep[n] <= STRATA_PATH_LAYERS) continue;
+        return strata_fail_origin(&layer->origin,
+                                  "\"%s\" is layer %zu since the top or the last cache, and %d are the most; take "
+                                  "a layer out",
+                                  layer->name, deep[n], STRATA_PATH_LAYERS);
     }
     return STRATA_OK;
 }
 
-/* A source that can be told its kind of memory must be told the place's, or "place". */
-static strata_status_t check_memory(const strata_model_stack_t *stack, strata_place_kind_t place) {
-    const strata_model_layer_t *source = &stack->layers[stack->count - 1];
-    const strata_option_row_t *row = strata_option_find(source->type, "memory");
+/* ---- memory ---- */
+
+static bool may_differ(const building_t *built, uint32_t n) {
+    for (uint32_t above = built->above[n]; above; above = built->above[above])
+        if (built->layers[above]->type->gives & STRATA_TRAIT_ANY_MEMORY) return true;
+    return false;
+}
+
+/* A source that can be told its kind of memory must be told the place's, or "place"; or, where a layer above says that another
+ * kind may serve, one that the place's users can reach. */
+static strata_status_t check_memory(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *source = built->layers[n];
+    const strata_option_row_t *row =
+        source->type->role == STRATA_SOURCE ? strata_option_find(source->type, "memory") : NULL;
     if (!row || row->kind != STRATA_OPTION_CHOICE) return STRATA_OK;
     char memory[32];
     strata_option_print(row, source->options, memory, sizeof memory);
-    const char *wanted = strata_place_memory(place);
+    const char *wanted = strata_place_memory(built->place);
     if (strcmp(memory, wanted) == 0 || strcmp(memory, "place") == 0) return STRATA_OK;
+    bool differs = may_differ(built, n);
+    if (differs && strata_place_reaches(built->place, memory)) return STRATA_OK;
     const strata_origin_t *said = &source->option_origins[row - source->type->options];
     return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
-                              "\"%s\" with memory: %s cannot serve the place %s; write memory: %s, or leave it out",
-                              source->name, memory, strata_place_name(place), wanted);
+                              "\"%s\" with memory: %s cannot serve the place %s%s; write memory: %s, or leave it out",
+                              source->name, memory, strata_place_name(built->place),
+                              differs ? ", whose users do not reach it" : "", wanted);
+}
+
+/* ---- options ---- */
+
+/* All branches of a router but the last have their value; the last takes what is left. */
+static strata_status_t check_branches(const strata_model_layer_t *layer) {
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
+        uint32_t branch = strata_option_branch(row);
+        const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
+        bool given = said->source != STRATA_FROM_DEFAULT, wanted = branch < layer->branch_count;
+        if (layer->type->role != STRATA_ROUTER || branch == 0 || layer->branch_count == 0 || given == wanted) continue;
+        int letters = (int)(strrchr(row->name, '_') - row->name);
+        if (wanted)
+            return strata_fail_origin(&layer->branches[branch - 1].origin,
+                                      "stack %u of \"%s\" has no %.*s, and only the last can do without; write %.*s: 64KiB",
+                                      branch, layer->name, letters, row->name, letters, row->name);
+        return strata_fail_origin(said, "\"%s\" has %zu stacks, and the last takes what is left; take %.*s of stack %u out",
+                                  layer->name, layer->branch_count, letters, row->name, branch);
+    }
+    return STRATA_OK;
 }
 
 /* What a layer itself says of its options. */
@@ -127,27 +220,73 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
                               option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
-strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan) {
-    const strata_model_stack_t *stack = &strategy->stacks[place];
+static strata_status_t check_layers(const building_t *built) {
+    strata_status_t status = STRATA_OK;
+    for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) status = check_memory(built, n);
+    for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) {
+        status = check_branches(built->layers[n]);
+        if (status == STRATA_OK) status = check_options(built->layers[n], built->place);
+    }
+    return status;
+}
+
+/* ---- the plan ---- */
+
+static strata_status_t fail_too_many(const strata_model_stack_t *stack, strata_place_kind_t place, size_t count) {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
+    (void)strata_model_layers(stack, layers, STRATA_PLAN_NODES + 1);
+    return strata_fail_origin(&layers[STRATA_PLAN_NODES]->origin,
+                              "the stack of the place %s has %zu layers, and %d are the most; take layers out",
+                              strata_place_name(place), count, STRATA_PLAN_NODES);
+}
+
+static void fill_plan(const building_t *built, strata_plan_t *plan) {
+    *plan = (strata_plan_t){.place = built->place, .count = built->count};
+    for (uint32_t n = 1; n <= built->count; n++) {
+        const strata_model_layer_t *layer = built->layers[n];
+        plan->nodes[n] = (strata_plan_node_t){.type = layer->type, .options = layer->options, .name = layer->name};
+        strata_plan_node_t *above = built->above[n] ? &plan->nodes[built->above[n]] : NULL;
+        if (above) above->below[above->below_count++] = (uint8_t)n;
+    }
+}
+
+/* Branches are bounded where they are read; a model made by hand is asked again. */
+static strata_status_t check_counts(const strata_model_stack_t *stack) {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES];
+    size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
+    for (size_t i = 0; i < count; i++) {
+        const strata_model_layer_t *layer = layers[i];
+        if (layer->branch_count > STRATA_PLAN_BRANCHES)
+            return strata_fail_origin(&layer->branches[STRATA_PLAN_BRANCHES].origin,
+                                      "\"%s\" has %zu stacks below it, and %d are the most; take some out", layer->name,
+                                      layer->branch_count, STRATA_PLAN_BRANCHES);
+        for (size_t b = 0; b < layer->branch_count; b++)
+            if (layer->branches[b].count == 0)
+                return strata_fail_origin(&layer->branches[b].origin,
+                                          "stack %zu of \"%s\" has no layers; write at least [system]", b + 1, layer->name);
+    }
+    return STRATA_OK;
+}
+
+strata_status_t strata_stack_plan(const strata_model_stack_t *stack, strata_place_kind_t place, strata_plan_t *plan) {
     if (stack->count == 0)
         return strata_fail_origin(&stack->origin, "the stack of the place %s has no layers; write at least \"- system\"",
                                   strata_place_name(place));
-    if (stack->count > STRATA_PLAN_NODES)
-        return strata_fail_origin(&stack->layers[STRATA_PLAN_NODES].origin,
-                                  "the stack of the place %s has %zu layers, and %d are the "
-                                  "most; take layers out",
-                                  strata_place_name(place), stack->count, STRATA_PLAN_NODES);
-    strata_status_t status = check_order(stack);
-    if (status == STRATA_OK) status = check_depth(stack);
-    if (status == STRATA_OK) status = check_memory(stack, place);
-    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) status = check_options(&stack->layers[i], place);
+    size_t count = strata_model_layers(stack, NULL, 0);
+    if (count > STRATA_PLAN_NODES) return fail_too_many(stack, place, count);
+    building_t built = {.place = place};
+    strata_status_t status = check_counts(stack);
+    if (status == STRATA_OK) status = check_ends(stack);
     if (status) return status;
-    *plan = (strata_plan_t){.place = place, .count = (uint32_t)stack->count};
-    for (uint32_t i = 0; i < plan->count; i++) {
-        const strata_model_layer_t *layer = &stack->layers[i];
-        strata_plan_node_t *node = &plan->nodes[i + 1];
-        *node = (strata_plan_node_t){.type = layer->type, .options = layer->options, .name = layer->name};
-        if (i + 1 < plan->count) node->below[node->below_count++] = (uint8_t)(i + 2);
-    }
-    return STRATA_OK;
+    number(&built, stack, 0);
+    measure(&built);
+    status = check_order(&built);
+    if (status == STRATA_OK) status = check_depth(&built);
+    if (status == STRATA_OK) status = check_layers(&built);
+    if (status == STRATA_OK) fill_plan(&built, plan);
+    return status;
+}
+
+strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan) {
+    return strata_stack_plan(&strategy->stacks[place], place, plan);
 }

@@ -39,6 +39,20 @@ int strata_command_fields(const strata_command_t *self, int argc, char **argv) {
     return STRATA_EXIT_DONE;
 }
 
+int strata_command_diff(const strata_command_t *self, int argc, char **argv) {
+    strata_strategy_t *strategies[2] = {NULL, NULL};
+    strata_status_t status = STRATA_OK;
+    if (argc != 2) return strata_wrong_usage(self, "two strategies, please");
+    for (int i = 0; i < 2 && status == STRATA_OK; i++) {
+        strata_config_request_t request = {.preset = NULL};
+        strata_named_strategy(argv[i], &request);
+        status = strata_config_load(&request, &strategies[i]);
+    }
+    if (status == STRATA_OK) status = strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout);
+    for (int i = 0; i < 2; i++) strata_strategy_delete(strategies[i]);
+    return status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+}
+
 static int explain(const strata_config_request_t *request) {
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(request, &strategy);

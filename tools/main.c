@@ -42,6 +42,9 @@ const strata_command_t strata_commands[] = {
     {"explain", strata_command_explain, "NAME|FILE [--set PATH=VALUE]...",
      "prints each stack as built, every value with where it came from",
      "STRATA_SET of the environment counts; without a name STRATA_STRATEGY does, else the preset strata.\n"},
+    {"diff", strata_command_diff, "NAME|FILE NAME|FILE", "tells what two strategies differ in",
+     "Layers that one alone has, and values that differ, each with where it came from. The environment's STRATA_SET counts for\n"
+     "neither. Exit status: 0 done, 2 wrong.\n"},
     {"layers", strata_command_layers, "[--markdown]", "lists the layers and their options", NULL},
     {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
     {"fields", strata_command_fields, "", "explains the figures of a comparison (docs/fields.md)", NULL},

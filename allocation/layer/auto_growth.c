@@ -6,10 +6,8 @@
  *
  * The remainder and the merged block keep the lower block's slot: so the first slot of a chunk never changes.
  */
+#include "allocation/layer/auto_growth.h"
 
-#include "allocation/layer.h"
-#include "allocation/mechanism/bins.h"
-#include "allocation/mechanism/tree.h"
 #include "allocation/patience.h"
 #include "platform/arithmetic.h"
 
@@ -18,7 +16,6 @@
 
 enum { ORDER_ADDRESS, ORDER_ANY };
 enum { RECLAIM_OWN, RECLAIM_LADDER };
-enum { CHUNKS = 1 << 20 };
 
 typedef struct auto_growth_options {
     uint64_t chunk_size;
@@ -48,37 +45,6 @@ static const strata_option_row_t options[] = {
      "on out-of-memory grow by the rounded request alone when a whole chunk cannot be had"},
     {0},
 };
-
-typedef struct chunk {
-    strata_record_t *below; /* the record of the layer below */
-    uint64_t base, size;
-    uint32_t first;         /* slot of the block at the base */
-    uint32_t next, prev;    /* chunks of the layer, in order of making */
-    uint32_t unused;
-} chunk_t;
-
-typedef struct auto_growth {
-    strata_layer_t base;
-    uint64_t unit;       /* alignment */
-    uint64_t used_bytes; /* of the chunks, what is not in the index */
-    bool by_address;
-    bool gives_idle_back; /* free_idle_chunk */
-    bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
-    uint32_t waiting;
-    strata_bins_t bins;
-    strata_condition_t grown;
-    strata_tree_t tree;
-    strata_nodes_t chunks;
-    uint32_t first_chunk, last_chunk;
-} auto_growth_t;
-
-static strata_slab_t *slab_of(auto_growth_t *self) {
-    return &self->base.stack->slab;
-}
-
-static chunk_t *chunk_at(auto_growth_t *self, uint32_t number) {
-    return strata_node(&self->chunks, number);
-}
 
 static const auto_growth_options_t *options_of(const auto_growth_t *self) {
     return self->base.options;
@@ -271,7 +237,7 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 
 static uint64_t idle_bytes(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
-    return base->stack->figures.reserved_bytes - self->used_bytes;
+    return strata_auto_growth_idle(self);
 }
 
 static bool is_idle(auto_growth_t *self, const chunk_t *chunk) {
@@ -288,6 +254,11 @@ static void list_chunk(auto_growth_t *self, uint32_t number) {
     self->last_chunk = number;
 }
 
+/* A chunk that a cache further down cut from one of its own is counted there. */
+static uint64_t reserved_by(const chunk_t *chunk) {
+    return strata_record_reserved(chunk->below);
+}
+
 /* Takes a chunk out of the layer; its record is the caller's to give back once the lock is open. */
 static strata_record_t *unlist_chunk(auto_growth_t *self, uint32_t number) {
     chunk_t *chunk = chunk_at(self, number);
@@ -298,7 +269,9 @@ static strata_record_t *unlist_chunk(auto_growth_t *self, uint32_t number) {
     strata_record_t *below = chunk->below;
     strata_statistics_t *f = &self->base.stack->figures;
     f->chunks--;
-    f->reserved_bytes -= chunk->size;
+    f->reserved_bytes -= reserved_by(chunk);
+    self->chunk_count--;
+    self->chunk_bytes -= chunk->size;
     strata_nodes_give(&self->chunks, number);
     return below;
 }
@@ -381,7 +354,9 @@ static bool publish(auto_growth_t *self, strata_record_t *below) {
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
     f->chunks++;
-    f->reserved_bytes += below->size;
+    self->chunk_count++;
+    self->chunk_bytes += below->size;
+    f->reserved_bytes += reserved_by(chunk_at(self, number));
     if (f->reserved_bytes > f->peak_reserved_bytes) f->peak_reserved_bytes = f->reserved_bytes;
     return true;
 }
@@ -478,7 +453,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->gives_idle_back = o->free_idle_chunk;
     strata_bins_init(&self->bins, (uint32_t)__builtin_ctzll(self->unit));
     strata_condition_init(&self->grown);
-    strata_status_t status = strata_nodes_init(&self->chunks, sizeof(chunk_t), CHUNKS);
+    strata_status_t status = strata_nodes_init(&self->chunks, sizeof(chunk_t), STRATA_AUTO_GROWTH_CHUNKS);
     if (status != STRATA_OK) strata_condition_destroy(&self->grown);
     return status;
 }
@@ -512,63 +487,6 @@ static const strata_record_t *find_block(strata_layer_t *base, uint64_t address)
     return block;
 }
 
-/* ---- validate ---- */
-
-static strata_status_t corrupt(const char *what, uint32_t slot) {
-    return strata_fail(STRATA_E_CORRUPT, 0, "auto_growth: %s (slot %u)", what, slot);
-}
-
-typedef struct tally {
-    uint64_t free_bytes, chunk_bytes;
-    uint32_t free_blocks, chunks;
-} tally_t;
-
-/* The blocks of a chunk lie one behind the other from its base to its end, no two free ones side by side. */
-static strata_status_t validate_chunk(auto_growth_t *self, uint32_t number, tally_t *tally) {
-    strata_slab_t *slab = slab_of(self);
-    const chunk_t *chunk = chunk_at(self, number);
-    uint64_t at = chunk->base;
-    uint32_t previous = 0;
-    bool was_free = false;
-    for (uint32_t slot = chunk->first; slot; slot = strata_slab_record(slab, slot)->next) {
-        if (slot >= slab->used) return corrupt("a link leads out of the slab", previous);
-        const strata_record_t *block = strata_slab_record(slab, slot);
-        if (block->ptr != at) return corrupt("a block does not begin where the one before it ends", slot);
-        if (block->prev != previous) return corrupt("a block's link back is wrong", slot);
-        if (block->chunk != number) return corrupt("a block names another chunk", slot);
-        if (block->size == 0 || block->size > chunk->base + chunk->size - at) return corrupt("a block's size is wrong", slot);
-        if (block->state == STRATA_RECORD_UNUSED) return corrupt("an unused slot is linked", slot);
-        bool is_free = block->state == STRATA_RECORD_FREE;
-        if (is_free && was_free) return corrupt("two free blocks were not merged", slot);
-        tally->free_bytes += is_free ? block->size : 0;
-        tally->free_blocks += is_free;
-        at += block->size;
-        was_free = is_free;
-        previous = slot;
-    }
-    if (at != chunk->base + chunk->size) return corrupt("the blocks do not fill their chunk", previous);
-    tally->chunk_bytes += chunk->size;
-    tally->chunks++;
-    return STRATA_OK;
-}
-
-static strata_status_t validate(strata_layer_t *base) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    tally_t tally = {0};
-    for (uint32_t number = self->first_chunk; number; number = chunk_at(self, number)->next) {
-        if (tally.chunks >= CHUNKS) return corrupt("the list of chunks is a circle", 0);
-        strata_status_t status = validate_chunk(self, number, &tally);
-        if (status != STRATA_OK) return status;
-    }
-    const strata_statistics_t *f = &base->stack->figures;
-    if (tally.chunks != f->chunks || tally.chunk_bytes != f->reserved_bytes) return corrupt("the sum of chunks is wrong", 0);
-    if (tally.free_bytes != idle_bytes(base)) return corrupt("the sum of free blocks is wrong", 0);
-    if (!self->by_address) return strata_bins_validate(&self->bins, slab_of(self), tally.free_blocks, tally.free_bytes);
-    if (tally.free_blocks != self->tree.count || tally.free_bytes != self->tree.bytes)
-        return corrupt("the sum of the tree is wrong", 0);
-    return strata_tree_validate(&self->tree, slab_of(self));
-}
-
 const strata_layer_type_t strata_auto_growth_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "auto_growth",
@@ -592,6 +510,6 @@ const strata_layer_type_t strata_auto_growth_type = {
     .walk = walk,
     .chunk_of = chunk_of,
     .idle_bytes = idle_bytes,
-    .validate = validate,
+    .validate = strata_auto_growth_validate,
     .check = check,
 };

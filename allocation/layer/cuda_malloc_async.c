@@ -441,7 +441,9 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep) {
     drop_lock(self);
     (void)strata_device_pool_trim(device, self->pool, keep ? least : 0);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &after) != STRATA_OK) return 0;
-    return after < before ? before - after : 0;
+    uint64_t given = after < before ? before - after : 0;
+    atomic_fetch_add(&self->base.domain->trimmed_bytes, given);
+    return given;
 }
 
 static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {

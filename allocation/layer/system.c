@@ -185,13 +185,25 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 static void quarantine(strata_layer_t *self, strata_record_t *record) {
     self->stack->figures.quarantined_bytes += record->size;
     record->state = STRATA_RECORD_DEFERRED;
+    record->path = self->number;
+}
+
+/* The device's own free waits for the work submitted before it; that of host memory does not have to. Where blocks have an owner
+ * stream, nobody else has waited for its work. */
+static bool work_is_done(const strata_layer_t *base) {
+    strata_place_kind_t kind = strata_place_kind(base->domain->place);
+    bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    if (!owned || !on_host(((const system_layer_t *)base)->memory)) return true;
+    strata_status_t status = strata_device_synchronise(base->domain->device);
+    return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
+    bool done = work_is_done(base);
     /* Unbooked first: once the device has it back, another thread may be given the same address. */
     strata_domain_unreserve(base->domain, record->ptr, record->size);
-    bool gone = device_give((system_layer_t *)base, record->ptr, record->size) == STRATA_OK;
+    bool gone = done && device_give((system_layer_t *)base, record->ptr, record->size) == STRATA_OK;
     if (!gone) (void)strata_domain_reserve(base->domain, record->ptr, record->size);
     strata_lock(&base->stack->lock);
     if (gone) strata_record_delete(base, record);
@@ -205,7 +217,7 @@ static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
-        if (record->state == STRATA_RECORD_UNUSED) continue;
+        if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
         strata_domain_unreserve(base->domain, record->ptr, record->size);
         (void)device_give((system_layer_t *)base, record->ptr, record->size);
     }

@@ -62,9 +62,9 @@ typedef struct strata_request {
 /* ---- the record -------------------------------------------------------------------------------------------------------- */
 
 typedef enum strata_record_state {
-    STRATA_RECORD_UNUSED = 0,  /* a slot nobody has */
-    STRATA_RECORD_FREE = 1,    /* a free block of a cache */
-    STRATA_RECORD_LIVE = 2,    /* somebody holds it */
+    STRATA_RECORD_UNUSED = 0,   /* a slot nobody has */
+    STRATA_RECORD_FREE = 1,     /* a free block of a cache */
+    STRATA_RECORD_LIVE = 2,     /* somebody holds it */
     STRATA_RECORD_DEFERRED = 3, /* freed by its holder, waiting for other streams */
     STRATA_RECORD_CHUNK = 4     /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
 } strata_record_state_t;
@@ -141,7 +141,8 @@ typedef enum strata_scope {
     X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                  \
     X(ZEROED, 6, "memory comes zeroed")                                                                          \
     X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
-    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own")
+    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own")                             \
+    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),

@@ -82,7 +82,7 @@ static void source_destroy(strata_layer_t *self) {
     strata_slab_t *slab = &self->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
-        if (record->state == STRATA_RECORD_UNUSED) continue;
+        if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != self->number) continue;
         strata_domain_unreserve(self->domain, record->ptr, record->size);
         (void)strata_device_free(self->domain->device, STRATA_MEMORY_DEVICE, record->ptr);
         live--;

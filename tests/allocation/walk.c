@@ -156,3 +156,29 @@ TEST(allocation_walk, an_idle_layer_stands_in_the_stack_even_where_it_was_left_o
     bench_free(&bench, walked);
     bench_close(&bench);
 }
+
+TEST(allocation_walk, a_cache_over_a_cache_cuts_its_chunks_from_the_other) {
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *cache = strata_layer_find("auto_growth");
+    uint8_t small = bench_node(&bench, cache, (const char *const[]){"chunk_size=64KiB", NULL});
+    uint8_t large = bench_node(&bench, cache, (const char *const[]){"chunk_size=1MiB", NULL});
+    uint8_t source = bench_node(&bench, &test_source_type, NULL);
+    bench_link(&bench, small, large);
+    bench_link(&bench, large, source);
+    bench_open(&bench, 0);
+    strata_record_t *blocks[40];
+    for (int i = 0; i < 40; i++) blocks[i] = bench_allocate(&bench, 8192);
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    /* Five small chunks in one large one: what is reserved counts once. */
+    EXPECT_EQ(bench.stack->figures.chunks, 6);
+    EXPECT_EQ(bench.stack->figures.reserved_bytes, MIB);
+    for (int i = 0; i < 40; i += 2) bench_free(&bench, blocks[i]);
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    for (int i = 1; i < 40; i += 2) bench_free(&bench, blocks[i]);
+    EXPECT_EQ(strata_stack_release(bench.stack), 5 * 65536 + MIB);
+    EXPECT_EQ(bench.stack->figures.reserved_bytes, 0);
+    EXPECT_TRUE(strata_stack_is_empty(bench.stack));
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    bench_close(&bench);
+}

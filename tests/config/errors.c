@@ -42,7 +42,6 @@ TEST(errors, devices) {
     expect_refused("devices: gpu:x\n", 1, 10, "\"x\" is no device's number", "write gpu:0");
     expect_refused("devices: gpu:1000\n", 1, 10, "no device's number", "write gpu:0");
     expect_refused("devices: sim:h10\n", 1, 10, "no profile \"h10\"", "write h100");
-    expect_refused("devices:\n  gpu:1: {stack: [system]}\n", 2, 3, "is not there yet", "write devices: gpu");
     expect_refused("devices: [gpu]\n", 1, 1, "wants one value", "write devices: gpu");
 }
 
@@ -60,8 +59,6 @@ TEST(errors, layers) {
     expect_refused("stack: []\n", 1, 8, "at least one layer", "write [system]");
     expect_refused("stack:\n  - sistem\n", 2, 5, "no layer \"sistem\"", "write system");
     expect_refused("stack:\n  - wwwwwwww: {}\n", 2, 5, "no layer \"wwwwwwww\"", "write one of retry, stream_safe, auto_growth");
-    expect_refused("stack:\n  - binning: {routes: []}\n", 2, 5, "\"binning\" is not there yet", "write one stack");
-    expect_refused("stack:\n  - fallback: {stacks: []}\n", 2, 5, "\"fallback\" is not there yet", "write one stack");
     expect_refused("stack:\n  -\n  - system\n", 2, 4, "a layer is missing", "write its name");
     expect_refused("stack:\n  - {}\n  - system\n", 2, 5, "a layer is missing", "write its name");
     expect_refused("stack:\n  - [system]\n", 2, 5, "a layer is missing", "write its name");

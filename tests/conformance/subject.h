@@ -1,5 +1,5 @@
 /* What the suite is run on: every layer of the registry over a source that can fail, one layer from outside the tree, and every
- * preset. */
+ * preset; and a few strategies with routers. */
 #ifndef STRATA_TESTS_CONFORMANCE_SUBJECT_H
 #define STRATA_TESTS_CONFORMANCE_SUBJECT_H
 
@@ -9,9 +9,10 @@ enum { SUBJECTS = 64, SUBJECT_LAYERS = 4 };
 
 typedef struct subject {
     char name[64];
-    const char *preset;                                /* or */
+    const char *preset;                                /* or a strategy's text; or */
     const strata_layer_type_t *layers[SUBJECT_LAYERS]; /* outermost first, closed by NULL */
     bool test_source;                                  /* the bottom layer is the test's */
+    bool routed; /* the last layer is a router: over a cache and the test's source, and over that source alone */
 } subject_t;
 
 /* Every subject there is; the count. More than SUBJECTS are counted and not written. */

@@ -396,7 +396,12 @@ static const struct { const char *name; strata_test_fn cases[SUBJECTS]; } rows[]
 
 static void every_subject_has_its_cases(void) {
     EXPECT_LE(subjects(all), SUBJECTS);
-    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_NE(strata_layer_at(i)->role, STRATA_ROUTER);
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        bool found = false;
+        for (size_t n = 0; n < SUBJECTS && all[n].name[0]; n++) found = found || strcmp(all[n].name, type->name) == 0;
+        if (!found) FAIL_TEST("the layer %s is no subject", type->name);
+    }
 }
 
 __attribute__((constructor)) static void register_suite(void) {

@@ -56,7 +56,7 @@ static void every_call_fails(const char *preset, strata_status_t fault, uint64_t
     for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += stride, tried++)
         for (int onward = 0; onward < 2 && !strata_test_has_failed(); onward++)
             run_with_fault(strategy, k, onward != 0, fault);
-    printf("%s: %s at each of %llu device calls of %d operations, once and onward: %llu tried%s\n", preset,
+    printf("%s: %s at each of %llu device calls of %d operations, once and onward: %llu tried%s\n", strategy->name,
            strata_status_name(fault), (unsigned long long)calls, PROGRAM_LENGTH, (unsigned long long)tried,
            STRIDE == 1 ? "" : " (not every one: this build has sanitizers)");
     strata_strategy_delete(strategy);
@@ -69,6 +69,8 @@ TEST(facade_faults, a_refusal_at_every_call_strata) { every_call_fails("strata",
 TEST(facade_faults, a_refusal_at_every_call_paddle) { every_call_fails("paddle", STRATA_E_DEVICE, 3 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_NO_MEMORY, 7 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_DEVICE, 7 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_DEVICE, 13 * STRIDE); }
 
 /* ---- a lost device ---- */
 
@@ -113,3 +115,4 @@ static void lost_at_every_call(const char *preset) {
 TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_call("strata"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_paddle) { lost_at_every_call("paddle"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_async) { lost_at_every_call("cuda_malloc_async"); }
+TEST(facade_faults, a_lost_device_is_told_and_closed_routed) { lost_at_every_call(PROGRAM_ROUTED); }

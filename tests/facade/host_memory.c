@@ -23,7 +23,7 @@ static void open_with_every_failure(const char *preset) {
         EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
         EXPECT_EQ(untouched, 5);
     }
-    printf("%s: open failed at each of %llu host allocations\n", preset, (unsigned long long)k - 1);
+    printf("%s: open failed at each of %llu host allocations\n", strategy->name, (unsigned long long)k - 1);
     EXPECT_GT(k, 10);
     strata_block_t block = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free(rig.s, block.ref));
@@ -32,6 +32,7 @@ static void open_with_every_failure(const char *preset) {
 }
 
 TEST(facade_host_memory, each_allocation_of_open_fails_strata) { open_with_every_failure("strata"); }
+TEST(facade_host_memory, each_allocation_of_open_fails_routed) { open_with_every_failure(PROGRAM_ROUTED); }
 TEST(facade_host_memory, each_allocation_of_open_fails_system) { open_with_every_failure("system"); }
 
 /* strata_open() itself: the strategy's text and the devices are made there. */
@@ -81,10 +82,11 @@ static void run_with_every_failure(const char *preset) {
     rig_close(&rig);
     for (uint64_t k = 1; k <= made && !strata_test_has_failed(); k += STRIDE)
         for (int onward = 0; onward < 2; onward++) run_with_failure(strategy, k, onward);
-    printf("%s: a run failed at each of %llu host allocations\n", preset, (unsigned long long)made);
+    printf("%s: a run failed at each of %llu host allocations\n", strategy->name, (unsigned long long)made);
     strata_strategy_delete(strategy);
 }
 
 TEST(facade_host_memory, each_allocation_of_a_run_fails_strata) { run_with_every_failure("strata"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_paddle) { run_with_every_failure("paddle"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_async) { run_with_every_failure("cuda_malloc_async"); }
+TEST(facade_host_memory, each_allocation_of_a_run_fails_routed) { run_with_every_failure(PROGRAM_ROUTED); }

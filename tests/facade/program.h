@@ -17,6 +17,14 @@
 #define STRIDE 1
 #endif
 
+/* A strategy whose requests take four ways, one of them to another kind of memory. */
+#define PROGRAM_ROUTED                                                                                       \
+    "strategy: routed\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - binning:\n      routes:\n" \
+    "        - {up_to: 16KiB, stack: [auto_growth: {chunk_size: 1MiB}, system]}\n"                            \
+    "        - {up_to: 256KiB, stack: [buffered, auto_growth: {chunk_size: 4MiB, order: any}, system]}\n"     \
+    "        - {stack: [fallback: {stacks: [[auto_growth: {chunk_size: 16MiB}, system],\n"                    \
+    "                                       [buffered, system: {memory: pinned}]]}]}\n"
+
 enum { PROGRAM_BLOCKS = 96, PROGRAM_LENGTH = 2000 };
 
 typedef struct program_block {

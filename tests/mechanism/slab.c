@@ -114,7 +114,7 @@ static void make_mixed(strata_slab_t *slab) {
     ASSERT_OK(strata_slab_init(slab, 3, 10, 100));
     for (uint32_t i = 1; i <= 20; i++) {
         uint32_t slot = strata_slab_take(slab);
-        slab->records[slot].state = (uint8_t)(1 + i % 3);
+        slab->records[slot].state = (uint8_t)(1 + i % 4);
     }
     for (uint32_t slot = 2; slot <= 10; slot += 2) give_raised(slab, slot);
     slab->records[20].generation = STRATA_GENERATION_LAST - 1;

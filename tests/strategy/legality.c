@@ -18,7 +18,7 @@ TEST(legality, needs_are_given_by_what_stands_below_or_passed_on) {
     expect_illegal((list_t){&needs_order, &source}, 0,
                    "\"needs_order\" needs stream_ordered below it, which \"source\" does not give");
     expect_illegal((list_t){&passes, &needs_order, &locker, &ordered_source}, 1,
-                   "which \"locker\" does not give; put auto_growth between");
+                   "which \"locker\" does not give; put auto_growth or");
 }
 
 TEST(legality, a_layer_that_waits_stands_below_no_lock) {

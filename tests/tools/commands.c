@@ -85,6 +85,16 @@ TEST(command, explains) {
     expect_wrong("explain padle", "paddle");
 }
 
+TEST(command, tells_differences) {
+    ran_t ran = run_command("diff paddle strata");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "stack.auto_growth.chunk_size:\n  paddle               0            [preset paddle:");
+    EXPECT_CONTAINS(ran.out, "\n  strata               20MiB        [preset strata:");
+    EXPECT_STREQ(run_command("diff strata strata").out, "no difference\n");
+    expect_wrong("diff strata", "two strategies, please");
+    expect_wrong("diff strata padle", "paddle");
+}
+
 TEST(command, refuses_wrong_usage) {
     expect_wrong("compare x.csv", "no --strategy");
     expect_wrong("compare --strategy paddle", "no trace");

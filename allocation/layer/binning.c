@@ -1,0 +1,76 @@
+/* binning: small requests to one stack, larger ones to others. The way is recorded: a free goes back as its request came. */
+#include "allocation/layer.h"
+#include "allocation/plan.h"
+
+enum { LIMITS = STRATA_PLAN_BRANCHES - 1 };
+
+typedef struct binning_options {
+    uint64_t up_to[LIMITS];
+} binning_options_t;
+
+#define UP_TO(number, text)                                                                                          \
+    {"up_to_" #number, STRATA_OPTION_SIZE, offsetof(binning_options_t, up_to) + (number - 1) * sizeof(uint64_t), "0", 0,  \
+     1ull << 44, NULL, text}
+
+static const strata_option_row_t options[] = {
+    UP_TO(1, "requests of at most this many bytes go to the first route"),
+    UP_TO(2, "larger ones of at most this many bytes go to the second"),
+    UP_TO(3, "likewise"),
+    UP_TO(4, "likewise"),
+    UP_TO(5, "likewise"),
+    UP_TO(6, "likewise"),
+    UP_TO(7, "likewise; the last route takes what is left"),
+    {0},
+};
+
+static strata_status_t check(const void *given, strata_place_kind_t place, const char **option) {
+    const binning_options_t *o = given;
+    (void)place;
+    for (uint32_t i = 0; i < LIMITS; i++) {
+        uint64_t before = i > 0 ? o->up_to[i - 1] : 0;
+        if (o->up_to[i] == 0) return STRATA_OK;
+        if (o->up_to[i] > before) continue;
+        *option = options[i].name;
+        return strata_fail(STRATA_E_STRATEGY, 0, "not above that of the route before it, so nothing comes here; write a larger "
+                           "size");
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    const binning_options_t *o = self->options;
+    uint32_t route = 0;
+    while (route + 1 < self->below_count && request->size > o->up_to[route]) route++;
+    return strata_layer_allocate(self->below[route], request, record);
+}
+
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+const strata_layer_type_t strata_binning_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "binning",
+    .doc = "sends each request to one of several stacks by its size",
+    .role = STRATA_ROUTER,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY,
+    .state_size = sizeof(strata_layer_t),
+    .options_size = sizeof(binning_options_t),
+    .options = options,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .check = check,
+};

@@ -1,0 +1,62 @@
+/* fallback: a stack that is out of memory is followed by the next one. Which one served is recorded, and the free goes there.
+ *
+ * The stacks may be of other kinds of memory than the place's (device, then managed or pinned). Where growing is forbidden only
+ * the first is asked: a block that a later one has cached must not be taken before the first was asked for new memory.
+ */
+#include <stdatomic.h>
+
+#include "allocation/layer.h"
+
+typedef struct fallback {
+    strata_layer_t base;
+    _Atomic uint64_t fell_back;
+} fallback_t;
+
+static const strata_stat_row_t stats[] = {
+    {"fell_back", "count", offsetof(fallback_t, fell_back),
+     "requests that the first stack had no memory for and another served"},
+    {0},
+};
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    fallback_t *self = (fallback_t *)base;
+    strata_status_t status = strata_layer_allocate(base->below[0], request, record);
+    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW)) return status;
+    for (uint32_t i = 1; i < base->below_count; i++) {
+        status = strata_layer_allocate(base->below[i], request, record);
+        if (status == STRATA_OK) atomic_fetch_add_explicit(&self->fell_back, 1, memory_order_relaxed);
+        /* A kind of memory that this device does not have serves nobody; that is no other fault than having none left. */
+        if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
+    }
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);
+}
+
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+const strata_layer_type_t strata_fallback_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "fallback",
+    .doc = "asks the next stack when one is out of memory, as device memory first and then managed or pinned",
+    .role = STRATA_ROUTER,
+    .scope = STRATA_SCOPE_NONE,
+    .gives = STRATA_TRAIT_ANY_MEMORY,
+    .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY,
+    .state_size = sizeof(fallback_t),
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+};

@@ -1,0 +1,83 @@
+/* `devices:` as a mapping, `{use: gpu, gpu:1: {stack: [...]}}`: stacks that one device alone has. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/hint.h"
+#include "config/reader.h"
+
+static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *node) {
+    return strata_origin_of(text, node->key_line, node->key_column);
+}
+
+/* "gpu:1"; false: no device's name. */
+static bool take_number(const char *key, uint32_t *number) {
+    const char *digits = key + 4;
+    if (strncmp(key, "gpu:", 4) != 0 || strspn(digits, "0123456789") != strlen(digits)) return false;
+    if (strlen(digits) < 1 || strlen(digits) > 3) return false;
+    *number = (uint32_t)atoi(digits);
+    return true;
+}
+
+static const char *own_word(size_t index, const void *context) {
+    (void)context;
+    return index == 0 ? "stack" : "places";
+}
+
+/* Of the places beside the gpu's only managed memory is a device's. */
+static strata_status_t read_own_places(strata_reader_t *reader, const strata_text_t *text, strata_model_device_t *own,
+                                       const strata_tree_t *node) {
+    strata_origin_t key = key_of(text, node);
+    if (node->kind != STRATA_TREE_MAP)
+        return strata_fail_origin(&key, "\"places\" is a mapping of places to stacks; write places: {managed: [...]}");
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next) {
+        key = key_of(text, child);
+        if (strcmp(child->key, "managed") == 0)
+            status = strata_read_stack(reader, text, STRATA_PLACE_MANAGED, own, child);
+        else
+            status = strata_note_wrong(
+                reader->wrongs, strata_fail_origin(&key, "a device has no \"%.40s\" of its own; write managed, or places: at the "
+                                                         "top", child->key));
+    }
+    return status;
+}
+
+static strata_status_t read_own_key(strata_reader_t *reader, const strata_text_t *text, strata_model_device_t *own,
+                                    const strata_tree_t *node) {
+    if (strcmp(node->key, "stack") == 0) return strata_read_stack(reader, text, STRATA_PLACE_GPU, own, node);
+    if (strcmp(node->key, "places") == 0) return read_own_places(reader, text, own, node);
+    strata_origin_t key = key_of(text, node);
+    strata_hint_t hint = strata_hint(node->key, 2, own_word, NULL);
+    return strata_fail_origin(&key, "a device has no key \"%.40s\"; %s", node->key, hint.text);
+}
+
+static strata_status_t read_device(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_origin_t key = key_of(text, node);
+    uint32_t number = 0;
+    if (strcmp(node->key, "use") == 0) {
+        strata_origin_t value = strata_origin_of(text, node->line, node->column);
+        if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
+            return strata_fail_origin(&key, "\"use\" wants one value; write use: gpu");
+        return strata_read_devices(reader->strategy, node->text, &value);
+    }
+    if (!take_number(node->key, &number))
+        return strata_fail_origin(&key, "\"%.40s\" is no device; write gpu:1, or use: gpu for the devices to use", node->key);
+    if (node->kind != STRATA_TREE_MAP)
+        return strata_fail_origin(&key, "a device is a mapping; write %s: {stack: [...]}", node->key);
+    strata_model_device_t *own = strata_strategy_own(reader->strategy, number, true);
+    if (!own && strata_last_error()->status == STRATA_E_LIMIT)
+        return strata_fail_origin(&key, "%s; take this one out", strata_last_error()->text);
+    if (!own) return STRATA_E_HOST_MEMORY;
+    own->origin = key;
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reader->wrongs, read_own_key(reader, text, own, child));
+    return status;
+}
+
+strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reader->wrongs, read_device(reader, text, child));
+    return status;
+}

@@ -1,0 +1,291 @@
+/* Several stacks below one layer, stacks of one device, and what two strategies differ in. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/config/refused.h"
+
+static const char by_size[] = "stack:\n"
+                              "  - stream_safe\n"
+                              "  - binning:\n"
+                              "      name: sizes\n"
+                              "      routes:\n"
+                              "        - up_to: 64KiB\n"
+                              "          stack: [auto_growth: {name: small, chunk_size: 2MiB}, system]\n"
+                              "        - up_to: 1MiB\n"
+                              "          stack: [auto_growth: {name: middle}, system]\n"
+                              "        - stack:\n"
+                              "            - fallback:\n"
+                              "                stacks:\n"
+                              "                  - [auto_growth: {name: large}, system]\n"
+                              "                  - [system: {memory: pinned}]\n";
+
+static char *read_all(FILE *file) {
+    static char text[65536];
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+TEST(routers, are_planned_as_a_tree) {
+    strata_strategy_t *strategy = load_text(by_size);
+    strata_plan_t plan;
+    ASSERT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
+    static const struct {
+        const char *name;
+        uint32_t count;
+        uint8_t below[3];
+    } wanted[] = {{"stream_safe", 1, {2}}, {"sizes", 3, {3, 5, 7}}, {"small", 1, {4}}, {"system", 0, {0}}, {"middle", 1, {6}},
+                  {"system", 0, {0}}, {"fallback", 2, {8, 10}}, {"large", 1, {9}}, {"system", 0, {0}}, {"system", 0, {0}}};
+    ASSERT_EQ(plan.count, sizeof wanted / sizeof *wanted);
+    for (uint32_t n = 1; n <= plan.count; n++) {
+        EXPECT_STREQ(plan.nodes[n].name, wanted[n - 1].name);
+        EXPECT_EQ(plan.nodes[n].below_count, wanted[n - 1].count);
+        for (uint32_t i = 0; i < wanted[n - 1].count; i++) EXPECT_EQ(plan.nodes[n].below[i], wanted[n - 1].below[i]);
+    }
+    strata_strategy_delete(strategy);
+}
+
+TEST(routers, have_paths_into_their_branches) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
+    strata_strategy_t *strategy = load_text(by_size);
+    EXPECT_OK(strata_strategy_set(strategy, "stack.small.chunk_size", "3MiB", &origin));
+    EXPECT_OK(strata_strategy_set(strategy, "large.chunk_size", "5MiB", &origin));
+    EXPECT_OK(strata_strategy_set(strategy, "sizes.up_to_1", "32KiB", &origin));
+    EXPECT_TRUE(strata_strategy_has(strategy, "middle.order"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "gpu:1.middle.order"));
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = read_all(out);
+    EXPECT_CONTAINS(text, "3MiB         --set");
+    EXPECT_CONTAINS(text, "5MiB         --set");
+    EXPECT_CONTAINS(text, "route 1 of 3, up_to 32KiB        --set");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "auto_growth.chunk_size", "1MiB", &origin));
+    EXPECT_STREQ(strata_last_error()->text,
+                 "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 7) and \"middle\" (line 9); give them names "
+                 "of their own with \"name:\" and write NAME.chunk_size");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "lerge.chunk_size", "1MiB", &origin));
+    EXPECT_CONTAINS(strata_last_error()->text, "write large.chunk_size");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "gpu:1.small.chunk_size", "1MiB", &origin));
+    EXPECT_CONTAINS(strata_last_error()->text, "device 1 has no stack of its own for the place gpu; write stack.small.chunk_size");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_set(strategy, "gpu:x.small.chunk_size", "1MiB", &origin));
+    strata_strategy_delete(strategy);
+    strategy = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = by_size, .set_count = 1,
+                                                        .set = (const char *const[]){"sizes.up_to_3=2MiB"}}, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "\"sizes\" has 3 stacks, and the last takes what is left; take up_to of stack 3 out");
+}
+
+TEST(routers, are_drawn_as_a_tree) {
+    strata_strategy_t *strategy = load_text(by_size);
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = read_all(out);
+    static const char *const lines[] = {
+        "  sizes (binning): router of scope none, keeps no state  [<text>:3:5]\n",
+        "    +- route 1 of 3, up_to 64KiB        <text>:6:18\n",
+        "    |  small (auto_growth): cache of scope stream, one instance for each stream  [<text>:7:19]\n",
+        "    |    chunk_size               2MiB         <text>:7:58\n",
+        "    |  system: source of scope device, one instance for each device, shared by all its streams  [<text>:7:65]\n",
+        "    +- route 3 of 3\n",
+        "       fallback: router of scope none, keeps no state  [<text>:11:15]\n",
+        "         +- stack 1 of 2\n",
+        "         |  large (auto_growth): cache",
+        "         +- stack 2 of 2\n",
+        "            system: source",
+        "              memory                   pinned       <text>:14:39\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *found = strstr(text, lines[i]);
+        if (!found) FAIL_TEST("no line\n%sin\n%s", lines[i], text);
+        text = found ? found : text;
+    }
+    strata_strategy_delete(strategy);
+}
+
+TEST(routers, are_refused_at_their_place) {
+    expect_refused("stack:\n  - binning\n", 2, 5, "\"binning\" has several stacks below it and none is given",
+                   "write - binning: {routes: [{up_to: 64KiB, stack: [...]}, {stack: [...]}]}");
+    expect_refused("stack:\n  - fallback: {}\n", 2, 5, "none is given", "write - fallback: {stacks: [[...], [...]]}");
+    expect_refused("stack:\n  - binning: {routes: []}\n", 2, 23, "\"routes\" is a list of one to 8 routes", "write - binning:");
+    expect_refused("stack:\n  - fallback: {stacks: system}\n", 2, 24, "\"stacks\" is a list", "write - fallback:");
+    expect_refused("stack:\n  - fallback: {stacks: [[system], []]}\n", 2, 35, "at least one layer", "write [system]");
+    expect_refused("stack:\n  - fallback: {stacks: [[system], system]}\n", 2, 35, "a stack is a list", "write [retry,");
+    expect_refused("stack:\n  - fallback: {routes: [[system]]}\n", 2, 16, "no option \"routes\"", "write stacks");
+    expect_refused("stack:\n  - binning: {up_to_1: 1MiB}\n", 2, 15, "is said in the route that it is of", "in routes");
+    expect_refused("stack:\n  - binning: {routes: [[system]]}\n", 2, 24, "a route is a mapping with a stack", "write - binning:");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB}]}\n", 2, 24, "a route is a mapping with a stack", "write");
+    expect_refused("stack:\n  - binning: {routes: [{upto: 1MiB, stack: [system]}]}\n", 2, 25, "has no \"upto\"", "write up_to");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: , stack: [system]}]}\n", 2, 25, "wants one value", "write up_to: 64KiB");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MB, stack: [system]}, {stack: [system]}]}\n", 2, 32, "no unit", "write");
+    expect_refused("stack:\n  - binning: {routes: [{stack: [system]}, {stack: [system]}]}\n", 2, 32,
+                   "stack 1 of \"binning\" has no up_to, and only the last can do without", "write up_to: 64KiB");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_to: 2MiB, stack: [system]}]}\n", 2, 64,
+                   "the last takes what is left", "take up_to of stack 2 out");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_to: 1MiB, stack: [system]}, {stack: "
+                   "[system]}]}\n", 2, 64, "binning.up_to_2: not above that of the route before it", "write a larger size");
+}
+
+TEST(routers, what_is_in_them_is_refused_as_everywhere) {
+    expect_refused("stack:\n  - fallback: {stacks: [[system], [sistem]]}\n", 2, 36, "no layer \"sistem\"", "write system");
+    expect_refused("stack:\n  - fallback: {stacks: [[auto_growth], [system]]}\n", 2, 26, "\"auto_growth\" has nothing below it",
+                   "- system");
+    expect_refused("stack:\n  - fallback: {stacks: [[system], [system]]}\n  - system\n", 3, 5,
+                   "\"fallback\" has stacks of its own below it, and \"system\" stands behind them", "put it into one");
+    expect_refused("stack:\n  - auto_growth\n  - fallback: {stacks: [[system], [retry, system]]}\n", 2, 5,
+                   "\"auto_growth\" holds a lock and stands above \"retry\"", "put \"retry\" above \"auto_growth\"");
+    expect_refused("stack:\n  - binning: {routes: [{stack: [auto_growth: {name: a}, auto_growth: {name: a}, system]}]}\n", 2, 57,
+                   "two layers are called \"a\"", "write another name");
+    expect_refused("stack:\n  - fallback: {stacks: [[auto_growth: {name: a}, system], [auto_growth: {name: a}, system]]}\n", 2, 60,
+                   "two layers are called \"a\"", "write another name");
+    /* What waits on one way only waits below a lock all the same; a trait counts if every way gives it. */
+    strata_strategy_delete(load_text("stack: [retry, fallback: {stacks: [[retry, auto_growth, system], [system]]}]\n"));
+}
+
+TEST(routers, only_a_fallback_has_another_kind_of_memory) {
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system: {memory: pinned}]}, {stack: [system]}]}\n", 2, 63,
+                   "cannot serve the place gpu", "write memory: device");
+    expect_refused("stack:\n  - fallback: {stacks: [[system], [system: {memory: host}]]}\n", 2, 53,
+                   "cannot serve the place gpu, whose users do not reach it", "write memory: device");
+    expect_refused("places:\n  host: [fallback: {stacks: [[system], [system: {memory: device}]]}]\n", 2, 58,
+                   "cannot serve the place host, whose users do not reach it", "write memory: host");
+    strata_strategy_delete(load_text("stack: [fallback: {stacks: [[system], [system: {memory: managed}], [binning: {routes: "
+                                     "[{up_to: 1MiB, stack: [system: {memory: pinned}]}, {stack: [system]}]}]]}]\n"));
+}
+
+TEST(routers, are_bounded) {
+    static char yaml[65536];
+    size_t length = (size_t)sprintf(yaml, "stack:\n  - fallback: {stacks: [");
+    for (int i = 0; i < 9; i++) length += (size_t)sprintf(yaml + length, "%s[system]", i ? ", " : "");
+    sprintf(yaml + length, "]}\n");
+    expect_refused(yaml, 2, 24, "has 9 stacks below it, and 8 are the most", "take some out");
+    length = (size_t)sprintf(yaml, "stack:\n  - fallback:\n      stacks:\n");
+    for (int i = 0; i < 8; i++)
+        length += (size_t)sprintf(yaml + length, "        - [auto_growth, auto_growth, auto_growth, auto_growth, auto_growth, "
+                                                 "auto_growth, auto_growth, auto_growth, system]\n");
+    expect_refused(yaml, 11, 12, "at most 64 layers together", "take some out");
+    /* Routers in routers: the text's depth ends it, and before that a decorator stack's. */
+    length = (size_t)sprintf(yaml, "stack: [");
+    for (int i = 0; i < 8; i++) length += (size_t)sprintf(yaml + length, "fallback: {stacks: [[");
+    length += (size_t)sprintf(yaml + length, "system");
+    for (int i = 0; i < 8; i++) length += (size_t)sprintf(yaml + length, "]]}");
+    sprintf(yaml + length, "]\n");
+    expect_refused(yaml, 1, 177, "is layer 9 since the top", "take a layer out");
+    length = (size_t)sprintf(yaml, "stack: [");
+    for (int i = 0; i < 2000; i++) length += (size_t)sprintf(yaml + length, "fallback: {stacks: [[");
+    strata_strategy_t *strategy = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = yaml}, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "nested more than 64 deep");
+}
+
+TEST(routers, a_check_tells_what_is_wrong_in_every_branch) {
+    const char *path = file_of("routed.yaml", "stack:\n"
+                                              "  - binning:\n"
+                                              "      routes:\n"
+                                              "        - {up_to: 1MX, stack: [auto_growth: {chunk_syze: 1MiB}, system]}\n"
+                                              "        - {stack: [sistem]}\n"
+                                              "places:\n"
+                                              "  pinned: [fallback]\n");
+    FILE *out = tmpfile();
+    EXPECT_EQ(strata_config_check(path, out), 4);
+    const char *text = read_all(out);
+    EXPECT_CONTAINS(text, "routed.yaml:4:19: ");
+    EXPECT_CONTAINS(text, "routed.yaml:4:46: ");
+    EXPECT_CONTAINS(text, "routed.yaml:5:20: ");
+    EXPECT_CONTAINS(text, "routed.yaml:7:12: ");
+}
+
+/* ---- devices ---- */
+
+static const char two_devices[] = "devices:\n"
+                                  "  use: sim:h100x2\n"
+                                  "  gpu:1:\n"
+                                  "    stack: [auto_growth: {chunk_size: 4MiB}, system]\n"
+                                  "    places: {managed: [system]}\n"
+                                  "stack: [system]\n";
+
+TEST(own_stacks, are_of_one_device) {
+    strata_strategy_t *strategy = load_text(two_devices);
+    EXPECT_STREQ(strategy->devices, "sim:h100x2");
+    const strata_model_stack_t *common = &strategy->stacks[STRATA_PLACE_GPU];
+    EXPECT_TRUE(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 0) == common);
+    EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 1)->count, 2);
+    EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_MANAGED, 1)->count, 1);
+    EXPECT_TRUE(strata_strategy_stack(strategy, STRATA_PLACE_PINNED, 1) == &strategy->stacks[STRATA_PLACE_PINNED]);
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
+    EXPECT_OK(strata_strategy_set(strategy, "gpu:1.auto_growth.chunk_size", "6MiB", &origin));
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = read_all(out);
+    EXPECT_CONTAINS(text, "\ngpu:1, a stack of its own, outermost first\n  auto_growth: cache");
+    EXPECT_CONTAINS(text, "6MiB         --set");
+    EXPECT_CONTAINS(text, "\nmanaged:1, a stack of its own, outermost first\n  system: source");
+    strata_strategy_delete(strategy);
+}
+
+TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
+    char text[512];
+    snprintf(text, sizeof text, "extends: %s\ndevices: {gpu:1: {stack: [buffered, system]}, gpu:0: {stack: [system]}}\n",
+             file_of("two_devices.yaml", two_devices));
+    strata_strategy_t *strategy = load_text(text);
+    EXPECT_STREQ(strategy->devices, "sim:h100x2");
+    EXPECT_EQ(strategy->own_count, 2);
+    EXPECT_STREQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 1)->layers[0].name, "buffered");
+    EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_MANAGED, 1)->count, 1);
+    strata_strategy_delete(strategy);
+}
+
+TEST(own_stacks, are_refused_at_their_place) {
+    expect_refused("devices: {gpux: {stack: [system]}}\n", 1, 11, "\"gpux\" is no device", "use: gpu");
+    expect_refused("devices: {gpu:1: [system]}\n", 1, 11, "a device is a mapping", "write gpu:1: {stack:");
+    expect_refused("devices: {gpu:1: {stak: [system]}}\n", 1, 19, "no key \"stak\"", "write stack");
+    expect_refused("devices: {gpu:1: {places: {pinned: [system]}}}\n", 1, 28, "a device has no \"pinned\" of its own", "write managed");
+    expect_refused("devices: {gpu:1: {places: [system]}}\n", 1, 19, "a mapping of places", "write places: {managed:");
+    expect_refused("devices: {use: tpu}\n", 1, 16, "names no device", "gpu");
+    expect_refused("devices: {use: }\n", 1, 11, "wants one value", "write use: gpu");
+    expect_refused("devices: {gpu:1: {stack: [retry]}}\n", 1, 27, "\"retry\" has nothing below it", "- system");
+    expect_refused("devices: sim:h100x99\n", 1, 10, "no profile \"h100x99\"", "write h100");
+    static char yaml[4096];
+    size_t length = (size_t)sprintf(yaml, "devices:\n");
+    for (int i = 0; i < 17; i++) length += (size_t)sprintf(yaml + length, "  gpu:%d: {stack: [system]}\n", i);
+    expect_refused(yaml, 18, 3, "more than 16 devices have stacks of their own", "take this one out");
+}
+
+/* ---- diff ---- */
+
+static const char *differ(const char *a, const char *b) {
+    strata_strategy_t *first = load_text(a), *second = load_text(b);
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_diff(first, second, "A", "B", out));
+    strata_strategy_delete(first);
+    strata_strategy_delete(second);
+    return read_all(out);
+}
+
+TEST(diff, says_nothing_of_the_same) {
+    EXPECT_STREQ(differ(by_size, by_size), "no difference\n");
+    EXPECT_STREQ(differ(two_devices, two_devices), "no difference\n");
+}
+
+TEST(diff, tells_values_with_their_origins) {
+    EXPECT_STREQ(differ("stack: [auto_growth: {chunk_size: 1MiB}, system]\n", "stack:\n  - auto_growth\n  - system\n"),
+                 "stack.auto_growth.chunk_size:\n"
+                 "  A                    1MiB         [<text>:1:35]\n"
+                 "  B                    0            [default]\n");
+}
+
+TEST(diff, tells_layers_that_one_alone_has) {
+    EXPECT_STREQ(differ("stack: [retry, auto_growth, system]\n", "stack: [stream_safe, auto_growth, system]\n"),
+                 "stack.retry: only in A  [<text>:1:9]\n"
+                 "stack.stream_safe: only in B  [<text>:1:9]\n");
+    const char *text = differ(by_size, "stack:\n  - stream_safe\n  - auto_growth: {name: small}\n  - system\n");
+    EXPECT_CONTAINS(text, "stack.sizes: only in A  [<text>:3:5]\n");
+    EXPECT_CONTAINS(text, "stack.sizes[3].fallback[2].system: only in A  [<text>:14:22]\n");
+    EXPECT_CONTAINS(text, "stack.small: only in B  [<text>:3:5]\n");
+}
+
+TEST(diff, tells_of_devices) {
+    const char *text = differ(two_devices, "devices: sim:h100\nstack: [system]\n");
+    EXPECT_CONTAINS(text, "devices:\n  A                    sim:h100x2\n  B                    sim:h100\n");
+    EXPECT_CONTAINS(text, "gpu:1.auto_growth: only in A  [<text>:4:13]\n");
+    EXPECT_CONTAINS(text, "managed:1.retry: only in B  [preset strata:");
+}

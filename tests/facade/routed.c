@@ -1,0 +1,199 @@
+/* Routers and stacks of one device, seen from outside. */
+#include <pthread.h>
+
+#include "tests/facade/fixture.h"
+
+static void expect_path(rig_t *rig, strata_block_t block, const char *wanted) {
+    char text[256];
+    EXPECT_OK(strata_allocation_path(rig->s, block.ref, text, sizeof text));
+    EXPECT_STREQ(text, wanted);
+}
+
+static const char with_pinned[] = "stack:\n"
+                                  "  - stream_safe\n"
+                                  "  - fallback:\n"
+                                  "      stacks:\n"
+                                  "        - [auto_growth: {chunk_size: 8MiB}, system]\n"
+                                  "        - [system: {memory: pinned}]\n";
+
+TEST(facade_routed, what_the_device_has_no_room_for_comes_from_pinned_memory) {
+    rig_t rig;
+    rig_open(&rig, with_pinned, NULL, 0, 32 * MIB, 1);
+    strata_block_t blocks[4], over, again;
+    for (int i = 0; i < 4; i++) {
+        blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
+        expect_path(&rig, blocks[i], "stream_safe > fallback > auto_growth | system");
+    }
+    over = rig_allocate(&rig, NULL, 8 * MIB);
+    expect_path(&rig, over, "stream_safe > fallback > system");
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_alloc), 1);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
+    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
+    again = rig_allocate(&rig, NULL, 8 * MIB);
+    expect_path(&rig, again, "stream_safe > fallback > auto_growth | system");
+    EXPECT_OK(strata_free_pointer(rig.s, over.ptr));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_free), 1);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 32 * MIB);
+    EXPECT_OK(strata_free(rig.s, again.ref));
+    for (int i = 1; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    rig_close(&rig);
+}
+
+/* The driver's free of host memory does not wait for the work that uses it, so the source does. */
+TEST(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done) {
+    rig_t rig;
+    rig_open(&rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, MIB);
+    rig_work(&rig, stream, 1000 * 1000, block.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
+    EXPECT_LT(strata_sim_now(rig.world), done);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    rig_close(&rig);
+}
+
+TEST(facade_routed, two_sources_give_back_what_each_made) {
+    rig_t rig;
+    rig_open(&rig, with_pinned, NULL, 0, 16 * MIB, 1);
+    for (int i = 0; i < 4; i++) (void)rig_allocate(&rig, NULL, 8 * MIB);
+    rig_close_by_force(&rig);
+}
+
+TEST(facade_routed, managed_memory_may_follow_the_devices) {
+    rig_t rig;
+    rig_open(&rig, "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n", NULL, 0, 16 * MIB, 1);
+    strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
+    expect_path(&rig, second, "retry > fallback > system");
+    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    EXPECT_OK(strata_free(rig.s, first.ref));
+    EXPECT_OK(strata_free(rig.s, second.ref));
+    rig_close(&rig);
+}
+
+/* A retry in the first stack climbs before the second is asked. */
+TEST(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked) {
+    rig_t rig;
+    rig_open(&rig, "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n", NULL, 0, 16 * MIB, 1);
+    strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
+    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    expect_path(&rig, first, "fallback > retry > system");
+    expect_path(&rig, second, "fallback > system");
+    EXPECT_OK(strata_free(rig.s, first.ref));
+    EXPECT_OK(strata_free(rig.s, second.ref));
+    rig_close(&rig);
+}
+
+static const char two_sizes[] = "stack:\n"
+                                "  - binning:\n"
+                                "      routes:\n"
+                                "        - {up_to: 64KiB, stack: [stream_safe, auto_growth: {chunk_size: 1MiB}, system]}\n"
+                                "        - {stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, system]}\n";
+
+/* Borrows, polls, releases and figures reach every branch. */
+TEST(facade_routed, every_branch_is_asked) {
+    rig_t rig;
+    rig_open(&rig, two_sizes, NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
+    strata_block_t small = rig_allocate(&rig, owner, 4096), large = rig_allocate(&rig, owner, MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 9 * MIB);
+    EXPECT_EQ(rig_figures(&rig).chunks, 2);
+    EXPECT_OK(strata_record_stream(rig.s, small.ref, other));
+    EXPECT_OK(strata_record_stream(rig.s, large.ref, other));
+    rig_work(&rig, other, 1000 * 1000, small.ref);
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    EXPECT_OK(strata_free(rig.s, large.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 4096 + MIB);
+    uint64_t released = 1;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, 0);
+    rig_pass(&rig, 2000 * 1000);
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    strata_pending_t pending;
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 4096 + MIB);
+    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_EQ(info.cached, 9 * MIB);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, 9 * MIB);
+    rig_close(&rig);
+}
+
+TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
+    rig_t rig;
+    rig_open(&rig, two_sizes, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t small = rig_allocate(&rig, stream, 4096), large = rig_allocate(&rig, stream, MIB);
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_free(rig.s, large.ref));
+    /* Anybody's now. */
+    strata_block_t taken = rig_allocate(&rig, NULL, MIB);
+    EXPECT_EQ(taken.ptr, large.ptr);
+    EXPECT_OK(strata_free(rig.s, taken.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_routed, a_device_has_stacks_of_its_own) {
+    rig_t rig;
+    rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL, 0, 0, 2);
+    static const strata_place_kind_t kinds[] = {STRATA_PLACE_GPU, STRATA_PLACE_MANAGED};
+    for (uint32_t device = 0; device < 2; device++)
+        for (int i = 0; i < 2; i++) {
+            strata_block_t block;
+            EXPECT_OK(strata_allocate(rig.s, strata_place(kinds[i], device), NULL, MIB, &block));
+            if (device == 1 || i == 0) expect_path(&rig, block, device == 1 ? "buffered | system" : "system");
+            EXPECT_OK(strata_free(rig.s, block.ref));
+        }
+    rig_close(&rig);
+}
+
+/* ---- many threads on the one stack of a place without owners ---- */
+
+enum { THREADS = 4, TURNS = 400 };
+
+typedef struct turns {
+    rig_t *rig;
+    pthread_t thread;
+    uint64_t random;
+} turns_t;
+
+static void *take_turns(void *context) {
+    turns_t *turns = context;
+    strata_block_t kept[4] = {{0}};
+    for (int i = 0; i < TURNS; i++) {
+        turns->random = turns->random * 6364136223846793005ull + 1442695040888963407ull;
+        strata_block_t *block = &kept[turns->random >> 62];
+        if (block->ref) EXPECT_OK(strata_free(turns->rig->s, block->ref));
+        *block = (strata_block_t){0};
+        size_t size = 1 + (size_t)(turns->random >> 33) % (turns->random >> 40 & 7 ? 40000 : 2 * MIB);
+        EXPECT_OK(strata_allocate(turns->rig->s, strata_pinned(), NULL, size, block));
+        *(volatile unsigned char *)block->ptr = 1;
+        if (i % 100 == 0) EXPECT_OK(strata_release(turns->rig->s, strata_pinned(), NULL));
+    }
+    for (int i = 0; i < 4; i++)
+        if (kept[i].ref) EXPECT_OK(strata_free(turns->rig->s, kept[i].ref));
+    return NULL;
+}
+
+TEST(facade_routed, threads_share_the_branches_of_pinned_memory) {
+    rig_t rig;
+    turns_t turns[THREADS];
+    rig_open(&rig, "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
+                   "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
+                   "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
+                   "          - {stack: [buffered, system]}\n", NULL, 0, 0, 1);
+    for (uint64_t i = 0; i < THREADS; i++) {
+        turns[i] = (turns_t){.rig = &rig, .random = i + 1};
+        ASSERT_EQ(pthread_create(&turns[i].thread, NULL, take_turns, &turns[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(turns[i].thread, NULL);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_release(rig.s, strata_pinned(), NULL));
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(rig.s, strata_pinned(), &figures));
+    EXPECT_EQ(figures.reserved_bytes, 0);
+    EXPECT_EQ(figures.allocations, THREADS * TURNS);
+    rig_close(&rig);
+}
