@@ -1,11 +1,7 @@
-/* What every layer and every preset must do, whatever it does besides: one case a subject and check. */
-#include <stdio.h>
-
-#include "tests/conformance/subject.h"
+/* What every layer and every preset must do, whatever it does besides. */
+#include "conform/checks.h"
 
 #define LONG (1000ull * 1000)
-
-typedef void (*check_fn)(const subject_t *subject);
 
 /* ---- serving ---- */
 
@@ -337,50 +333,9 @@ static void the_bottom_refuses_every_call(const subject_t *subject) {
     the_bottom_fails(subject, STRATA_E_DEVICE);
 }
 
-/* ---- the suite ---- */
-
-#define CHECKS(X)                                 \
-    X(zero_size)                                  \
-    X(two_live_blocks_differ)                     \
-    X(random_sizes_are_aligned_and_large_enough)  \
-    X(random_program)                             \
-    X(statistics_are_sums)                        \
-    X(release_returns_everything)                 \
-    X(close_by_force_gives_everything_back)       \
-    X(stale_refs_are_told)                        \
-    X(borrows_are_honoured_or_waited_for)         \
-    X(out_of_memory_leaves_everything_as_it_was)  \
-    X(no_grow_asks_for_nothing)                   \
-    X(no_retry_climbs_no_ladder)                  \
-    X(the_bottom_is_out_of_memory_at_every_call)  \
-    X(the_bottom_refuses_every_call)
-
-static subject_t all[SUBJECTS];
-static char suites[SUBJECTS][80];
-
-/* A case is a function of no arguments: one for each check and subject. */
-#define CASE(check, n) static void check##_##n(void) { check(&all[n]); }
-#define EACH(F, check) F(check, 0) F(check, 1) F(check, 2) F(check, 3) F(check, 4) F(check, 5) F(check, 6) F(check, 7) \
-    F(check, 8) F(check, 9) F(check, 10) F(check, 11) F(check, 12) F(check, 13) F(check, 14) F(check, 15) F(check, 16)   \
-    F(check, 17) F(check, 18) F(check, 19) F(check, 20) F(check, 21) F(check, 22) F(check, 23)
-#define CASES(check) EACH(CASE, check)
-CHECKS(CASES)
-
-#define NAME(check, n) check##_##n,
-#define ROW(check) {#check, {EACH(NAME, check)}},
-static const struct { const char *name; strata_test_fn cases[SUBJECTS]; } rows[] = {CHECKS(ROW)};
-
-static void every_subject_has_its_cases(void) {
-    EXPECT_LE(subjects(all), SUBJECTS);
-    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_NE(strata_layer_at(i)->role, STRATA_ROUTER);
-}
-
-__attribute__((constructor)) static void register_suite(void) {
-    size_t count = subjects(all);
-    strata_test_register("conformance", "every_subject_has_its_cases", __FILE__, __LINE__, every_subject_has_its_cases);
-    for (size_t i = 0; i < count && i < SUBJECTS; i++) {
-        snprintf(suites[i], sizeof suites[i], "conformance_%.60s", all[i].name);
-        for (size_t c = 0; c < sizeof rows / sizeof *rows; c++)
-            strata_test_register(suites[i], rows[c].name, __FILE__, __LINE__, rows[c].cases[i]);
-    }
-}
+const check_t checks[] = {
+#define ROW(check) {#check, check},
+    CHECKS(ROW)
+#undef ROW
+    {NULL, NULL},
+};
