@@ -7,7 +7,7 @@ enum { OBJECTS_MOST = 64, PATH_LETTERS = 4096 };
 static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *node) {
     char path[PATH_LETTERS];
     strata_origin_t origin = strata_origin_of(text, node->line, node->column);
-    if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
+    if (node->kind != STRATA_TREE_SCALAR_NODE || !*node->text)
         return strata_fail_origin(&origin, "an object to load is a file's path; write load: [./libmine.so]");
     if (!strata_path_beside(node->text, text->path, path, sizeof path))
         return strata_fail_origin(&origin, "the path is longer than %d bytes; write a shorter one", PATH_LETTERS - 1);
