@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "pass.h"
+#include "tests/modules/pass.h"
 
 static strata_status_t never(const void *options, strata_place_kind_t place, const char **option) {
     (void)options, (void)place, (void)option;

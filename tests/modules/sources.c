@@ -1,5 +1,5 @@
 /* A source written with what the public header offers: memory of the place, a fill behind it, an event. */
-#include "pass.h"
+#include "tests/modules/pass.h"
 
 typedef struct source {
     strata_layer_t base;

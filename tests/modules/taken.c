@@ -1,5 +1,5 @@
 /* Two layers, of which one has the name of a layer of the tree: neither is registered. */
-#include "pass.h"
+#include "tests/modules/pass.h"
 
 PASS_TYPE(untaken, .free = pass_free);
 PASS_TYPE(retry, .free = pass_free);
