@@ -98,7 +98,7 @@ void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *co
     strata_lock(&stack->lock);
     for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
-        if (record->state == STRATA_RECORD_LIVE && record->chunk != STRATA_CHUNK_ITSELF) live(record, context);
+        if (record->state == STRATA_RECORD_LIVE) live(record, context);
     }
     strata_unlock(&stack->lock);
 }
@@ -108,7 +108,7 @@ void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *direc
     stack->directory = directory;
     for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
-        if (record->state == STRATA_RECORD_LIVE && record->chunk != STRATA_CHUNK_ITSELF && record->size > 0)
+        if (record->state == STRATA_RECORD_LIVE && record->size > 0)
             strata_directory_write(directory, record->ptr, stack->number, slot);
     }
     strata_unlock(&stack->lock);

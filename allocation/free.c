@@ -19,8 +19,7 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
         return NULL;
     }
     strata_record_t *record = strata_slab_record(&home->slab, slot);
-    if (record->generation != strata_ref_generation(ref) || record->state != STRATA_RECORD_LIVE ||
-        record->chunk == STRATA_CHUNK_ITSELF) {
+    if (record->generation != strata_ref_generation(ref) || record->state != STRATA_RECORD_LIVE) {
         stale(ref, "it was freed already");
         return NULL;
     }
@@ -59,18 +58,22 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_pat
 
 /* ---- borrows ---- */
 
-/* The layer of a decorator stack that answers `operation`, top first; NULL: none knows it. */
-static strata_layer_t *borrow_layer(const strata_stack_t *server, const strata_record_t *record) {
-    for (uint64_t path = record->path; path; path >>= 8) {
-        strata_layer_t *layer = server->layers[path & 0xff];
-        if (layer->type->record_stream) return layer;
+/* The layer of a decorator stack that answers `operation`, top first, and the record that it knows; NULL: none does. */
+static strata_layer_t *borrow_layer(const strata_stack_t *server, strata_record_t **record) {
+    for (strata_record_t *at = *record; at; at = strata_record_inner(at)) {
+        for (uint64_t path = at->path; path; path >>= 8) {
+            strata_layer_t *layer = server->layers[path & 0xff];
+            if (!layer->type->record_stream) continue;
+            *record = at;
+            return layer;
+        }
     }
     return NULL;
 }
 
 strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_layer_t *layer = borrow_layer(path->stack, record);
+    strata_layer_t *layer = borrow_layer(path->stack, &record);
     if (layer) return layer->type->record_stream(layer, record, stream, path);
     strata_status_t status = strata_host_wait_note(path, record, stream);
     if (status != STRATA_OK) return status;
@@ -79,7 +82,7 @@ strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *recor
 
 strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_layer_t *layer = borrow_layer(path->stack, record);
+    strata_layer_t *layer = borrow_layer(path->stack, &record);
     if (layer && layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, path);
     if (layer) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
     strata_host_wait_erase(path, record, stream);

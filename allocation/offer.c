@@ -46,18 +46,18 @@ strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address,
     return status;
 }
 
-/* The bottom of a decorator stack is the layer that made the record. */
+/* The bottom of a decorator stack is the layer that made the record; 0: it was in its hands again when the device refused. */
 static bool made_by(const strata_record_t *record, const strata_layer_t *layer) {
     uint64_t path = record->path;
     while (path >> 8) path >>= 8;
-    return path == layer->number;
+    return path == layer->number || path == 0;
 }
 
 void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *context) {
     strata_slab_t *slab = &self->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         const strata_record_t *record = strata_slab_record(slab, slot);
-        bool held = record->state == STRATA_RECORD_LIVE || record->state == STRATA_RECORD_DEFERRED;
+        bool held = record->state != STRATA_RECORD_UNUSED && record->state != STRATA_RECORD_FREE && record->size > 0;
         if (held && made_by(record, self)) each(record, context);
     }
 }

@@ -76,8 +76,12 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     below.size = size;
     below.path = &path;
     strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
-    if (status == STRATA_OK) (*chunk)->chunk = STRATA_CHUNK_ITSELF;
-    return status;
+    if (status != STRATA_OK) return status;
+    strata_stack_t *home = strata_stack_of((*chunk)->home);
+    strata_lock(&home->lock);
+    (*chunk)->state = STRATA_RECORD_CHUNK;
+    strata_unlock(&home->lock);
+    return STRATA_OK;
 }
 
 void strata_chunk_free(strata_record_t *chunk) {
@@ -125,16 +129,16 @@ void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, si
     }
 }
 
-/* The bottom layer of a decorator stack: the one that made the record. */
-static strata_layer_t *maker(const strata_stack_t *stack, uint64_t path) {
-    while (path >> 8) path >>= 8;
-    return path ? stack->layers[path] : NULL;
-}
-
 void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity) {
     if (capacity == 0) return;
     strata_path_text(server, record->path, text, capacity);
-    strata_layer_t *layer = maker(server, record->path);
+    for (const strata_record_t *inner = record; (inner = strata_record_inner(inner)) != NULL; record = inner) {
+        size_t upper = strlen(text);
+        if (upper + 4 > capacity) return;
+        memcpy(text + upper, " > ", 4);
+        strata_path_text(server, inner->path, text + upper + 3, capacity - upper - 3);
+    }
+    strata_layer_t *layer = strata_record_maker(server, record);
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, record) : NULL;
     size_t length = strlen(text);
     if (!chunk || length + 3 >= capacity) return;

@@ -21,9 +21,6 @@ enum {
     STRATA_ATTENTION_ALL = 0xffffu
 };
 
-/* record->chunk of a chunk that a cache holds. */
-#define STRATA_CHUNK_ITSELF UINT32_MAX
-
 struct strata_stack {
     /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
     alignas(128) uint64_t path;  /* decorator stack of a hit; 0: no layer may be left out */

@@ -107,9 +107,8 @@ static void table_of_traits(FILE *out) {
     }
 }
 
-static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
+static void table_of_options(const strata_layer_type_t *type, FILE *out) {
     char values[256];
-    fprintf(out, "\n### %s\n\n%s.\n", type->name, type->doc);
     if (strata_option_count(type) == 0) {
         fprintf(out, "\nNo options.\n");
         return;
@@ -122,6 +121,19 @@ static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
         cell(row->doc, out);
         fprintf(out, " |\n");
     }
+}
+
+static void table_of_figures(const strata_layer_type_t *type, FILE *out) {
+    if (!type->stats) return;
+    fprintf(out, "\n| figure | unit | meaning |\n|---|---|---|\n");
+    for (const strata_stat_row_t *row = type->stats; row->name; row++)
+        fprintf(out, "| `%s` | %s | %s |\n", row->name, row->unit, row->doc);
+}
+
+static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
+    fprintf(out, "\n### %s\n\n%s.\n", type->name, type->doc);
+    table_of_options(type, out);
+    table_of_figures(type, out);
 }
 
 /* What a cell of the matrix says of `upper` directly above `lower`. */

@@ -126,6 +126,15 @@ static void random_program(const subject_t *subject) {
     rig_close(&rig);
 }
 
+/* What a decorator asks on top of its requests the place has reserved, but no stack. */
+static bool asks_for_more(const subject_t *subject) {
+    for (int i = 0; i < SUBJECT_LAYERS && subject->layers[i]; i++) {
+        const strata_layer_type_t *type = subject->layers[i];
+        if (type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE)) return true;
+    }
+    return false;
+}
+
 static void statistics_are_sums(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
@@ -141,7 +150,8 @@ static void statistics_are_sums(const subject_t *subject) {
     EXPECT_EQ(of[1].requested_bytes, 3000);
     EXPECT_EQ(of[0].requested_bytes + of[1].requested_bytes, all.requested_bytes);
     EXPECT_EQ(of[0].allocated_bytes + of[1].allocated_bytes, all.allocated_bytes);
-    EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    EXPECT_LE(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
+    if (!asks_for_more(subject)) EXPECT_EQ(of[0].reserved_bytes + of[1].reserved_bytes, all.reserved_bytes);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -317,11 +327,11 @@ static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, s
     return asked;
 }
 
-/* Every k, until the program ends before it asks k times. */
+/* Every k; with sanitizers every seventh. */
 static void the_bottom_fails(const subject_t *subject, strata_status_t status) {
     uint64_t asked = run_failing(subject, 0, false, status);
     EXPECT_GT(asked, 2);
-    for (uint64_t k = 1; k <= asked && !strata_test_has_failed(); k++)
+    for (uint64_t k = 1; k <= asked && !strata_test_has_failed(); k += STRIDE > 1 ? 7 : 1)
         for (int onward = 0; onward < 2; onward++) (void)run_failing(subject, k, onward != 0, status);
 }
 

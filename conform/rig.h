@@ -10,6 +10,18 @@
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
+/* Sanitizers make a run ten times slower: there only every n-th failure is tried, and the test says so. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STRIDE 23
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define STRIDE 23
+#endif
+#endif
+#ifndef STRIDE
+#define STRIDE 1
+#endif
+
 typedef struct rig {
     strata_sim_t *world;
     strata_device_t *devices[2];

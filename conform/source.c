@@ -69,7 +69,7 @@ static void source_destroy(strata_layer_t *self) {
     strata_slab_t *slab = &self->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
-        if (record->state != STRATA_RECORD_LIVE && record->state != STRATA_RECORD_DEFERRED) continue;
+        if (record->state == STRATA_RECORD_UNUSED) continue;
         strata_domain_unreserve(self->domain, record->ptr, record->size);
         (void)strata_device_free(self->domain->device, STRATA_MEMORY_DEVICE, record->ptr);
         live--;

@@ -13,6 +13,9 @@
 #include "allocation/patience.h"
 #include "platform/arithmetic.h"
 
+#define HOT inline __attribute__((always_inline))
+#define COLD __attribute__((noinline))
+
 enum { ORDER_ADDRESS, ORDER_ANY };
 enum { RECLAIM_OWN, RECLAIM_LADDER };
 enum { CHUNKS = 1 << 20 };
@@ -56,15 +59,17 @@ typedef struct chunk {
 
 typedef struct auto_growth {
     strata_layer_t base;
-    uint64_t unit; /* alignment */
+    uint64_t unit;       /* alignment */
+    uint64_t used_bytes; /* of the chunks, what is not in the index */
     bool by_address;
-    bool growing;  /* a thread is asking below with the lock open; others that miss wait for it */
+    bool gives_idle_back; /* free_idle_chunk */
+    bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
     uint32_t waiting;
+    strata_bins_t bins;
     strata_condition_t grown;
     strata_tree_t tree;
     strata_nodes_t chunks;
     uint32_t first_chunk, last_chunk;
-    strata_bins_t bins;
 } auto_growth_t;
 
 static strata_slab_t *slab_of(auto_growth_t *self) {
@@ -79,56 +84,57 @@ static const auto_growth_options_t *options_of(const auto_growth_t *self) {
     return self->base.options;
 }
 
-/* ---- the index of free blocks ---- */
+/* ---- the index of free blocks ----
+ *
+ * `by_address` is self->by_address; a caller that knows it leaves only one of the two to the compiler. What the hot
+ * path is made of is therefore inlined by force. */
 
-static inline void index_insert(auto_growth_t *self, uint32_t slot) {
-    if (self->by_address) strata_tree_insert(&self->tree, slab_of(self), slot);
+static inline void index_insert(auto_growth_t *self, uint32_t slot, bool by_address) {
+    if (by_address) strata_tree_insert(&self->tree, slab_of(self), slot);
     else strata_bins_insert(&self->bins, slab_of(self), slot);
 }
 
-static inline void index_remove(auto_growth_t *self, uint32_t slot) {
-    if (self->by_address) strata_tree_remove(&self->tree, slab_of(self), slot);
+static inline void index_remove(auto_growth_t *self, uint32_t slot, bool by_address) {
+    if (by_address) strata_tree_remove(&self->tree, slab_of(self), slot);
     else strata_bins_remove(&self->bins, slab_of(self), slot);
 }
 
-static inline uint32_t index_find(auto_growth_t *self, uint64_t size) {
-    return self->by_address ? strata_tree_find(&self->tree, slab_of(self), size)
-                            : strata_bins_find(&self->bins, slab_of(self), size);
+static inline uint32_t index_find(auto_growth_t *self, uint64_t size, bool by_address) {
+    return by_address ? strata_tree_find(&self->tree, slab_of(self), size)
+                      : strata_bins_find(&self->bins, slab_of(self), size);
 }
 
 /* A free block in the index becomes `size` bytes long. */
-static inline void index_resize(auto_growth_t *self, uint32_t slot, uint64_t size) {
-    strata_record_t *block = strata_slab_record(slab_of(self), slot);
-    if (self->by_address) {
+static inline void index_resize(auto_growth_t *self, uint32_t slot, uint64_t size, bool by_address) {
+    if (by_address) {
         strata_tree_remove(&self->tree, slab_of(self), slot);
-        block->size = size;
+        strata_slab_record(slab_of(self), slot)->size = size;
         strata_tree_insert(&self->tree, slab_of(self), slot);
     } else {
-        uint64_t old = block->size;
-        block->size = size;
-        strata_bins_resized(&self->bins, slab_of(self), slot, old);
+        strata_bins_resize(&self->bins, slab_of(self), slot, size);
     }
 }
 
 /* ---- hit ---- */
 
 /* Cuts the high end off the free block `low`: the piece's record, or NULL if the slab is full. */
-static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t size) {
+static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t size, bool by_address) {
     strata_slab_t *slab = slab_of(self);
+    strata_record_t *rest = strata_slab_record(slab, low);
+    uint32_t next = rest->next;
     uint32_t slot = strata_slab_take(slab);
     if (__builtin_expect(slot == 0, 0)) return NULL;
-    strata_record_t *rest = strata_slab_record(slab, low), *piece = strata_slab_record(slab, slot);
+    strata_record_t *piece = strata_slab_record(slab, slot);
     uint64_t left = rest->size - size;
-    index_resize(self, low, left);
     piece->ptr = rest->ptr + left;
     piece->size = size;
     piece->stack = slab->home;
     piece->prev = low;
-    piece->next = rest->next;
+    piece->next = next;
     piece->chunk = rest->chunk;
-    piece->pool = 0;
-    strata_slab_record(slab, rest->next)->prev = slot;
+    strata_slab_record(slab, next)->prev = slot;
     rest->next = slot;
+    index_resize(self, low, left, by_address);
     return piece;
 }
 
@@ -137,42 +143,56 @@ static inline void hand_out(strata_record_t *block, uint64_t slack) {
     block->path = 0;
     block->attention = 0;
     block->slack = (uint32_t)slack;
-    block->state = STRATA_RECORD_LIVE;
     block->borrows = 0;
+    block->pool = 0;
+    block->state = STRATA_RECORD_LIVE;
 }
 
 /* Serves `rounded` bytes from the free block `slot`; NULL if the slab is full. */
-static inline strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size) {
+static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint64_t rounded, uint64_t size, bool by_address) {
     strata_record_t *block = strata_slab_record(slab_of(self), slot);
     if (block->size == rounded) {
-        index_remove(self, slot);
+        index_remove(self, slot, by_address);
     } else {
-        block = split(self, slot, rounded);
+        block = split(self, slot, rounded, by_address);
         if (__builtin_expect(!block, 0)) return NULL;
     }
-    hand_out(block, rounded - size);
+    self->used_bytes += rounded;
     self->base.stack->figures.cache_hits++;
+    hand_out(block, rounded - size);
     return block;
+}
+
+static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) {
+    return (size + self->unit - 1) & ~(self->unit - 1);
+}
+
+static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
+    uint64_t rounded = rounded_size(self, size);
+    uint32_t slot = index_find(self, rounded, true);
+    return slot ? serve_from(self, slot, rounded, size, true) : NULL;
 }
 
 static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
     auto_growth_t *self = (auto_growth_t *)base;
-    uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
     if (__builtin_expect(alignment > self->unit, 0)) return NULL;
-    uint32_t slot = index_find(self, rounded);
-    return slot ? serve_from(self, slot, rounded, size) : NULL;
+    if (self->by_address) return hit_by_address(self, size);
+    uint64_t rounded = rounded_size(self, size);
+    uint32_t slot = index_find(self, rounded, false);
+    return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false) : NULL;
 }
 
 /* Before growing, the bin that a hit searches in part is searched whole. */
 static strata_record_t *hit_any(auto_growth_t *self, uint64_t rounded, uint64_t size) {
-    uint32_t slot = self->by_address ? index_find(self, rounded) : strata_bins_find_any(&self->bins, slab_of(self), rounded);
-    return slot ? serve_from(self, slot, rounded, size) : NULL;
+    uint32_t slot = self->by_address ? index_find(self, rounded, true)
+                                     : strata_bins_find_any(&self->bins, slab_of(self), rounded);
+    return slot ? serve_from(self, slot, rounded, size, self->by_address) : NULL;
 }
 
 /* ---- free ---- */
 
 /* The slot's generations are used up: the block moves to another slot. Without one it stays out of use until its chunk goes. */
-static uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
+static COLD uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;
@@ -187,53 +207,63 @@ static uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
     return slot;
 }
 
-/* Puts a block back and merges it with its free neighbours; the slot of the free block that has it now, 0 if it is lost to a
- * used-up slot. The sentinel in slot 0 is never free, so that missing neighbours need no question. */
-static inline uint32_t put_back(auto_growth_t *self, strata_record_t *block) {
-    strata_slab_t *slab = slab_of(self);
-    uint32_t slot = strata_slab_slot(slab, block);
-    strata_record_t *next = strata_slab_record(slab, block->next);
-    strata_record_t *prev = strata_slab_record(slab, block->prev);
-    /* Among many blocks each of these is a cache miss: they are under way together. */
-    __builtin_prefetch(prev);
-    __builtin_prefetch(strata_slab_record(slab, next->bin_next), 1);
-    __builtin_prefetch(strata_slab_record(slab, next->bin_prev), 1);
-    __builtin_prefetch(strata_slab_record(slab, prev->bin_next), 1);
-    __builtin_prefetch(strata_slab_record(slab, prev->bin_prev), 1);
-    if (next->state == STRATA_RECORD_FREE) {
-        uint32_t gone = block->next;
-        index_remove(self, gone);
-        block->size += next->size;
-        block->next = next->next;
-        strata_slab_record(slab, next->next)->prev = slot;
-        strata_slab_give(slab, gone);
-    }
-    if (prev->state == STRATA_RECORD_FREE) {
-        uint32_t kept = block->prev;
-        uint64_t size = prev->size + block->size;
-        prev->next = block->next;
-        strata_slab_record(slab, block->next)->prev = kept;
-        index_resize(self, kept, size);
-        strata_slab_give(slab, slot);
-        return kept;
-    }
+/* A block that did not merge with the one below it comes into the index; its slot, 0 if it is lost to a used-up one. */
+static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uint32_t slot, bool by_address) {
     if (__builtin_expect(block->generation >= STRATA_GENERATION_LAST, 0)) {
         uint32_t fresh = move_to_new_slot(self, slot);
-        if (fresh == 0) block->state = STRATA_RECORD_DEFERRED;
-        if (fresh == 0) return 0;
+        if (fresh == 0) {
+            block->state = STRATA_RECORD_DEFERRED;
+            self->used_bytes += block->size;
+            return 0;
+        }
         slot = fresh;
-        block = strata_slab_record(slab, slot);
+        block = strata_slab_record(slab_of(self), slot);
     }
-    block->state = STRATA_RECORD_FREE;
     block->slack = 0;
-    index_insert(self, slot);
+    index_insert(self, slot, by_address);
+    block->state = STRATA_RECORD_FREE;
     return slot;
+}
+
+/* Puts a block back and merges it with its free neighbours; the slot of the free block that has it now, 0 if it is lost to a
+ * used-up slot. The sentinel in slot 0 is never free, so that missing neighbours need no question. */
+static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address) {
+    strata_slab_t *slab = slab_of(self);
+    uint32_t slot = strata_slab_slot(slab, block), low = block->prev, high = block->next;
+    strata_record_t *next = strata_slab_record(slab, high), *prev = strata_slab_record(slab, low);
+    uint64_t size = block->size;
+    /* Among many blocks each of these is a cache miss: they are under way together. */
+    __builtin_prefetch(prev);
+    strata_bins_prefetch(slab, next);
+    strata_bins_prefetch(slab, prev);
+    self->used_bytes -= size;
+    if (next->state == STRATA_RECORD_FREE) {
+        uint32_t gone = high;
+        size += next->size;
+        high = next->next;
+        index_remove(self, gone, by_address);
+        block->size = size;
+        block->next = high;
+        strata_slab_record(slab, high)->prev = slot;
+        strata_slab_give(slab, gone);
+    }
+    if (prev->state != STRATA_RECORD_FREE) return stand_alone(self, block, slot, by_address);
+    prev->next = high;
+    strata_slab_record(slab, high)->prev = low;
+    index_resize(self, low, prev->size + size, by_address);
+    strata_slab_give(slab, slot);
+    return low;
+}
+
+static COLD uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) {
+    return put_back(self, block, true);
 }
 
 static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     auto_growth_t *self = (auto_growth_t *)base;
-    if (options_of(self)->free_idle_chunk) return false;
-    (void)put_back(self, block);
+    if (__builtin_expect(self->gives_idle_back, 0)) return false;
+    if (self->by_address) (void)put_back_by_address(self, block);
+    else (void)put_back(self, block, false);
     return true;
 }
 
@@ -271,7 +301,7 @@ static strata_record_t *unlist_chunk(auto_growth_t *self, uint32_t number) {
 /* An idle chunk leaves with its one block. */
 static strata_record_t *detach_idle(auto_growth_t *self, uint32_t number) {
     uint32_t slot = chunk_at(self, number)->first;
-    index_remove(self, slot);
+    index_remove(self, slot, self->by_address);
     strata_slab_give(slab_of(self), slot);
     return unlist_chunk(self, number);
 }
@@ -298,8 +328,8 @@ static uint64_t release(strata_layer_t *base, strata_path_t *path) {
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t number = block->chunk;
-    uint32_t slot = put_back(self, block);
-    if (slot == 0 || !options_of(self)->free_idle_chunk || !is_idle(self, chunk_at(self, number))) return;
+    uint32_t slot = put_back(self, block, self->by_address);
+    if (slot == 0 || !self->gives_idle_back || !is_idle(self, chunk_at(self, number))) return;
     strata_record_t *below = detach_idle(self, number);
     strata_opened_t opened = strata_path_unlock(path);
     strata_chunk_free(below);
@@ -322,7 +352,7 @@ static bool publish(auto_growth_t *self, strata_record_t *below) {
     strata_record_t *block = strata_slab_record(slab, slot);
     *block = (strata_record_t){.ptr = below->ptr, .size = below->size, .generation = block->generation, .home = slab->home,
                                .stack = slab->home, .chunk = number, .state = STRATA_RECORD_FREE};
-    index_insert(self, slot);
+    index_insert(self, slot, self->by_address);
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
     f->chunks++;
@@ -420,6 +450,7 @@ static strata_status_t create(strata_layer_t *base) {
     const auto_growth_options_t *o = base->options;
     self->unit = o->alignment;
     self->by_address = o->order == ORDER_ADDRESS;
+    self->gives_idle_back = o->free_idle_chunk;
     strata_bins_init(&self->bins, (uint32_t)__builtin_ctzll(self->unit));
     strata_condition_init(&self->grown);
     strata_status_t status = strata_nodes_init(&self->chunks, sizeof(chunk_t), CHUNKS);
@@ -441,7 +472,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
 
 static uint64_t idle_bytes(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
-    return self->by_address ? self->tree.bytes : self->bins.bytes;
+    return base->stack->figures.reserved_bytes - self->used_bytes;
 }
 
 static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
@@ -501,9 +532,11 @@ static strata_status_t validate(strata_layer_t *base) {
     }
     const strata_statistics_t *f = &base->stack->figures;
     if (tally.chunks != f->chunks || tally.chunk_bytes != f->reserved_bytes) return corrupt("the sum of chunks is wrong", 0);
-    uint32_t count = self->by_address ? self->tree.count : self->bins.count;
-    if (tally.free_blocks != count || tally.free_bytes != idle_bytes(base)) return corrupt("the sum of free blocks is wrong", 0);
-    return self->by_address ? strata_tree_validate(&self->tree, slab_of(self)) : strata_bins_validate(&self->bins, slab_of(self));
+    if (tally.free_bytes != idle_bytes(base)) return corrupt("the sum of free blocks is wrong", 0);
+    if (!self->by_address) return strata_bins_validate(&self->bins, slab_of(self), tally.free_blocks, tally.free_bytes);
+    if (tally.free_blocks != self->tree.count || tally.free_bytes != self->tree.bytes)
+        return corrupt("the sum of the tree is wrong", 0);
+    return strata_tree_validate(&self->tree, slab_of(self));
 }
 
 const strata_layer_type_t strata_auto_growth_type = {

@@ -93,7 +93,7 @@ static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
-        if (record->state != STRATA_RECORD_LIVE && record->state != STRATA_RECORD_DEFERRED) continue;
+        if (record->state == STRATA_RECORD_UNUSED) continue;
         strata_domain_unreserve(base->domain, record->ptr, record->size);
         (void)device_give((system_layer_t *)base, record->ptr);
     }

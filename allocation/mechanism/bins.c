@@ -10,10 +10,14 @@ _Static_assert(STRATA_BINS % 64 == 0, "whole words");
 void strata_bins_init(strata_bins_t *bins, uint32_t unit_shift) {
     memset(bins, 0, sizeof *bins);
     bins->unit_shift = unit_shift;
+    bins->least = 1ull << (unit_shift + STRATA_BINS_SUB_BITS);
+    bins->offset = (unit_shift + STRATA_BINS_SUB_BITS) << STRATA_BINS_SUB_BITS;
+    bins->loose_bin = STRATA_BINS;
 }
 
-uint32_t strata_bins_find_any(const strata_bins_t *bins, const strata_slab_t *slab, uint64_t size) {
+uint32_t strata_bins_find_any(strata_bins_t *bins, strata_slab_t *slab, uint64_t size) {
     uint32_t scan = UINT32_MAX;
+    strata_bins_settle(bins, slab);
     uint32_t slot = strata_bins_best(slab, bins->heads[strata_bins_of(bins, size)], size, &scan);
     return slot ? slot : strata_bins_find(bins, slab, size);
 }
@@ -24,8 +28,8 @@ static uint32_t last_bin(const strata_bins_t *bins) {
 }
 
 uint64_t strata_bins_largest(const strata_bins_t *bins, const strata_slab_t *slab) {
-    uint64_t largest = 0;
-    if (bins->summary == 0) return 0;
+    uint64_t largest = bins->loose ? slab->records[bins->loose].size : 0;
+    if (bins->summary == 0) return largest;
     for (uint32_t slot = bins->heads[last_bin(bins)]; slot; slot = slab->records[slot].bin_next) {
         if (slab->records[slot].size > largest) largest = slab->records[slot].size;
     }
@@ -56,35 +60,58 @@ static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_
 }
 
 /* A list that runs in a circle ends with the count of all. */
-static strata_status_t count_bin(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t bin, bins_census_t *census) {
-    uint32_t previous = 0;
+static strata_status_t count_bin(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t bin, uint32_t most,
+                                 bins_census_t *census) {
+    uint32_t previous = STRATA_BINS_FIRST | bin;
     for (uint32_t slot = bins->heads[bin]; slot; slot = slab->records[slot].bin_next) {
         strata_status_t status = count_block(bins, slab, slot, previous, bin);
         if (status != STRATA_OK) return status;
-        if (++census->count > bins->count)
-            return strata_fail(STRATA_E_CORRUPT, 0, "the bins have more blocks than the %u they count", bins->count);
+        if (slot == bins->loose) return strata_fail(STRATA_E_CORRUPT, 0, "the loose slot %u is linked in bin %u", slot, bin);
+        if (++census->count > most)
+            return strata_fail(STRATA_E_CORRUPT, 0, "the bins have more blocks than the %u that there are", most);
         census->bytes += slab->records[slot].size;
         previous = slot;
     }
     return STRATA_OK;
 }
 
-strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_slab_t *slab) {
-    bins_census_t census = {0, 0};
+static strata_status_t count_loose(const strata_bins_t *bins, const strata_slab_t *slab, bins_census_t *census) {
+    if ((bins->loose == 0) != (bins->loose_bin == STRATA_BINS))
+        return strata_fail(STRATA_E_CORRUPT, 0, "the loose slot %u is in bin %u", bins->loose, bins->loose_bin);
+    if (bins->loose == 0) return STRATA_OK;
+    strata_status_t status = count_block(bins, slab, bins->loose, 0, bins->loose_bin);
+    if (status != STRATA_OK) return status;
+    if (slab->records[bins->loose].bin_next)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the loose slot %u has a link", bins->loose);
+    census->count = 1;
+    census->bytes = slab->records[bins->loose].size;
+    return STRATA_OK;
+}
+
+/* Bit for bit, what has something is marked. */
+static strata_status_t validate_bits(const strata_bins_t *bins) {
     for (uint32_t bin = 0; bin < STRATA_BINS; bin++) {
         bool marked = (bins->words[bin / 64] >> (bin % 64)) & 1;
         if (marked != (bins->heads[bin] != 0))
             return strata_fail(STRATA_E_CORRUPT, 0, "bin %u begins with slot %u, its bit is %d", bin, bins->heads[bin], marked);
-        strata_status_t status = count_bin(bins, slab, bin, &census);
-        if (status != STRATA_OK) return status;
     }
     for (uint32_t word = 0; word < 64; word++) {
         bool marked = (bins->summary >> word) & 1;
         if (marked != (word < STRATA_BINS_WORDS && bins->words[word] != 0))
             return strata_fail(STRATA_E_CORRUPT, 0, "the summary bit of word %u is %d", word, marked);
     }
-    if (census.count != bins->count || census.bytes != bins->bytes)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the bins count %u blocks of %llu bytes, they have %u of %llu", bins->count,
-                           (unsigned long long)bins->bytes, census.count, (unsigned long long)census.bytes);
+    return STRATA_OK;
+}
+
+strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_slab_t *slab, uint32_t count, uint64_t bytes) {
+    bins_census_t census = {0, 0};
+    strata_status_t status = validate_bits(bins);
+    if (status == STRATA_OK) status = count_loose(bins, slab, &census);
+    for (uint32_t bin = 0; bin < STRATA_BINS && status == STRATA_OK; bin++)
+        status = count_bin(bins, slab, bin, count, &census);
+    if (status != STRATA_OK) return status;
+    if (census.count != count || census.bytes != bytes)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the bins have %u blocks of %llu bytes, there are %u of %llu", census.count,
+                           (unsigned long long)census.bytes, count, (unsigned long long)bytes);
     return STRATA_OK;
 }

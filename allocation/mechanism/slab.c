@@ -62,7 +62,7 @@ static strata_status_t count_record(const strata_slab_t *slab, uint32_t slot, sl
     const strata_record_t *record = &slab->records[slot];
     if (record->home != slab->home)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u says it is of slab %u, not %u", slot, record->home, slab->home);
-    if (record->state > STRATA_RECORD_DEFERRED)
+    if (record->state > STRATA_RECORD_CHUNK)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u has the state %u, which is none", slot, record->state);
     if (record->generation < slab->first_generation || record->generation > STRATA_GENERATION_LAST)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u has generation %u, the slab began at %u", slot, record->generation,

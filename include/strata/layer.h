@@ -69,7 +69,8 @@ typedef enum strata_record_state {
     STRATA_RECORD_UNUSED = 0,  /* a slot nobody has */
     STRATA_RECORD_FREE = 1,    /* a free block of a cache */
     STRATA_RECORD_LIVE = 2,    /* somebody holds it */
-    STRATA_RECORD_DEFERRED = 3 /* freed by its holder, waiting for other streams */
+    STRATA_RECORD_DEFERRED = 3, /* freed by its holder, waiting for other streams */
+    STRATA_RECORD_CHUNK = 4     /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
 } strata_record_state_t;
 
 /* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a
@@ -82,7 +83,7 @@ struct strata_record {
     uint16_t stack;       /* number of the stack whose layer numbers `path` uses */
     uint16_t attention;   /* bits of the layers whose free must not be left out */
     uint32_t prev, next;  /* neighbours in the chunk, 0: none */
-    uint32_t bin_prev;    /* free: links of the index */
+    uint32_t bin_prev;    /* free: links of the index; of a decorator's own record: slot and stack of the one that it holds */
     uint32_t bin_next;
     uint32_t chunk;       /* the cache's number of the chunk; 0: not a block of a cache */
     uint32_t slack;       /* granted - requested */
@@ -116,7 +117,7 @@ typedef struct strata_option_row {
     const char *doc;
 } strata_option_row_t;
 
-/* One row a figure of the layer's own, a uint64_t at `offset` of its state. */
+/* One row a figure of the layer's own, a uint64_t at `offset` of its state (see `figures`). */
 typedef struct strata_stat_row {
     const char *name;
     const char *unit;
@@ -213,6 +214,8 @@ typedef struct strata_layer_type {
     /* What the option rows cannot say: whether these options fit one another and the place. E_STRATEGY with what is wrong and
      * what to write; *option then names the row, whose place in the file is told. Called before there is an instance. */
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
+    /* Brings the figures of `stats` up to date before they are read; under the lock. NULL: they always are. */
+    void (*figures)(strata_layer_t *self);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

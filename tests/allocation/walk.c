@@ -90,6 +90,24 @@ TEST(allocation_walk, a_cache_is_a_boundary) {
     bench_close(&bench);
 }
 
+TEST(allocation_walk, a_chunk_of_a_cache_may_be_a_block_of_another) {
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *cache = strata_layer_find("auto_growth");
+    uint8_t upper = bench_node(&bench, cache, (const char *const[]){"chunk_size=64KiB", NULL});
+    uint8_t lower = bench_node(&bench, cache, (const char *const[]){"chunk_size=1MiB", NULL});
+    bench_link(&bench, upper, lower);
+    bench_link(&bench, lower, bench_node(&bench, &test_source_type, NULL));
+    bench_open(&bench, 0);
+    strata_record_t *records[100];
+    for (int i = 0; i < 100; i++) records[i] = bench_allocate(&bench, 4096);
+    EXPECT_EQ(test_source_live(), 1);
+    for (int i = 0; i < 100; i++) bench_free(&bench, records[(i * 37) % 100]);
+    (void)strata_stack_release(bench.stack);
+    EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}
+
 static void a_failing_middle_leaves_nothing(const strata_layer_type_t *const *types, size_t size) {
     bench_t bench;
     bench_begin(&bench);

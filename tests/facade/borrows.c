@@ -57,6 +57,8 @@ TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
     EXPECT_TRUE(reused(&p));
     EXPECT_EQ(rig_figures(&p.rig).deferred_bytes, 0);
     EXPECT_EQ(rig_figures(&p.rig).deferred_frees, 1);
+    /* With nothing pending the layer is left out of the walk again. */
+    EXPECT_EQ(rig_stack(&p.rig, p.owner)->attention_allocate, 0);
     end(&p);
 }
 
@@ -108,6 +110,19 @@ TEST(facade_borrows, an_erased_borrow_is_none) {
     free_block(&p);
     EXPECT_TRUE(reused(&p));
     EXPECT_EQ(rig_figures(&p.rig).deferred_frees, 0);
+    end(&p);
+}
+
+TEST(facade_borrows, the_default_stream_is_one_borrower_by_either_name) {
+    pair_t p;
+    begin(&p);
+    record(&p, NULL);
+    record(&p, (strata_stream_t)1);
+    EXPECT_EQ(rig_figures(&p.rig).borrows, 1);
+    rig_work(&p.rig, NULL, LONG, p.block.ref);
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, (strata_stream_t)1));
+    free_block(&p);
+    EXPECT_TRUE(reused(&p));
     end(&p);
 }
 
@@ -184,6 +199,19 @@ TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
         EXPECT_NE(second.ptr, first.ptr);
         EXPECT_OK(strata_record_stream(p.rig.s, second.ref, p.other));
         EXPECT_OK(strata_free(p.rig.s, second.ref));
+        /* A hit notes its user like a miss. */
+        rig_pass(&p.rig, 2 * LONG);
+        EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &first));
+        EXPECT_OK(strata_free(p.rig.s, first.ref));
+        rig_pass(&p.rig, LONG);
+        uint64_t deferred = rig_calls(&p.rig, STRATA_CALL_event_record);
+        strata_domain_t *domain;
+        strata_pending_t pending;
+        EXPECT_OK(strata_facade_domain(strata_facade_of(p.rig.s), place, &domain));
+        EXPECT_GT(strata_domain_poll(domain, &pending), 0);
+        EXPECT_OK(strata_allocate(p.rig.s, place, p.owner, SIZE, &first));
+        EXPECT_OK(strata_free(p.rig.s, first.ref));
+        EXPECT_EQ(rig_calls(&p.rig, STRATA_CALL_event_record), deferred + 1);
         rig_pass(&p.rig, 2 * LONG);
         EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &none));
         EXPECT_OK(strata_free(p.rig.s, none.ref));
@@ -265,6 +293,20 @@ TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close
     rig_pass(&p.rig, 9 * LONG);
     EXPECT_FALSE(reused(&p));
     EXPECT_OK(strata_release(p.rig.s, p.rig.gpu, NULL));
+    EXPECT_FALSE(reused(&p));
+    end(&p);
+}
+
+TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined) {
+    pair_t p;
+    begin_with(&p, WITHOUT);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    rig_work(&p.rig, p.other, LONG, p.block.ref);
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
+    free_block(&p);
+    strata_sim_clear_faults(p.rig.devices[0]);
+    EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, p.block.size);
     EXPECT_FALSE(reused(&p));
     end(&p);
 }

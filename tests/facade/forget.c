@@ -77,6 +77,7 @@ TEST(facade_forget, a_recycled_handle_is_another_stream_with_another_stack) {
     stream = recycled(&rig, stream);
     EXPECT_NE(rig_stack(&rig, stream)->number, before);
     strata_block_t b = rig_allocate(&rig, stream, SIZE);
+    EXPECT_NE(strata_ref_home(b.ref), before);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -133,7 +134,9 @@ TEST(facade_forget, a_borrow_of_a_dead_stream_costs_no_memory) {
     EXPECT_GE(strata_sim_now(rig.world), done);
     strata_sim_clear_faults(rig.devices[0]);
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, borrower));
+    uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
     EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
     strata_block_t b = rig_allocate(&rig, owner, SIZE);
     EXPECT_TRUE(b.ptr == a.ptr);

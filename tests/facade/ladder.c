@@ -99,6 +99,25 @@ TEST(facade_ladder, flags_forbid_growth_and_the_ladder) {
     rig_close(&rig);
 }
 
+/* Without wait_first every stack is polled and released before the one try: no call of the device is wasted in between. */
+TEST(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try) {
+    rig_t rig;
+    const char *const set[] = {"stream_safe.event=free"};
+    rig_open(&rig, "paddle", set, 1, CAPACITY_MIB * MIB, 1);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig), three = rig_stream(&rig);
+    strata_block_t pending = rig_allocate(&rig, one, 30 * MIB), idle = rig_allocate(&rig, two, 30 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, pending.ref, three));
+    EXPECT_OK(strata_free(rig.s, pending.ref));
+    EXPECT_OK(strata_free(rig.s, idle.ref));
+    rig_pass(&rig, SECOND / 1000);
+    uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
+    strata_block_t b = rig_allocate(&rig, three, 60 * MIB);
+    /* Asked, asked again after the own idle chunks, and once more behind the ladder's first rung. */
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) - mallocs, 3);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 /* ---- waiting for the device ---- */
 
 /* A block of 40 MiB of `owner` is freed while `borrower` works on it for `busy` ns. */
@@ -243,6 +262,32 @@ TEST(facade_ladder, callbacks_free_memory_and_call_whatever_they_like) {
         EXPECT_OK(strata_free(rig.s, b.ref));
         rig_close(&rig);
     }
+}
+
+static uint64_t give_nothing(strata_place_t place, size_t size, void *context) {
+    (void)place;
+    (void)size;
+    ++*(uint32_t *)context;
+    return 0;
+}
+
+TEST(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits) {
+    const char *const set[] = {"stream_safe.event=free", "retry.timeout=2s"};
+    rig_t rig;
+    uint32_t asked = 0;
+    rig_open(&rig, "paddle", set, 2, CAPACITY_MIB * MIB, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, give_nothing, &asked, NULL));
+    for (size_t i = 0; i < 3; i++) {
+        strata_block_t a = rig_allocate(&rig, owner, (12 + i) * MIB);
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+        rig_work(&rig, borrower, SECOND / 1000, a.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+    }
+    strata_block_t b = rig_allocate(&rig, borrower, 60 * MIB);
+    EXPECT_EQ(asked, 1);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
 }
 
 TEST(facade_ladder, figures_of_growths_and_hits) {

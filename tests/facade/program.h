@@ -5,18 +5,6 @@
 
 #include "tests/facade/fixture.h"
 
-/* Sanitizers make a run ten times slower: there only every n-th failure is tried, and the test says so. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STRIDE 23
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STRIDE 23
-#endif
-#endif
-#ifndef STRIDE
-#define STRIDE 1
-#endif
-
 enum { PROGRAM_BLOCKS = 96, PROGRAM_LENGTH = 2000 };
 
 typedef struct program_block {

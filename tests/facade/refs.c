@@ -77,7 +77,7 @@ TEST(facade_refs, a_chunk_has_no_ref) {
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     strata_stack_t *trunk = rig_domain(&rig)->stacks[0];
     ASSERT_TRUE(trunk->trunk);
-    EXPECT_EQ(strata_slab_record(&trunk->slab, 1)->state, STRATA_RECORD_LIVE);
+    EXPECT_EQ(strata_slab_record(&trunk->slab, 1)->state, STRATA_RECORD_CHUNK);
     strata_ref_t chunk = strata_ref_of(strata_slab_record(&trunk->slab, 1));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, chunk));
     EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, chunk, NULL));
@@ -143,6 +143,26 @@ TEST(facade_refs, a_block_leaves_a_slot_that_is_used_up) {
         EXPECT_EQ(stack->slab.retired, 1);
         rig_close(&rig);
     }
+}
+
+/* The block at the chunk's base: the chunk knows it by its slot. */
+TEST(facade_refs, the_first_block_of_a_chunk_leaves_a_slot_that_is_used_up) {
+    static const char *const set[] = {"auto_growth.chunk_size=4KiB"};
+    rig_t rig;
+    rig_open(&rig, "strata", set, 1, 0, 1);
+    strata_block_t blocks[4];
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 1024);
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    uint32_t slot = strata_ref_slot(blocks[3].ref);
+    EXPECT_TRUE(blocks[3].ptr < blocks[2].ptr);
+    strata_slab_record(&stack->slab, slot)->generation = STRATA_GENERATION_LAST - 1;
+    EXPECT_OK(strata_free(rig.s, strata_ref_make(stack->number, slot, STRATA_GENERATION_LAST - 1)));
+    EXPECT_OK(strata_validate(rig.s));
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    uint64_t released;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, 4096);
+    rig_close(&rig);
 }
 
 /* ---- threads with old names ---- */

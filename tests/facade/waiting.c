@@ -82,6 +82,33 @@ TEST(facade_waiting, a_free_in_another_stack_ends_the_wait) {
     a_holder_frees("paddle", true);
 }
 
+TEST(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait) {
+    rig_t rig;
+    open_patient(&rig, "paddle");
+    strata_stream_t one = rig_stream(&rig), late = rig_stream(&rig);
+    strata_block_t held = rig_allocate(&rig, one, 30 * MIB);
+    actor_t waiter = {.rig = &rig, .stream = rig_stream(&rig), .size = 50 * MIB};
+    start(&waiter, allocate_now);
+    for (int i = 0; i < 2000 && !strata_test_has_failed(); i++) {
+        strata_domain_t *domain = rig_domain(&rig);
+        strata_lock(&domain->lock);
+        bool sleeps = domain->sleeping > 0;
+        strata_unlock(&domain->lock);
+        if (sleeps) break;
+        sleep_real(MILLISECOND);
+    }
+    strata_block_t block = rig_allocate(&rig, late, 20 * MIB);
+    EXPECT_OK(strata_free(rig.s, held.ref));
+    /* Heard, and not enough: the waiter sleeps again until this one. */
+    sleep_real(20 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    pthread_join(waiter.thread, NULL);
+    EXPECT_EQ(waiter.status, STRATA_OK);
+    EXPECT_LT(waiter.took, 3000 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
+    rig_close(&rig);
+}
+
 /* The block comes back by its pointer, on another stream, or with a borrow that passes with no call of the host. */
 static void *free_borrowed(void *argument) {
     actor_t *a = argument;

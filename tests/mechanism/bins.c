@@ -92,16 +92,19 @@ TEST(bins, every_size_has_the_bin_of_its_octave) {
 typedef struct world {
     strata_slab_t slab;
     strata_bins_t bins;
+    uint64_t bytes; /* of the blocks in the bins */
 } world_t;
 
 static void world_begin(world_t *world) {
     ASSERT_OK(strata_slab_init(&world->slab, 1, 0, BLOCKS + 10));
     strata_bins_init(&world->bins, UNIT_SHIFT);
+    world->bytes = 0;
 }
 
 static uint32_t world_add(world_t *world, uint64_t size) {
     uint32_t slot = make_free(&world->slab, (uint64_t)world->slab.used << 40, size);
     strata_bins_insert(&world->bins, &world->slab, slot);
+    world->bytes += size;
     return slot;
 }
 
@@ -112,7 +115,7 @@ TEST(bins, empty) {
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1ull << 50), 0);
     EXPECT_EQ(strata_bins_find_any(&world.bins, &world.slab, UNIT), 0);
     EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 0);
-    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab));
+    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab, 0, 0));
     strata_slab_destroy(&world.slab);
 }
 
@@ -126,6 +129,32 @@ TEST(bins, last_in_first_out_among_equals) {
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 65536), a);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 256), a);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 65536 + UNIT), 0);
+    strata_slab_destroy(&world.slab);
+}
+
+/* The last block in is not linked; no question is answered otherwise for that. */
+TEST(bins, the_loose_block_is_found_as_if_it_were_linked) {
+    static world_t world;
+    world_begin(&world);
+    uint32_t a = world_add(&world, 1024 * UNIT), b = world_add(&world, 1027 * UNIT);
+    EXPECT_EQ(world.bins.loose, b);
+    EXPECT_EQ(world.bins.heads[model_bin(1024 * UNIT)], a);
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1027 * UNIT), b); /* its size */
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), a);  /* smaller, of the same later bin */
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1026 * UNIT), b);
+    uint32_t c = world_add(&world, 512 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin before all that are linked */
+    uint32_t d = world_add(&world, 4096 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin behind one that is linked */
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 4000 * UNIT), d); /* of a bin behind all */
+    EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 4096 * UNIT);
+    strata_bins_resize(&world.bins, &world.slab, d, 3 * UNIT);
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 2 * UNIT), d); /* of an exact bin */
+    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab, 4, (1024 + 1027 + 512 + 3) * UNIT));
+    EXPECT_EQ(world.bins.loose, d);
+    strata_bins_remove(&world.bins, &world.slab, d);
+    EXPECT_EQ(world.bins.loose, 0);
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 2 * UNIT), c);
     strata_slab_destroy(&world.slab);
 }
 
@@ -154,7 +183,7 @@ TEST(bins, the_last_bin_holds_all_that_is_larger) {
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1ull << 30), large);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1ull << 51), 0);
     EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), 1ull << 50);
-    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab));
+    EXPECT_OK(strata_bins_validate(&world.bins, &world.slab, 2, (1ull << 50) + (1ull << 45)));
     strata_slab_destroy(&world.slab);
 }
 
@@ -170,9 +199,10 @@ static uint64_t random_size(uint64_t *seed, uint64_t spread) {
 static void resize_one(world_t *world, model_t *model, uint32_t at, uint64_t size) {
     strata_record_t *record = &world->slab.records[model->slots[at]];
     uint64_t old_size = record->size;
+    world->bytes += size - old_size;
     uint32_t slot = model->slots[at];
-    record->size = size;
-    strata_bins_resized(&world->bins, &world->slab, slot, old_size);
+    strata_bins_resize(&world->bins, &world->slab, slot, size);
+    EXPECT_EQ(record->size, size);
     if (model_bin(old_size) == model_bin(size)) return;
     model_remove(model, at);
     model->slots[model->count++] = slot;
@@ -185,6 +215,7 @@ static void step_once(world_t *world, model_t *model, uint64_t *seed, uint64_t s
     } else if (model->count && dice < 85) {
         uint32_t at = (uint32_t)random_below(seed, model->count), slot = model->slots[at];
         strata_bins_remove(&world->bins, &world->slab, slot);
+        world->bytes -= world->slab.records[slot].size;
         model_remove(model, at);
         strata_slab_give(&world->slab, slot);
     } else if (model->count) {
@@ -200,13 +231,13 @@ static void random_program(uint64_t seed, uint64_t spread) {
         step_once(&world, &model, &seed, spread);
         uint64_t wanted = random_size(&seed, spread);
         EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, wanted), model_find(&model, &world.slab, wanted));
+        if (step % 8) continue; /* what follows leaves no block loose */
         uint32_t any = strata_bins_find_any(&world.bins, &world.slab, wanted);
         EXPECT_EQ(any != 0, model_fits(&model, &world.slab, wanted));
         if (any) EXPECT_GE(world.slab.records[any].size, wanted);
-        EXPECT_EQ(world.bins.count, model.count);
         if (step % 128) continue;
         EXPECT_EQ(strata_bins_largest(&world.bins, &world.slab), model_largest(&model, &world.slab));
-        ASSERT_OK(strata_bins_validate(&world.bins, &world.slab));
+        ASSERT_OK(strata_bins_validate(&world.bins, &world.slab, model.count, world.bytes));
     }
     strata_slab_destroy(&world.slab);
 }
@@ -222,28 +253,39 @@ TEST(bins, validate_finds_planted_faults) {
     uint32_t oldest = world_add(&world, 1024 * UNIT), middle = world_add(&world, 1025 * UNIT);
     uint32_t youngest = world_add(&world, 1026 * UNIT);
     uint32_t alone = world_add(&world, 5 * UNIT), bin = model_bin(1024 * UNIT);
+    uint32_t loose = world_add(&world, 1026 * UNIT);
     uint32_t outsider = make_free(&world.slab, 1ull << 52, 1024 * UNIT);
     EXPECT_EQ(bins->heads[bin], youngest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->count, 3);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->count, 5);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->bytes, 7);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->summary, bins->summary ^ 1);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->summary, bins->summary | 1ull << 63);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->words[0], 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->words[3], 4);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->heads[5], 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->heads[bin], alone); /* of another bin */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), bins->heads[bin], middle); /* a lost head */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[youngest].bin_next, 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[youngest].bin_next, oldest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[youngest].bin_next, outsider);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[youngest].bin_next, 1u << 20); /* no slot */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[oldest].bin_next, youngest);   /* a circle */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[middle].bin_prev, oldest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[middle].size, 1027ull * UNIT); /* the sum alone */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[middle].size, 1025ull * UNIT + 1);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[middle].size, 2048ull * UNIT);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[alone].size, 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab), records[alone].state, STRATA_RECORD_LIVE);
+    uint32_t count = 5;
+    uint64_t bytes = world.bytes;
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), count, 4);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), count, 6);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bytes, 7);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose, 0);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose, youngest); /* a linked one */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose, 1u << 20); /* no slot */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose_bin, 5);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[loose].bin_next, youngest);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[loose].state, STRATA_RECORD_LIVE);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->summary, bins->summary ^ 1);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->summary, bins->summary | 1ull << 63);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->words[0], 0);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->words[3], 4);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->heads[5], 0);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->heads[bin], alone); /* of another bin */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->heads[bin], middle); /* a lost head */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, 0);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, oldest);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, outsider);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, loose);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_prev, 0);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, 1u << 20); /* no slot */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[oldest].bin_next, youngest);   /* a circle */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].bin_prev, oldest);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1027ull * UNIT); /* sum alone */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1025ull * UNIT + 1);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 2048ull * UNIT);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[alone].size, 0);
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[alone].state, STRATA_RECORD_LIVE);
     strata_slab_destroy(&world.slab);
 }

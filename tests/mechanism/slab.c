@@ -143,7 +143,7 @@ TEST(slab, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[2].next, slab.free_head);    /* the end goes on */
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].state, STRATA_RECORD_LIVE);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, STRATA_RECORD_UNUSED);
-    EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, 4);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, STRATA_RECORD_CHUNK + 1);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[0].state, STRATA_RECORD_FREE);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[5].home, 4);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[5].generation, 9);

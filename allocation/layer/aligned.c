@@ -1,0 +1,102 @@
+/* aligned: addresses at multiples of more than the place gives.
+ *
+ * It asks so much more from below that a multiple lies in what comes up, whatever its address, and hands out the piece that
+ * begins there: a record of its own, which holds the one below. Requests that the place's own alignment serves pass through.
+ */
+#include "allocation/layer.h"
+#include "platform/arithmetic.h"
+
+typedef struct aligned_options {
+    uint64_t alignment;
+    uint64_t from;
+    bool always;
+} aligned_options_t;
+
+static const strata_option_row_t options[] = {
+    {"alignment", STRATA_OPTION_SIZE, offsetof(aligned_options_t, alignment), "4096", 64, 1ull << 30, NULL,
+     "addresses are multiples of this power of two, or of the request's own where that is larger"},
+    {"from", STRATA_OPTION_SIZE, offsetof(aligned_options_t, from), "0", 0, 0, NULL,
+     "requests of fewer bytes keep the alignment that they ask for"},
+    {"always", STRATA_OPTION_BOOL, offsetof(aligned_options_t, always), "false", 0, 0, NULL,
+     "ask for a whole alignment more whatever the place gives, as Paddle; else for what may be missing"},
+    {0},
+};
+
+/* What every layer gives in the place. */
+static uint64_t given(const strata_layer_t *self) {
+    return strata_place_kind(self->domain->place) == STRATA_PLACE_HOST ? 64 : 256;
+}
+
+static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t *request) {
+    const aligned_options_t *o = self->options;
+    return strata_max(request->size >= o->from ? o->alignment : 0, request->alignment);
+}
+
+/* What is asked from below, 0: the request itself. False: it cannot be told in 64 bits. */
+static bool size_below(const strata_layer_t *self, uint64_t size, uint64_t alignment, uint64_t *asked) {
+    const aligned_options_t *o = self->options;
+    *asked = 0;
+    if (o->always) return strata_add(size, alignment, asked);
+    if (alignment <= given(self)) return true;
+    return strata_round_up(size, alignment, asked) && strata_add(*asked, alignment - given(self), asked);
+}
+
+static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    uint64_t alignment = alignment_for(self, request), asked;
+    if (!size_below(self, request->size, alignment, &asked)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    if (asked == 0) return strata_below_allocate(self, request, record);
+    strata_request_t below = *request;
+    below.size = asked;
+    below.alignment = strata_min(request->alignment, given(self));
+    strata_record_t *inner;
+    strata_status_t status = strata_below_allocate(self, &below, &inner);
+    if (status != STRATA_OK) return status;
+    uint64_t shift = (0 - inner->ptr) & (alignment - 1);
+    strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, inner->size - shift);
+    if (!outer) {
+        strata_below_free(inner, request->path);
+        return STRATA_E_LIMIT;
+    }
+    *record = outer;
+    return STRATA_OK;
+}
+
+/* A record that passed through has layers below in its own decorator stack. */
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    strata_below_free(record->path != 0 ? record : strata_record_unwrap(self, record), path);
+}
+
+static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
+    const aligned_options_t *o = options_given;
+    (void)place;
+    if (strata_is_power_of_two(o->alignment)) return STRATA_OK;
+    *option = "alignment";
+    return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no power of two", (unsigned long long)o->alignment);
+}
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+const strata_layer_type_t strata_aligned_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "aligned",
+    .doc = "serves addresses at multiples of more than the place gives",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u & ~(uint32_t)STRATA_TRAIT_EXACT_SIZE,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .options_size = sizeof(aligned_options_t),
+    .options = options,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .check = check,
+};

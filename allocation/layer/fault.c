@@ -1,0 +1,105 @@
+/* fault: refuses requests on order, before the layer below is asked: how a program and the layers above take a failure.
+ *
+ * Requests are numbered from 1, all streams of the device together. Which of them are drawn depends on the number and the seed
+ * alone, so a run that makes the same requests fails at the same ones.
+ */
+#include "allocation/layer.h"
+
+enum { SAY_NO_MEMORY, SAY_DEVICE };
+
+typedef struct fault_options {
+    uint64_t at;
+    uint64_t every;
+    uint64_t above;
+    uint64_t seed;
+    double probability;
+    uint32_t says;
+    bool onward;
+} fault_options_t;
+
+static const strata_option_row_t options[] = {
+    {"at", STRATA_OPTION_COUNT, offsetof(fault_options_t, at), "0", 0, 0, NULL, "the request of this number fails; 0: none"},
+    {"onward", STRATA_OPTION_BOOL, offsetof(fault_options_t, onward), "false", 0, 0, NULL, "and so do all behind `at`"},
+    {"every", STRATA_OPTION_COUNT, offsetof(fault_options_t, every), "0", 0, 0, NULL,
+     "requests whose number is a multiple of this fail; 0: none"},
+    {"above", STRATA_OPTION_SIZE, offsetof(fault_options_t, above), "unlimited", 0, 0, NULL, "requests of more bytes fail"},
+    {"probability", STRATA_OPTION_FRACTION, offsetof(fault_options_t, probability), "0", 0, 1000000, NULL,
+     "the part of all requests that fails, drawn at random"},
+    {"seed", STRATA_OPTION_COUNT, offsetof(fault_options_t, seed), "1", 0, 0, NULL, "where the drawing begins"},
+    {"says", STRATA_OPTION_CHOICE, offsetof(fault_options_t, says), "no_memory", 0, 0, "no_memory|device",
+     "what failing requests are told: `no_memory`: out of memory, which may be tried again; `device`: a fault of the device"},
+    {0},
+};
+
+typedef struct fault_layer {
+    strata_layer_t base;
+    _Atomic uint64_t requests;
+    _Atomic uint64_t failed;
+} fault_layer_t;
+
+static const strata_stat_row_t stats[] = {
+    {"requests", "count", offsetof(fault_layer_t, requests), "requests that came here"},
+    {"failed", "count", offsetof(fault_layer_t, failed), "of these, those that were refused"},
+    {0},
+};
+
+/* splitmix64's finish: a good 64-bit word of any number. */
+static uint64_t scramble(uint64_t word) {
+    word += 0x9e3779b97f4a7c15u;
+    word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
+    word = (word ^ (word >> 27)) * 0x94d049bb133111ebu;
+    return word ^ (word >> 31);
+}
+
+/* In [0, 1). */
+static double draw(uint64_t seed, uint64_t number) {
+    return (double)(scramble(scramble(seed) ^ number) >> 11) / (double)(1ull << 53);
+}
+
+static bool fails(const fault_options_t *o, uint64_t number, uint64_t size) {
+    if (o->at != 0 && (number == o->at || (o->onward && number > o->at))) return true;
+    if (o->every != 0 && number % o->every == 0) return true;
+    return size > o->above || draw(o->seed, number) < o->probability;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    fault_layer_t *self = (fault_layer_t *)base;
+    const fault_options_t *o = base->options;
+    uint64_t number = atomic_fetch_add(&self->requests, 1) + 1;
+    if (!fails(o, number, request->size)) return strata_below_allocate(base, request, record);
+    atomic_fetch_add(&self->failed, 1);
+    return strata_fail(o->says == SAY_DEVICE ? STRATA_E_DEVICE : STRATA_E_NO_MEMORY, 0,
+                       "fault: request %llu, of %llu bytes, fails on order", (unsigned long long)number,
+                       (unsigned long long)request->size);
+}
+
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+const strata_layer_type_t strata_fault_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "fault",
+    .doc = "refuses requests on order: by their number, their size, or at random",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_DEVICE,
+    .passes = ~0u,
+    .state_size = sizeof(fault_layer_t),
+    .options_size = sizeof(fault_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+};

@@ -1,0 +1,74 @@
+/* fill: every byte served is set to one value, once per request, in the order of the request's stream: programs that read
+ * what they never wrote are found, or made repeatable.
+ */
+#include <string.h>
+
+#include "allocation/layer.h"
+
+typedef struct fill_options {
+    uint64_t byte;
+    bool synchronise;
+} fill_options_t;
+
+static const strata_option_row_t options[] = {
+    {"byte", STRATA_OPTION_COUNT, offsetof(fill_options_t, byte), "0", 0, 255, NULL, "the value of every byte"},
+    {"synchronise", STRATA_OPTION_BOOL, offsetof(fill_options_t, synchronise), "false", 0, 0, NULL,
+     "wait for the whole device behind it, so that an earlier fault shows here"},
+    {0},
+};
+
+/* Memory without an owner stream is nobody's while it is served: the host may write it at once, and every stream finds it. */
+static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
+    strata_device_t *device = self->domain->device;
+    uint8_t byte = (uint8_t)((const fill_options_t *)self->options)->byte;
+    strata_place_kind_t kind = strata_place_kind(self->domain->place);
+    bool ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    void *view = ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
+    if (!view) return strata_device_fill(device, record->ptr, byte, record->size, stream);
+    memset(view, byte, record->size);
+    return STRATA_OK;
+}
+
+static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    const fill_options_t *o = self->options;
+    strata_record_t *served;
+    strata_status_t status = strata_below_allocate(self, request, &served);
+    if (status != STRATA_OK) return status;
+    strata_opened_t opened = strata_path_unlock(request->path);
+    status = set_bytes(self, served, request->stream);
+    if (status == STRATA_OK && o->synchronise) status = strata_device_synchronise(self->domain->device);
+    strata_path_lock(request->path, opened);
+    if (status == STRATA_OK) *record = served;
+    else strata_below_free(served, request->path);
+    return status;
+}
+
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+const strata_layer_type_t strata_fill_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "fill",
+    .doc = "sets every byte served to one value, in the order of the request's stream",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .options_size = sizeof(fill_options_t),
+    .options = options,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+};

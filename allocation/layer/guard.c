@@ -1,0 +1,376 @@
+/* guard: finds writes in front of, behind and after a block, and tells what was never freed.
+ *
+ * A block lies between two red zones in what comes from below, and is a record of its own. At free the zones are looked at,
+ * the block is poisoned on its owner's stream, and kept back for a while: a write to what was freed shows when it leaves the
+ * quarantine, and an address is not served again at once. The host must see the memory for that: where it does not, zones are
+ * neither written nor looked at, which `unseen` and the last report say; poison and quarantine work all the same.
+ *
+ * A free cannot fail: what is found is counted, told on standard error, and answered by validate() as E_CORRUPT.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/layer.h"
+#include "allocation/threads.h"
+#include "platform/arithmetic.h"
+
+enum { ZONE = 0xfd, POISON = 0xdb, BLOCKS = 1 << 20 };
+enum { UNUSED, LIVE, KEPT };
+
+typedef struct guard_options {
+    uint64_t red_zone;
+    uint64_t quarantine;
+    bool poison;
+    bool synchronise;
+    bool report;
+} guard_options_t;
+
+static const strata_option_row_t options[] = {
+    {"red_zone", STRATA_OPTION_SIZE, offsetof(guard_options_t, red_zone), "256", 0, 1ull << 30, NULL,
+     "bytes behind each block that nobody may write; in front as many, rounded up to the alignment; 0: none"},
+    {"quarantine", STRATA_OPTION_COUNT, offsetof(guard_options_t, quarantine), "16", 0, 65536, NULL,
+     "freed blocks of a stack that are kept back, the oldest going first; all go when memory is short"},
+    {"poison", STRATA_OPTION_BOOL, offsetof(guard_options_t, poison), "true", 0, 0, NULL,
+     "set every byte to 0xdb at free, in the order of the owner's stream"},
+    {"synchronise", STRATA_OPTION_BOOL, offsetof(guard_options_t, synchronise), "true", 0, 0, NULL,
+     "wait for the owner's stream before looking; without it work still under way is not seen"},
+    {"report", STRATA_OPTION_BOOL, offsetof(guard_options_t, report), "true", 0, 0, NULL,
+     "tell findings and leaks on standard error"},
+    {0},
+};
+
+/* A block that is live or kept back. Its record's `next` names it. */
+typedef struct guarded {
+    strata_record_t *record;
+    uint64_t number; /* of the allocation, in its stack */
+    uint32_t next;   /* kept: the one freed behind it */
+    uint8_t state;
+    bool poisoned;
+    char tag[42];    /* who asked, cut to what fits */
+} guarded_t;
+
+typedef struct guard_layer {
+    strata_layer_t base;
+    strata_nodes_t blocks;
+    uint32_t first, last; /* kept, in order of freeing */
+    uint64_t kept, kept_bytes;
+    uint64_t served, live;
+    uint64_t zones_written, written_after_free, unseen;
+    char finding[320]; /* the first */
+} guard_layer_t;
+
+static const strata_stat_row_t stats[] = {
+    {"live", "count", offsetof(guard_layer_t, live), "blocks not freed"},
+    {"kept", "count", offsetof(guard_layer_t, kept), "freed blocks in quarantine"},
+    {"kept_bytes", "bytes", offsetof(guard_layer_t, kept_bytes), "what they hold of the layer below"},
+    {"zones_written", "count", offsetof(guard_layer_t, zones_written), "blocks with a red zone that somebody wrote"},
+    {"written_after_free", "count", offsetof(guard_layer_t, written_after_free), "blocks written in quarantine"},
+    {"unseen", "count", offsetof(guard_layer_t, unseen), "freed blocks where the host could not look"},
+    {0},
+};
+
+static guarded_t *block_at(guard_layer_t *self, uint32_t node) {
+    return strata_node(&self->blocks, node);
+}
+
+static const guard_options_t *options_of(const guard_layer_t *self) {
+    return self->base.options;
+}
+
+/* ---- bytes; no lock is held ---- */
+
+static bool is_ownerless(const guard_layer_t *self) {
+    return self->base.stack->ownerless;
+}
+
+/* Whether the owner's stream still has the name that the stack knows it by, in this thread. */
+static bool has_owner(const guard_layer_t *self) {
+    const strata_stack_t *stack = self->base.stack;
+    uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    return !stack->ownerless && !stack->orphan && stack->thread == thread;
+}
+
+static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream) {
+    strata_device_t *device = self->base.domain->device;
+    if (size == 0) return STRATA_OK;
+    void *view = is_ownerless(self) ? strata_device_host_view(device, address, size) : NULL;
+    if (!view) return strata_device_fill(device, address, byte, size, stream);
+    memset(view, byte, size);
+    return STRATA_OK;
+}
+
+/* The first byte that is not `byte`; `size` if there is none. */
+static uint64_t first_other(const uint8_t *bytes, uint8_t byte, uint64_t size) {
+    uint64_t at = 0;
+    while (at < size && bytes[at] == byte) at++;
+    return at;
+}
+
+/* The owner's work is done, as far as that can be known. Memory without an owner is quiet at its free. */
+static bool settle(guard_layer_t *self) {
+    strata_domain_t *domain = self->base.domain;
+    if (!options_of(self)->synchronise || is_ownerless(self)) return true;
+    return has_owner(self) ? strata_domain_wait_for(domain, self->base.stack->stream) : strata_domain_wait_for_all(domain);
+}
+
+/* What was found of one block. */
+typedef struct finding {
+    const char *where; /* NULL: nothing */
+    uint64_t offset;   /* of the first byte written, from the block's first */
+    bool before;
+    bool unseen;
+} finding_t;
+
+static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *record, const strata_record_t *inner) {
+    const uint8_t *view = strata_device_host_view(self->base.domain->device, inner->ptr, inner->size);
+    if (!view) return (finding_t){.unseen = true};
+    uint64_t front = record->ptr - inner->ptr, behind = front + record->size, back = inner->size - behind;
+    uint64_t low = first_other(view, ZONE, front), high = first_other(view + behind, ZONE, back);
+    if (high < back) return (finding_t){.where = "behind it", .offset = record->size + high};
+    if (low < front) return (finding_t){.where = "in front of it", .offset = front - low, .before = true};
+    return (finding_t){0};
+}
+
+static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record) {
+    const uint8_t *view = strata_device_host_view(self->base.domain->device, record->ptr, record->size);
+    if (!view || !settle(self)) return (finding_t){.unseen = true};
+    uint64_t at = first_other(view, POISON, record->size);
+    return at < record->size ? (finding_t){.where = "in it after its free", .offset = at} : (finding_t){0};
+}
+
+/* ---- what was found; under the lock, opened for the report ---- */
+
+static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, strata_path_t *path) {
+    char text[sizeof self->finding];
+    snprintf(text, sizeof text,
+             "guard: a block of %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) was written %s, "
+             "first at offset %s%" PRIu64, strata_record_requested(block->record), block->record->ptr, block->number,
+             *block->tag ? ", of " : "", block->tag, found.where, found.before ? "-" : "", found.offset);
+    if (!*self->finding) memcpy(self->finding, text, sizeof text);
+    if (!options_of(self)->report) return;
+    strata_opened_t opened = strata_path_unlock(path);
+    fprintf(stderr, "%s\n", text);
+    strata_path_lock(path, opened);
+}
+
+static void count(guard_layer_t *self, const guarded_t *block, finding_t found, uint64_t *counter, strata_path_t *path) {
+    self->unseen += found.unseen;
+    if (!found.where) return;
+    ++*counter;
+    tell(self, block, found, path);
+}
+
+/* ---- free ---- */
+
+/* A block that is on no list goes down; what it held. */
+static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_path_t *path) {
+    guarded_t *block = block_at(self, node);
+    if (block->poisoned) {
+        strata_opened_t opened = strata_path_unlock(path);
+        finding_t found = look_at_poison(self, block->record);
+        strata_path_lock(path, opened);
+        found.unseen = false; /* counted at the free */
+        count(self, block, found, &self->written_after_free, path);
+    }
+    strata_record_t *inner = strata_record_unwrap(&self->base, block->record);
+    uint64_t bytes = inner->size;
+    block->state = UNUSED;
+    strata_nodes_give(&self->blocks, node);
+    strata_below_free(inner, path);
+    return bytes;
+}
+
+static uint32_t take_oldest(guard_layer_t *self) {
+    uint32_t node = self->first;
+    self->first = block_at(self, node)->next;
+    if (!self->first) self->last = 0;
+    self->kept--;
+    self->kept_bytes -= strata_record_held(block_at(self, node)->record)->size;
+    return node;
+}
+
+static void keep(guard_layer_t *self, uint32_t node) {
+    guarded_t *block = block_at(self, node);
+    block->state = KEPT;
+    block->next = 0;
+    if (self->last) block_at(self, self->last)->next = node;
+    else self->first = node;
+    self->last = node;
+    self->kept++;
+    self->kept_bytes += strata_record_held(block->record)->size;
+}
+
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+    guard_layer_t *self = (guard_layer_t *)base;
+    const guard_options_t *o = options_of(self);
+    uint32_t node = record->next;
+    guarded_t *block = block_at(self, node);
+    const strata_record_t *inner = strata_record_held(record);
+    /* Other streams may still use it: its bytes are theirs. */
+    bool borrowed = strata_record_borrowed_below(record);
+    strata_opened_t opened = strata_path_unlock(path);
+    finding_t found = settle(self) ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
+    bool may_poison = o->poison && !borrowed && (is_ownerless(self) || has_owner(self));
+    bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
+    strata_path_lock(path, opened);
+    block->poisoned = poisoned;
+    self->live--;
+    count(self, block, found, &self->zones_written, path);
+    /* A stream that is gone is waited for by nobody: its stack ends with its last block. */
+    if (o->quarantine == 0 || base->stack->orphan) {
+        (void)let_go(self, node, path);
+        return;
+    }
+    keep(self, node);
+    while (self->kept > o->quarantine) (void)let_go(self, take_oldest(self), path);
+}
+
+/* ---- allocate ---- */
+
+static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
+                               strata_record_t **record) {
+    uint32_t node = strata_nodes_take(&self->blocks);
+    if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "guard: %d blocks in one stack, its most", BLOCKS);
+    strata_record_t *outer = strata_record_wrap(&self->base, request, inner, inner->ptr + front, request->size);
+    if (!outer) {
+        strata_nodes_give(&self->blocks, node);
+        return STRATA_E_LIMIT;
+    }
+    outer->next = node;
+    guarded_t *block = block_at(self, node);
+    *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE};
+    snprintf(block->tag, sizeof block->tag, "%s", request->tag ? request->tag : "");
+    self->live++;
+    *record = outer;
+    return STRATA_OK;
+}
+
+/* Only where somebody can look at them later. */
+static strata_status_t write_zones(guard_layer_t *self, const strata_record_t *inner, uint64_t front, uint64_t size,
+                                   strata_stream_t stream) {
+    if (!strata_device_host_view(self->base.domain->device, inner->ptr, inner->size)) return STRATA_OK;
+    strata_status_t status = set_bytes(self, inner->ptr, ZONE, front, stream);
+    if (status != STRATA_OK) return status;
+    return set_bytes(self, inner->ptr + front + size, ZONE, inner->size - front - size, stream);
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    guard_layer_t *self = (guard_layer_t *)base;
+    uint64_t zone = options_of(self)->red_zone, front;
+    uint64_t unit = strata_max(request->alignment, strata_place_kind(base->domain->place) == STRATA_PLACE_HOST ? 64 : 256);
+    strata_request_t below = *request;
+    strata_record_t *inner;
+    if (!strata_round_up(zone, unit, &front) || !strata_add(request->size, front + zone, &below.size))
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    strata_status_t status = strata_below_allocate(base, &below, &inner);
+    if (status != STRATA_OK) return status;
+    strata_opened_t opened = strata_path_unlock(request->path);
+    status = write_zones(self, inner, front, request->size, request->stream);
+    strata_path_lock(request->path, opened);
+    if (status == STRATA_OK) status = take_in(self, request, inner, front, record);
+    if (status != STRATA_OK) strata_below_free(inner, request->path);
+    return status;
+}
+
+/* ---- the quarantine is emptied ---- */
+
+/* Whether what a kept block holds goes straight back to a source, and was nobody's chunk: a cache counts what it gives back
+ * itself. */
+static bool goes_to_source(const strata_record_t *record) {
+    const strata_record_t *bottom = strata_record_held(record);
+    for (const strata_record_t *inner = bottom; (inner = strata_record_inner(inner)) != NULL;) bottom = inner;
+    return record->state != STRATA_RECORD_CHUNK && bottom->chunk == 0;
+}
+
+static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {
+    guard_layer_t *self = (guard_layer_t *)base;
+    while (self->first) pending->freed_bytes += let_go(self, take_oldest(self), path);
+}
+
+static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+    guard_layer_t *self = (guard_layer_t *)base;
+    uint64_t released = 0;
+    while (self->first) {
+        bool counts = goes_to_source(block_at(self, self->first)->record);
+        uint64_t bytes = let_go(self, take_oldest(self), path);
+        released += counts ? bytes : 0;
+    }
+    return released;
+}
+
+static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+    if (stream == base->stack->stream) (void)release(base, path);
+}
+
+static uint64_t idle_bytes(strata_layer_t *base) {
+    return ((guard_layer_t *)base)->kept_bytes;
+}
+
+/* ---- life ---- */
+
+static strata_status_t create(strata_layer_t *base) {
+    return strata_nodes_init(&((guard_layer_t *)base)->blocks, sizeof(guarded_t), BLOCKS);
+}
+
+static void tell_leak(const guarded_t *block) {
+    fprintf(stderr, "guard: %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) were never freed\n",
+            strata_record_requested(block->record), block->record->ptr, block->number, *block->tag ? ", of " : "", block->tag);
+}
+
+/* The device has been waited for. What is live was leaked; what is kept is looked at once more. The memory goes with the layers
+ * below. */
+static void destroy(strata_layer_t *base) {
+    guard_layer_t *self = (guard_layer_t *)base;
+    strata_path_t path = {.stack = base->stack};
+    bool report = options_of(self)->report;
+    for (uint32_t node = 1; node < self->blocks.used; node++) {
+        const guarded_t *block = block_at(self, node);
+        if (block->state == LIVE && report) tell_leak(block);
+        if (block->state == KEPT && block->poisoned)
+            count(self, block, look_at_poison(self, block->record), &self->written_after_free, &path);
+    }
+    if (report && self->unseen > 0)
+        fprintf(stderr, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing\n",
+                self->unseen);
+    strata_nodes_destroy(&self->blocks);
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    guard_layer_t *self = (guard_layer_t *)base;
+    uint64_t length = 0, live = 0;
+    for (uint32_t node = self->first; node && length <= self->kept; node = block_at(self, node)->next) {
+        if (block_at(self, node)->state != KEPT)
+            return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
+        length++;
+    }
+    for (uint32_t node = 1; node < self->blocks.used; node++) live += block_at(self, node)->state == LIVE;
+    if (length != self->kept)
+        return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
+    if (live < self->live) return strata_fail(STRATA_E_CORRUPT, 0, "guard: fewer blocks are live than counted");
+    if (*self->finding) return strata_fail(STRATA_E_CORRUPT, 0, "%s", self->finding);
+    return strata_nodes_validate(&self->blocks);
+}
+
+const strata_layer_type_t strata_guard_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "guard",
+    .doc = "finds writes beside and after a block (red zones, poison, quarantine), and tells what was never freed",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u & ~(uint32_t)STRATA_TRAIT_EXACT_SIZE,
+    .guarded = true,
+    .state_size = sizeof(guard_layer_t),
+    .options_size = sizeof(guard_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .release = release,
+    .poll = poll,
+    .stream_gone = stream_gone,
+    .idle_bytes = idle_bytes,
+    .validate = validate,
+};

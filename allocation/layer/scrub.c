@@ -1,0 +1,135 @@
+/* scrub: memory that passes to another owner is zeroed on the new owner's stream. An owner is a pool and a tag.
+ *
+ * Each stack knows, by address, who was served last what its cache holds. Bytes that it knows to be the asking owner's own go
+ * out as they are; all others are zeroed: another owner's, and those of which nothing is known, as what came fresh from below
+ * (the device may hand out what another stack gave back). Whenever the cache below has grown all knowledge ends, since an
+ * address may have been elsewhere meanwhile. Without a cache of the stack's own directly below every request is zeroed.
+ */
+#include <string.h>
+
+#include "allocation/layer.h"
+#include "allocation/mechanism/ranges.h"
+
+enum { RANGES = 1 << 20 };
+
+typedef struct scrub_options {
+    bool always;
+} scrub_options_t;
+
+static const strata_option_row_t options[] = {
+    {"always", STRATA_OPTION_BOOL, offsetof(scrub_options_t, always), "false", 0, 0, NULL,
+     "zero every request, the owner's own memory too"},
+    {0},
+};
+
+typedef struct scrub_layer {
+    strata_layer_t base;
+    strata_ranges_t owners;
+    uint64_t growths; /* of the stack's cache, when the ranges were begun */
+    bool knows;       /* a cache of the stack's own stands below */
+    uint64_t zeroed, zeroed_bytes, kept_bytes;
+} scrub_layer_t;
+
+static const strata_stat_row_t stats[] = {
+    {"zeroed", "count", offsetof(scrub_layer_t, zeroed), "requests zeroed"},
+    {"zeroed_bytes", "bytes", offsetof(scrub_layer_t, zeroed_bytes), "bytes zeroed"},
+    {"kept_bytes", "bytes", offsetof(scrub_layer_t, kept_bytes), "bytes that went to their last owner as they were"},
+    {0},
+};
+
+/* FNV-1a of the pool and the tag: who asks, in a word. */
+static uint64_t owner_of(const strata_request_t *request) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int byte = 0; byte < 8; byte++) hash = (hash ^ (request->pool >> (8 * byte) & 0xff)) * 0x100000001b3u;
+    for (const char *at = request->tag; at && *at; at++) hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+    return hash;
+}
+
+static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t owner) {
+    const strata_statistics_t *f = &self->base.stack->figures;
+    if (self->growths != f->growths) strata_ranges_clear(&self->owners);
+    self->growths = f->growths;
+    if (!self->knows || ((const scrub_options_t *)self->base.options)->always) return false;
+    return strata_ranges_have(&self->owners, record->ptr, record->ptr + record->size, owner);
+}
+
+/* No lock is held. Memory without an owner stream is nobody's while it is served. */
+static strata_status_t zero(scrub_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
+    strata_device_t *device = self->base.domain->device;
+    void *view = self->base.stack->ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
+    if (!view) return strata_device_fill(device, record->ptr, 0, record->size, stream);
+    memset(view, 0, record->size);
+    return STRATA_OK;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    scrub_layer_t *self = (scrub_layer_t *)base;
+    strata_record_t *served;
+    uint64_t owner = owner_of(request);
+    strata_status_t status = strata_below_allocate(base, request, &served);
+    if (status != STRATA_OK) return status;
+    bool own = is_own(self, served, owner);
+    /* Said before the lock is open, so that it ends with the knowledge that a growth ends meanwhile. */
+    if (self->knows) strata_ranges_set(&self->owners, served->ptr, served->ptr + served->size, owner);
+    if (!own) {
+        strata_opened_t opened = strata_path_unlock(request->path);
+        status = zero(self, served, request->stream);
+        strata_path_lock(request->path, opened);
+    }
+    if (status != STRATA_OK) {
+        /* Whose bytes they are is as unknown as that they are zero. */
+        strata_ranges_clear(&self->owners);
+        strata_below_free(served, request->path);
+        return status;
+    }
+    self->zeroed += !own;
+    self->zeroed_bytes += own ? 0 : served->size;
+    self->kept_bytes += own ? served->size : 0;
+    *record = served;
+    return STRATA_OK;
+}
+
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+/* Decorators in between pass addresses on; anything else may move memory between stacks. */
+static bool has_cache(const strata_layer_t *self) {
+    const strata_layer_t *layer = self->below[0];
+    while (layer->type->role == STRATA_DECORATOR) layer = layer->below[0];
+    return layer->type->role == STRATA_CACHE && layer->stack == self->stack;
+}
+
+static strata_status_t create(strata_layer_t *base) {
+    scrub_layer_t *self = (scrub_layer_t *)base;
+    self->knows = has_cache(base);
+    return strata_ranges_init(&self->owners, RANGES);
+}
+
+static void destroy(strata_layer_t *base) {
+    strata_ranges_destroy(&((scrub_layer_t *)base)->owners);
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    return strata_ranges_validate(&((scrub_layer_t *)base)->owners);
+}
+
+const strata_layer_type_t strata_scrub_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "scrub",
+    .doc = "zeroes memory that passes to another owner (another pool or tag) on the new owner's stream",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(scrub_layer_t),
+    .options_size = sizeof(scrub_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .validate = validate,
+};

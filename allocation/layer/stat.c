@@ -1,0 +1,96 @@
+/* stat: what is live at its place of the stack: now, at most, how many, how often.
+ *
+ * Above a cache that serves hits, with nothing in between that has work at a hit, it costs nothing: what passes there is what
+ * the stack itself books, and its figures are the stack's (which count requests of 0 bytes too, that come to no layer).
+ * Anywhere else it counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the
+ * peer's does.
+ */
+#include "allocation/layer.h"
+
+typedef struct stat_layer {
+    strata_layer_t base;
+    _Atomic uint64_t current;
+    _Atomic uint64_t peak;
+    _Atomic uint64_t live;
+    _Atomic uint64_t served;
+} stat_layer_t;
+
+static const strata_stat_row_t stats[] = {
+    {"current_bytes", "bytes", offsetof(stat_layer_t, current), "served through this layer and not freed, rounding included"},
+    {"peak_bytes", "bytes", offsetof(stat_layer_t, peak), "highest current_bytes"},
+    {"live", "count", offsetof(stat_layer_t, live), "allocations served through this layer and not freed"},
+    {"served", "count", offsetof(stat_layer_t, served), "allocations served through this layer"},
+    {0},
+};
+
+/* Whether hits leave the layer out: then the stack books all that passes here. */
+static bool is_left_out(const strata_layer_t *self) {
+    uint64_t path = self->stack->path;
+    while (path && (path & 0xff) != self->number) path >>= 8;
+    return path != 0;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    stat_layer_t *self = (stat_layer_t *)base;
+    strata_status_t status = strata_below_allocate(base, request, record);
+    if (status != STRATA_OK || is_left_out(base)) return status;
+    uint64_t now = atomic_fetch_add(&self->current, (*record)->size) + (*record)->size, peak = atomic_load(&self->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&self->peak, &peak, now)) continue;
+    atomic_fetch_add(&self->live, 1);
+    atomic_fetch_add(&self->served, 1);
+    return STRATA_OK;
+}
+
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+    stat_layer_t *self = (stat_layer_t *)base;
+    if (!is_left_out(base)) {
+        atomic_fetch_sub(&self->current, record->size);
+        atomic_fetch_sub(&self->live, 1);
+    }
+    strata_below_free(record, path);
+}
+
+static void figures(strata_layer_t *base) {
+    stat_layer_t *self = (stat_layer_t *)base;
+    const strata_statistics_t *f = &base->stack->figures;
+    if (!is_left_out(base)) return;
+    self->current = f->allocated_bytes;
+    self->peak = f->peak_allocated_bytes;
+    self->live = f->allocations - f->frees;
+    self->served = f->allocations;
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    stat_layer_t *self = (stat_layer_t *)base;
+    figures(base);
+    uint64_t current = atomic_load(&self->current), live = atomic_load(&self->live);
+    if (current > INT64_MAX || live > INT64_MAX) return strata_fail(STRATA_E_CORRUPT, 0, "stat: more was freed than served");
+    return STRATA_OK;
+}
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+const strata_layer_type_t strata_stat_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "stat",
+    .doc = "counts what is live at its place of the stack (left out of hits, it counts what the callers hold)",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .idle = true,
+    .state_size = sizeof(stat_layer_t),
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .validate = validate,
+    .figures = figures,
+};

@@ -1,0 +1,200 @@
+/* aligned: larger alignments, by a record of its own that holds the one below. */
+#include <stdio.h>
+
+#include "tests/allocation/bench.h"
+#include "tests/decorators/decorators.h"
+
+static void open_over_source(bench_t *bench, const char *const *options) {
+    const strata_layer_type_t *types[] = {strata_layer_find("aligned"), &test_source_type, NULL};
+    bench_begin(bench);
+    bench_straight(bench, types, options);
+    bench_open(bench, 0);
+}
+
+/* What was asked below for a request, the request freed again. */
+static uint64_t asked_for(bench_t *bench, size_t size, uint64_t alignment) {
+    strata_record_t *record = bench_allocate(bench, size);
+    const strata_record_t *inner = strata_record_inner(record);
+    uint64_t asked = inner ? inner->size : record->size;
+    EXPECT_EQ(record->ptr % alignment, 0);
+    EXPECT_GE(record->size, size);
+    EXPECT_EQ(strata_record_requested(record), size);
+    if (inner) EXPECT_LE(record->ptr + record->size, inner->ptr + inner->size);
+    bench_free(bench, record);
+    return asked;
+}
+
+/* Paddle's test_aligned::both: alignment 1024; sizes 1345, 200, 3021 are aligned, with 1, 0, 2, 0 live below; 1024, 1023 and
+ * 1025 round to 1024, 1024, 2048. Strata rounds and then adds what may be missing (the place gives 256); with `always` it asks
+ * for the peer's size + alignment. */
+TEST(aligned, paddle_test_aligned_both) {
+    bench_t bench;
+    open_over_source(&bench, (const char *const[]){"alignment=1024", NULL});
+    strata_record_t *a = bench_allocate(&bench, 1345);
+    EXPECT_EQ(a->ptr % 1024, 0);
+    EXPECT_EQ(test_source_live(), 1);
+    bench_free(&bench, a);
+    EXPECT_EQ(test_source_live(), 0);
+    a = bench_allocate(&bench, 200);
+    strata_record_t *b = bench_allocate(&bench, 3021);
+    EXPECT_EQ(a->ptr % 1024 + b->ptr % 1024, 0);
+    EXPECT_EQ(test_source_live(), 2);
+    bench_free(&bench, a);
+    bench_free(&bench, b);
+    EXPECT_EQ(test_source_live(), 0);
+    EXPECT_EQ(asked_for(&bench, 1024, 1024), 1024 + 768);
+    EXPECT_EQ(asked_for(&bench, 1023, 1024), 1024 + 768);
+    EXPECT_EQ(asked_for(&bench, 1025, 1024), 2048 + 768);
+    bench_close(&bench);
+    open_over_source(&bench, (const char *const[]){"alignment=1024", "always=true", NULL});
+    EXPECT_EQ(asked_for(&bench, 1025, 1024), 1025 + 1024);
+    bench_close(&bench);
+}
+
+/* RMM's aligned resource: alignment 4096 from 65536 bytes on; smaller requests and alignments that the place gives pass. */
+TEST(aligned, rmm_threshold) {
+    bench_t bench;
+    open_over_source(&bench, (const char *const[]){"alignment=4096", "from=65536", NULL});
+    EXPECT_EQ(asked_for(&bench, 65536, 4096), 69376);
+    EXPECT_EQ(asked_for(&bench, 73728, 4096), 77568);
+    EXPECT_EQ(asked_for(&bench, 77800, 4096), 81664);
+    EXPECT_EQ(asked_for(&bench, 65528, 256), 65528);
+    bench_close(&bench);
+    for (unsigned given = 64; given <= 256; given *= 2) {
+        char option[32];
+        snprintf(option, sizeof option, "alignment=%u", given);
+        open_over_source(&bench, (const char *const[]){option, NULL});
+        EXPECT_EQ(asked_for(&bench, 1000, 256), 1000);
+        bench_close(&bench);
+    }
+}
+
+/* ---- Paddle's caches over it; the options of one name go to every layer that has them ---- */
+
+/* AG::free_idle_chunk: v1(4096) over aligned(4096), four pairs of flags, 10 x {alloc 8192, free, release}: 12288 bytes are live
+ * below; after the free none with free_idle_chunk, else 12288. */
+TEST(aligned, paddle_ag_free_idle_chunk) {
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"), &test_source_type,
+                                          NULL};
+    for (int pair = 0; pair < 4; pair++) {
+        bench_t bench;
+        bench_begin(&bench);
+        bench_straight(&bench, types,
+                       (const char *const[]){"alignment=4096", "always=true",
+                                             pair & 1 ? "free_idle_chunk=true" : "free_idle_chunk=false",
+                                             pair & 2 ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL});
+        bench_open(&bench, 0);
+        for (int i = 0; i < 10; i++) {
+            strata_record_t *record = bench_allocate(&bench, 8192);
+            EXPECT_EQ(record->ptr % 4096, 0);
+            EXPECT_EQ(bench.domain->reserved_bytes, 12288);
+            bench_free(&bench, record);
+            EXPECT_EQ(bench.domain->reserved_bytes, pair & 1 ? 0 : 12288);
+            (void)strata_stack_release(bench.stack);
+            EXPECT_EQ(bench.domain->reserved_bytes, 0);
+        }
+        bench_close(&bench);
+    }
+}
+
+/* AG::free_when_no_cache_hit: v1(256) over aligned(256), capacity 11264; alloc and free 4096, 4608, 5120: held 4352; then 4864
+ * with the flag or 9216 without; then 5376. The capacity is a `limit`. */
+TEST(aligned, paddle_ag_free_when_no_cache_hit) {
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"),
+                                          strata_layer_find("limit"), &test_source_type, NULL};
+    static const size_t sizes[] = {4096, 4608, 5120};
+    static const uint64_t held[2][3] = {{4352, 9216, 5376}, {4352, 4864, 5376}};
+    for (int flag = 0; flag < 2; flag++) {
+        bench_t bench;
+        bench_begin(&bench);
+        bench_straight(&bench, types,
+                       (const char *const[]){"alignment=256", "always=true", "bytes=11264",
+                                             flag ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL});
+        bench_open(&bench, 0);
+        for (int i = 0; i < 3; i++) {
+            bench_free(&bench, bench_allocate(&bench, sizes[i]));
+            EXPECT_EQ(bench.domain->reserved_bytes, held[flag][i]);
+        }
+        bench_close(&bench);
+    }
+}
+
+/* ---- the record of its own ---- */
+
+TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
+    rig_t rig;
+    decorated_open(&rig, "[{aligned: {alignment: 64KiB}}, stream_safe, auto_growth, system]", NULL, &(strata_sim_options_t){0});
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 50000);
+    char text[128];
+    EXPECT_OK(strata_allocation_path(rig.s, a.ref, text, sizeof text));
+    EXPECT_STREQ(text, "aligned > stream_safe > auto_growth | system");
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    EXPECT_OK(strata_erase_stream(rig.s, a.ref, borrower));
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 1000 * 1000, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).host_waits, 0);
+    strata_block_t b = rig_allocate(&rig, owner, 50000);
+    EXPECT_TRUE(b.ptr != a.ptr || strata_sim_now(rig.world) >= done);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
+    rig_close(&rig);
+}
+
+TEST(aligned, what_it_holds_has_no_ref) {
+    bench_t bench;
+    strata_path_t path;
+    strata_record_t *found;
+    open_over_source(&bench, NULL);
+    strata_record_t *record = bench_allocate(&bench, 1000);
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, strata_ref_of(strata_record_inner(record)), &path, &found));
+    bench_free(&bench, record);
+    bench_close(&bench);
+}
+
+/* No slot for the outer record: what came from below goes back. */
+TEST(aligned, a_full_slab_leaves_nothing_behind) {
+    bench_t bench;
+    strata_record_t *record;
+    open_over_source(&bench, NULL);
+    uint32_t capacity = bench.stack->slab.capacity;
+    bench.stack->slab.capacity = bench.stack->slab.used;
+    EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 1000, &record));
+    EXPECT_EQ(test_source_live(), 0);
+    EXPECT_EQ(bench_held(&bench), 0);
+    bench.stack->slab.capacity = capacity;
+    bench_free(&bench, bench_allocate(&bench, 1000));
+    bench_close(&bench);
+}
+
+/* One in another: what each holds is of the one below. */
+TEST(aligned, one_over_another) {
+    rig_t rig;
+    decorated_open(&rig, "[{aligned: {alignment: 2MiB}}, {limit: {bytes: 64MiB}}, {aligned: {alignment: 4KiB}}, system]", NULL,
+                   &(strata_sim_options_t){0});
+    strata_block_t a = rig_allocate(&rig, NULL, 100), b = rig_allocate(&rig, NULL, 3 * MIB);
+    char text[128];
+    EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB) + (uintptr_t)b.ptr % (2 * MIB), 0);
+    EXPECT_OK(strata_allocation_path(rig.s, a.ref, text, sizeof text));
+    EXPECT_STREQ(text, "aligned > limit > aligned > system");
+    EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 2 * MIB + 4 * MIB + 2 * (2 * MIB - 256));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
+    rig_close(&rig);
+}
+
+TEST(aligned, a_number_that_is_no_alignment_is_refused) {
+    strata_strategy_t *strategy = NULL;
+    strata_config_request_t request = {.text = "version: 1\nstrategy: s\ndevices: sim\nstack:\n"
+                                               "  - aligned: {alignment: 5000}\n  - system\n"};
+    strata_status_t status = strata_config_load(&request, &strategy);
+    strata_plan_t plan;
+    if (status == STRATA_OK) status = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan);
+    EXPECT_STATUS(STRATA_E_STRATEGY, status);
+    EXPECT_CONTAINS(strata_last_error()->text, "aligned.alignment: 5000 is no power of two");
+    if (strategy) strata_strategy_delete(strategy);
+}

@@ -1,0 +1,13 @@
+/* Facades over stacks with decorators, and the figures of their layers. */
+#ifndef STRATA_TESTS_DECORATORS_H
+#define STRATA_TESTS_DECORATORS_H
+
+#include "tests/facade/fixture.h"
+
+/* A facade whose gpu place has the layers of `stack`, YAML in one line: "[{limit: {bytes: 1MiB}}, system]". The host's and the
+ * pinned place's stacks are `host`, NULL: the bare source. */
+void decorated_open(rig_t *rig, const char *stack, const char *host, const strata_sim_options_t *options);
+/* A row of the figures of the first layer of that name in the stack; a test that asks for none fails. */
+uint64_t decorated_figure(strata_stack_t *stack, const char *layer, const char *row);
+
+#endif

@@ -1,0 +1,324 @@
+/* guard: planted writes and leaks are found, with the block and who asked for it; honest programs are left alone. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/decorators/decorators.h"
+
+/* What goes to standard error between begin and end. */
+typedef struct heard {
+    FILE *file;
+    int saved;
+    char text[2048];
+} heard_t;
+
+static void listen_begin(heard_t *heard) {
+    heard->file = tmpfile();
+    ASSERT_TRUE(heard->file);
+    (void)fflush(stderr);
+    heard->saved = dup(STDERR_FILENO);
+    ASSERT_TRUE(dup2(fileno(heard->file), STDERR_FILENO) >= 0);
+}
+
+static void listen_end(heard_t *heard) {
+    (void)fflush(stderr);
+    ASSERT_TRUE(dup2(heard->saved, STDERR_FILENO) >= 0);
+    (void)close(heard->saved);
+    rewind(heard->file);
+    heard->text[fread(heard->text, 1, sizeof heard->text - 1, heard->file)] = 0;
+    (void)fclose(heard->file);
+}
+
+static void open_guarded(rig_t *rig, const char *stack) {
+    decorated_open(rig, stack, NULL, &(strata_sim_options_t){.contents = true});
+}
+
+static uint8_t *bytes_of(rig_t *rig, const strata_block_t *b) {
+    return strata_device_host_view(rig->devices[0], (uint64_t)(uintptr_t)b->ptr, 1);
+}
+
+static strata_block_t allocate_for(rig_t *rig, const char *tag, size_t size) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .tag = tag};
+    strata_block_t block = {0};
+    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
+    return block;
+}
+
+static uint64_t figure(rig_t *rig, const char *row) {
+    return decorated_figure(rig_stack(rig, NULL), "guard", row);
+}
+
+/* With findings the structures are told to be corrupt: rig_close() would not have that. */
+static void close_corrupt(rig_t *rig, const char *what) {
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig->s));
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+    EXPECT_OK(strata_close(rig->s, STRATA_CLOSE_WAIT, NULL, NULL));
+    rig_end(rig);
+}
+
+/* ---- red zones ---- */
+
+static void one_byte_beside(const char *stack, int64_t offset, const char *where) {
+    rig_t rig;
+    heard_t heard;
+    char at[64];
+    open_guarded(&rig, stack);
+    strata_block_t b = allocate_for(&rig, "conv2d", 1000);
+    EXPECT_EQ(b.size, 1000);
+    bytes_of(&rig, &b)[offset] = 1;
+    EXPECT_OK(strata_validate(rig.s));
+    listen_begin(&heard);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    listen_end(&heard);
+    EXPECT_EQ(figure(&rig, "zones_written"), 1);
+    snprintf(at, sizeof at, "first at offset %lld", (long long)offset);
+    EXPECT_CONTAINS(heard.text, "guard: a block of 1000 bytes at ");
+    EXPECT_CONTAINS(heard.text, "(allocation 1, of conv2d)");
+    EXPECT_CONTAINS(heard.text, where);
+    EXPECT_CONTAINS(heard.text, at);
+    close_corrupt(&rig, where);
+}
+
+TEST(guard, finds_a_byte_written_beside_a_block) {
+    static const char *const stacks[] = {"[guard, system]", "[retry, stream_safe, guard, auto_growth, system]",
+                                         "[{guard: {quarantine: 0}}, stream_safe, {auto_growth: {chunk_size: 2MiB}}, system]"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        one_byte_beside(stacks[i], 1000, "written behind it");
+        one_byte_beside(stacks[i], 1255, "written behind it");
+        one_byte_beside(stacks[i], -1, "written in front of it");
+        one_byte_beside(stacks[i], -256, "written in front of it");
+    }
+}
+
+/* The pieces that `aligned` cuts lie inside the block that guard hands up. */
+TEST(guard, under_a_decorator_that_cuts) {
+    rig_t rig;
+    heard_t heard;
+    open_guarded(&rig, "[{aligned: {alignment: 8KiB}}, guard, auto_growth, system]");
+    strata_block_t b = allocate_for(&rig, NULL, 1000);
+    EXPECT_EQ((uintptr_t)b.ptr % 8192, 0);
+    memset(bytes_of(&rig, &b), 1, b.size);
+    bytes_of(&rig, &b)[b.size] = 1;
+    listen_begin(&heard);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    listen_end(&heard);
+    EXPECT_EQ(figure(&rig, "zones_written"), 1);
+    close_corrupt(&rig, "written behind it");
+}
+
+TEST(guard, a_chunk_of_a_cache_above) {
+    rig_t rig;
+    heard_t heard;
+    open_guarded(&rig, "[{auto_growth: {chunk_size: 1MiB}}, guard, system]");
+    strata_block_t b = rig_allocate(&rig, NULL, MIB);
+    bytes_of(&rig, &b)[MIB + 3] = 1;
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    listen_begin(&heard);
+    uint64_t released = 0;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    listen_end(&heard);
+    EXPECT_EQ(released, MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_CONTAINS(heard.text, "first at offset 1048579");
+    close_corrupt(&rig, "written behind it");
+}
+
+TEST(guard, host_memory) {
+    rig_t rig;
+    heard_t heard;
+    strata_block_t b;
+    decorated_open(&rig, "[system]", "[guard, system]", &(strata_sim_options_t){0});
+    ASSERT_OK(strata_allocate(rig.s, strata_host(), NULL, 77, &b));
+    EXPECT_EQ((uintptr_t)b.ptr % 64, 0);
+    ((uint8_t *)b.ptr)[77] = 1;
+    listen_begin(&heard);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    listen_end(&heard);
+    EXPECT_CONTAINS(heard.text, "a block of 77 bytes");
+    close_corrupt(&rig, "written behind it, first at offset 77");
+}
+
+/* ---- poison and quarantine ---- */
+
+TEST(guard, finds_a_write_after_the_free) {
+    for (int closing = 0; closing < 2; closing++) {
+        rig_t rig;
+        heard_t heard;
+        open_guarded(&rig, "[{guard: {quarantine: 4}}, auto_growth, system]");
+        strata_block_t b = allocate_for(&rig, "old tensor", 5000);
+        uint8_t *bytes = bytes_of(&rig, &b);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_TRUE(bytes[0] == 0xdb && bytes[4999] == 0xdb && bytes[5000] == 0xfd);
+        bytes[4096] = 7;
+        EXPECT_EQ(figure(&rig, "written_after_free"), 0);
+        listen_begin(&heard);
+        if (closing) EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+        else EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        listen_end(&heard);
+        EXPECT_CONTAINS(heard.text, "of old tensor) was written in it after its free, first at offset 4096");
+        if (closing) {
+            rig_end(&rig);
+        } else {
+            EXPECT_EQ(figure(&rig, "written_after_free"), 1);
+            close_corrupt(&rig, "written in it after its free");
+        }
+    }
+}
+
+TEST(guard, keeps_the_last_freed_blocks_back) {
+    rig_t rig;
+    open_guarded(&rig, "[{guard: {quarantine: 3}}, auto_growth, system]");
+    void *freed[8];
+    for (int i = 0; i < 8; i++) {
+        strata_block_t b = rig_allocate(&rig, NULL, 1000);
+        for (int back = 1; back <= 3 && back <= i; back++) EXPECT_TRUE(freed[i - back] != b.ptr);
+        freed[i] = b.ptr;
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_EQ(figure(&rig, "kept"), i < 3 ? i + 1 : 3);
+        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, b.ref));
+    }
+    EXPECT_TRUE(freed[4] == freed[0]);
+    EXPECT_EQ(figure(&rig, "kept_bytes"), 3 * 1536);
+    rig_close(&rig);
+}
+
+/* By pointer a double free is found until the address is served again, which the quarantine puts off. */
+TEST(guard, a_double_free_by_pointer_is_found_for_longer) {
+    for (int guarded = 0; guarded < 2; guarded++) {
+        rig_t rig;
+        open_guarded(&rig, guarded ? "[{guard: {quarantine: 2}}, auto_growth, system]" : "[auto_growth, system]");
+        strata_block_t old = rig_allocate(&rig, NULL, 1000), other = {0};
+        EXPECT_OK(strata_free_pointer(rig.s, old.ptr));
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, old.ptr));
+        other = rig_allocate(&rig, NULL, 1000);
+        EXPECT_STATUS(guarded ? STRATA_E_UNKNOWN_POINTER : STRATA_OK, strata_free_pointer(rig.s, old.ptr));
+        EXPECT_STATUS(guarded ? STRATA_OK : STRATA_E_STALE, strata_free(rig.s, other.ref));
+        rig_close(&rig);
+    }
+}
+
+TEST(guard, gives_all_back_when_memory_is_short) {
+    rig_t rig;
+    decorated_open(&rig, "[retry, guard, {auto_growth: {reclaim: ladder}}, system]", NULL,
+                   &(strata_sim_options_t){.capacity = 64 * MIB});
+    for (int i = 0; i < 5; i++) {
+        strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+    }
+    EXPECT_EQ(rig_figures(&rig).ladders, 4);
+    rig_close(&rig);
+}
+
+/* Borrowed below: its bytes are still somebody's after the free, and the block is deferred when it leaves the quarantine. */
+TEST(guard, leaves_alone_what_another_stream_still_uses) {
+    rig_t rig;
+    open_guarded(&rig, "[{guard: {quarantine: 0}}, stream_safe, auto_growth, system]");
+    strata_stream_t borrower = rig_stream(&rig);
+    strata_block_t b = rig_allocate(&rig, NULL, 5000);
+    memset(bytes_of(&rig, &b), 9, 5000);
+    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
+    rig_work(&rig, borrower, 5 * 1000 * 1000, b.ref);
+    uint8_t *bytes = bytes_of(&rig, &b);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
+    EXPECT_TRUE(bytes[0] == 9 && bytes[4999] == 9);
+    rig_pass(&rig, 10 * 1000 * 1000);
+    rig_close(&rig);
+}
+
+TEST(guard, waits_for_the_owner_before_it_looks) {
+    for (int synchronise = 0; synchronise < 2; synchronise++) {
+        rig_t rig;
+        open_guarded(&rig,
+                     synchronise ? "[guard, auto_growth, system]" : "[{guard: {synchronise: false}}, auto_growth, system]");
+        strata_stream_t stream = rig_stream(&rig);
+        strata_block_t b = rig_allocate(&rig, stream, 1000);
+        rig_work(&rig, stream, 50 * 1000 * 1000, b.ref);
+        uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_EQ(strata_sim_now(rig.world) >= done, synchronise);
+        rig_close(&rig);
+    }
+}
+
+/* A forgotten stream's stack ends with its last block: nothing of it is kept back. */
+TEST(guard, a_forgotten_stream_leaves_nothing_in_quarantine) {
+    rig_t rig;
+    open_guarded(&rig, "[stream_safe, guard, auto_growth, system]");
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t kept = rig_allocate(&rig, stream, 1000), live = rig_allocate(&rig, stream, 1000);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_free(rig.s, live.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}
+
+/* ---- leaks, and what cannot be seen ---- */
+
+TEST(guard, tells_leaks_with_who_asked) {
+    rig_t rig;
+    heard_t heard;
+    char tag[] = "attention.weights";
+    open_guarded(&rig, "[guard, auto_growth, system]");
+    strata_block_t freed = allocate_for(&rig, "freed", 10);
+    strata_block_t leaked = allocate_for(&rig, tag, 123456);
+    memset(tag, 'x', sizeof tag - 1); /* the layer has its own copy */
+    EXPECT_OK(strata_free(rig.s, freed.ref));
+    EXPECT_NE(leaked.ref, 0);
+    listen_begin(&heard);
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    listen_end(&heard);
+    EXPECT_CONTAINS(heard.text, "guard: 123456 bytes at ");
+    EXPECT_CONTAINS(heard.text, "(allocation 2, of attention.weights) were never freed\n");
+    EXPECT_TRUE(strstr(heard.text, "of freed") == NULL);
+    rig_end(&rig);
+}
+
+TEST(guard, says_where_it_could_not_look) {
+    rig_t rig;
+    heard_t heard;
+    decorated_open(&rig, "[guard, auto_growth, system]", NULL, &(strata_sim_options_t){0});
+    strata_block_t b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(figure(&rig, "unseen"), 1);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 1);
+    listen_begin(&heard);
+    rig_close(&rig);
+    listen_end(&heard);
+    EXPECT_STREQ(heard.text, "guard: 1 freed blocks lay where the host cannot look: their red zones say nothing\n");
+}
+
+TEST(guard, silent_when_told_so) {
+    rig_t rig;
+    heard_t heard;
+    open_guarded(&rig, "[{guard: {report: false}}, auto_growth, system]");
+    strata_block_t b = rig_allocate(&rig, NULL, 1000);
+    bytes_of(&rig, &b)[1000] = 1;
+    listen_begin(&heard);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    (void)rig_allocate(&rig, NULL, 500);
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig.s));
+    rig_close_by_force(&rig);
+    listen_end(&heard);
+    EXPECT_STREQ(heard.text, "");
+}
+
+TEST(guard, a_device_that_refuses_its_zones) {
+    rig_t rig;
+    strata_block_t b = {.ref = 3};
+    open_guarded(&rig, "[guard, system]");
+    for (uint64_t k = 1; k <= 2; k++) {
+        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, k, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &b));
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        strata_sim_clear_faults(rig.devices[0]);
+    }
+    /* The free's own fill: no poison, and the free succeeds. */
+    b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    strata_sim_clear_faults(rig.devices[0]);
+    rig_close(&rig);
+}
