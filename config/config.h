@@ -27,8 +27,8 @@ const char *strata_preset_name(size_t index);
 /* NULL: unknown. */
 const char *strata_preset_text(const char *name);
 
-/* Checks one file (loading the code that it names, if that is allowed) and writes one line an error, "file:line:column: what is wrong; what to write", as many as can be told
- * apart. Returns their number. */
+/* Checks one file (loading the code that it names, if that is allowed) and writes one line an error, "file:line:column: what is
+ * wrong; what to write", as many as can be told apart. Returns their number. */
 size_t strata_config_check(const char *file, bool allow_code, FILE *errors);
 /* Each stack as built: layers, every value with where it came from, scope, what is shared. */
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out);

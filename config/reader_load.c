@@ -21,8 +21,9 @@ strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *t
     if (node->kind != STRATA_TREE_LIST)
         return strata_fail_origin(&key, "\"load\" is a list of shared objects; write load: [./libmine.so]");
     if (!reader->allow_code)
-        return strata_fail_origin(&key, "the strategy would load code, which its reader does not allow; take \"load\" out, or open "
-                                        "it with STRATA_OPEN_ALLOW_CODE (strata: --allow-code)");
+        return strata_fail_origin(&key,
+                                  "the strategy would load code, which its reader does not allow; take \"load\" out, or open it "
+                                  "with STRATA_OPEN_ALLOW_CODE (strata: --allow-code)");
     if (node->count > OBJECTS_MOST)
         return strata_fail_origin(&key, "more than %d objects are to be loaded; take some out", OBJECTS_MOST);
     strata_status_t status = STRATA_OK;

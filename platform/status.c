@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The thread's, made at its first failure and given back at its exit. Not thread storage itself: the library has words there that
- * are found without a call, so all of its thread storage is static, and 4 KiB more would not let it be loaded late (dlopen). Not
- * strata_host_new() either: that one fails by coming here. */
+/* The thread's, made at its first failure and given back at its exit. Not thread storage itself: the library has words there
+ * that are found without a call, so all of its thread storage is static, and 4 KiB more would not let it be loaded late
+ * (dlopen). Not strata_host_new() either: that one fails by coming here. */
 static _Thread_local strata_error_t *mine;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;

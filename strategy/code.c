@@ -26,7 +26,8 @@ static strata_status_t table_of(void *object, const char *path, const strata_lay
     *layers = dlsym(object, "strata_layers");
     *count = 0;
     if (!*layers)
-        return strata_fail(STRATA_E_INVALID, 0, "%.1500s has no table strata_layers; write STRATA_LAYERS(&my_layer_type);", path);
+        return strata_fail(STRATA_E_INVALID, 0, "%.1500s has no table strata_layers; write STRATA_LAYERS(&my_layer_type);",
+                           path);
     if (bound_to_another(object))
         return strata_fail(STRATA_E_INVALID, 0, "%.1500s is linked with another copy of Strata than this program's", path);
     while (*count <= STRATA_CODE_LAYERS && (*layers)[*count]) ++*count;

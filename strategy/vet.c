@@ -18,7 +18,8 @@ static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_t
                            type->struct_size);
     for (size_t at = sizeof *full; at < type->struct_size; at++)
         if (((const unsigned char *)type)[at])
-            return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer uses what a newer Strata has: byte %zu of its type is not 0", at);
+            return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                               "the layer uses what a newer Strata has: byte %zu of its type is not 0", at);
     memset(full, 0, sizeof *full);
     memcpy(full, type, type->struct_size < sizeof *full ? type->struct_size : sizeof *full);
     full->struct_size = sizeof *full;
@@ -52,8 +53,9 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
     if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_PROCESS)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
     if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
-        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes",
-                           type->name, type->state_size, sizeof(strata_layer_t));
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes", type->name,
+                           type->state_size, sizeof(strata_layer_t));
     if (type->options_size > OPTIONS_MOST)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": options_size is %zu", type->name, type->options_size);
     return STRATA_OK;

@@ -96,7 +96,8 @@ static strata_status_t check_subject(const subject_t *subject, count_t *count) {
         count->failed += !passed;
         printf("%-4s %s: %s\n%s", passed ? "ok" : "FAIL", subject->name, check->name, told.text);
         if (WIFSIGNALED(told.how) && WTERMSIG(told.how) == SIGALRM) printf("    not done after %d s\n", CHECK_SECONDS);
-        else if (WIFSIGNALED(told.how)) printf("    ended by signal %d (%s)\n", WTERMSIG(told.how), strsignal(WTERMSIG(told.how)));
+        else if (WIFSIGNALED(told.how))
+            printf("    ended by signal %d (%s)\n", WTERMSIG(told.how), strsignal(WTERMSIG(told.how)));
     }
     return STRATA_OK;
 }

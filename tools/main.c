@@ -45,7 +45,8 @@ const strata_command_t strata_commands[] = {
      "STRATA_SET of the environment counts; without a name STRATA_STRATEGY does, else the preset strata.\n"},
     {"layers", strata_command_layers, "[--markdown] [--load FILE.so]...", "lists the layers and their options",
      "--load brings the layers of a shared object, and runs its code.\n"},
-    {"conform", strata_command_conform, "FILE.so...", "checks the layers of shared objects: the conformance suite, one line a check",
+    {"conform", strata_command_conform, "FILE.so...",
+     "checks the layers of shared objects: the conformance suite, one line a check",
      "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a simulated\n"
      "device, with the defaults of its options. Exit status: 0 all checks passed, 1 one failed, 2 the object cannot be loaded or\n"
      "its layers cannot be registered.\n"},

@@ -287,13 +287,14 @@ STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t addr
 typedef void *strata_event_t;
 /* An event of the place's pool, for as long as the layer wants it. */
 STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
-STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);                                 /* quick */
+/* Quick, as all that follow. */
+STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
 /* Marks the end of all work submitted to the stream so far. */
-STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream); /* quick */
+STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
 /* E_NOT_READY: the work is not done yet. */
-STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);                     /* quick */
+STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);
 /* Later work of the stream waits for the event, on the device. */
-STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event); /* quick */
+STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event);
 
 /* ---- how a layer becomes known ------------------------------------------------------------------------------------------- */
 

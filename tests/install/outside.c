@@ -1,5 +1,5 @@
-/* Opens the strategy of argv[1], which loads the example's layer, and shows the layers of an allocation. With LATE the library is
- * loaded at run time, as interpreters do. */
+/* Opens the strategy of argv[1], which loads the example's layer, and shows the layers of an allocation. With LATE the library
+ * is loaded at run time, as interpreters do. */
 #define _DEFAULT_SOURCE
 #include <stdio.h>
 #include <string.h>
