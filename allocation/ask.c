@@ -1,18 +1,32 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
 #include "allocation/host_wait.h"
 #include "allocation/layer.h"
-
-#define EACH_OWN_LAYER(stack, layer)                                                                                 \
-    for (uint32_t n_ = 1; n_ <= (stack)->domain->plan->count; n_++)                                                  \
-        for (strata_layer_t *layer = (stack)->layers[n_]; layer && layer->stack == (stack); layer = NULL)
+#include "platform/arithmetic.h"
 
 uint64_t strata_stack_release(strata_stack_t *stack) {
     uint64_t released = 0;
-    EACH_OWN_LAYER(stack, layer) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->release) continue;
         strata_path_t path = {.stack = stack};
         bool entered = strata_path_enter(&path, layer);
         released += layer->type->release(layer, &path);
+        strata_path_leave(&path, layer, entered);
+    }
+    return released;
+}
+
+uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
+    uint64_t released = 0;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        /* What a layer gave back may lie idle in one below. */
+        uint64_t idle = strata_stack_idle_bytes(stack);
+        if (idle <= keep) break;
+        if (!layer->type->idle_bytes || !(layer->type->trim || layer->type->release)) continue;
+        strata_path_t path = {.stack = stack};
+        bool entered = strata_path_enter(&path, layer);
+        uint64_t own = layer->type->idle_bytes(layer);
+        if (layer->type->trim) released += layer->type->trim(layer, own - strata_min(own, idle - keep), &path);
+        else released += layer->type->release(layer, &path);
         strata_path_leave(&path, layer, entered);
     }
     return released;
@@ -36,7 +50,7 @@ static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
 
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
     if (stack->orphan) poll_gone(stack, pending);
-    EACH_OWN_LAYER(stack, layer) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->poll) continue;
         strata_path_t path = {.stack = stack};
         bool entered = strata_path_enter(&path, layer);
@@ -47,11 +61,21 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
 
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
     strata_host_wait_stream_gone(stack, stream);
-    EACH_OWN_LAYER(stack, layer) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
         if (!layer->type->stream_gone) continue;
         strata_path_t path = {.stack = stack};
         bool entered = strata_path_enter(&path, layer);
         layer->type->stream_gone(layer, stream, &path);
+        strata_path_leave(&path, layer, entered);
+    }
+}
+
+void strata_stack_step(strata_stack_t *stack) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->step) continue;
+        strata_path_t path = {.stack = stack};
+        bool entered = strata_path_enter(&path, layer);
+        layer->type->step(layer, &path);
         strata_path_leave(&path, layer, entered);
     }
 }
@@ -70,7 +94,7 @@ bool strata_stack_has_passed(strata_stack_t *stack) {
 uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
     uint64_t bytes = 0;
     strata_lock(&stack->lock);
-    EACH_OWN_LAYER(stack, layer)
+    STRATA_EACH_OWN_LAYER(stack, layer)
         if (layer->type->idle_bytes) bytes += layer->type->idle_bytes(layer);
     strata_unlock(&stack->lock);
     return bytes;
@@ -88,7 +112,7 @@ strata_status_t strata_stack_validate(strata_stack_t *stack) {
     strata_lock(&stack->lock);
     strata_status_t status = stack->open ? strata_slab_validate(&stack->slab) : STRATA_OK;
     if (stack->open)
-        EACH_OWN_LAYER(stack, layer)
+        STRATA_EACH_OWN_LAYER(stack, layer)
             if (status == STRATA_OK && layer->type->validate) status = layer->type->validate(layer);
     strata_unlock(&stack->lock);
     return status;

@@ -4,6 +4,7 @@
 
 #include "allocation/layer.h"
 #include "allocation/threads.h"
+#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
@@ -137,9 +138,17 @@ strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address,
     return STRATA_OK;
 }
 
-void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
+}
+
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
     atomic_fetch_sub(&domain->reserved_bytes, bytes);
+}
+
+void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    strata_domain_uncover(domain, address, bytes);
+    strata_domain_discount(domain, bytes);
 }
 
 /* ---- all stacks ---- */
@@ -153,6 +162,19 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
     STRATA_DOMAIN_EACH(domain, stack) released += strata_stack_release(stack);
+    strata_domain_sweep_orphans(domain);
+    return released;
+}
+
+uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
+    uint64_t idle = 0, released = 0;
+    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (idle <= keep) continue;
+        uint64_t own = strata_stack_idle_bytes(stack);
+        released += strata_stack_trim(stack, own - strata_min(own, idle - keep));
+        idle -= strata_min(idle, own - strata_min(own, strata_stack_idle_bytes(stack)));
+    }
     strata_domain_sweep_orphans(domain);
     return released;
 }

@@ -29,6 +29,8 @@ struct strata_domain {
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
 
+    _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
+
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
     void *free_memory_context;
 
@@ -70,10 +72,15 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
  * lock is held. E_LIMIT, E_HOST_MEMORY: nothing is booked. */
 strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+/* Its two halves, for memory whose address the device may serve again before its bytes are free. */
+void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes); /* may be called under a stack's lock */
 
 /* Polls every stack; idle chunks of every stack go back; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
+/* The stacks give back in order of making until at most `keep` idle bytes stay in all of them; the bytes. */
+uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream), or NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread);
 /* `stream` will be destroyed. The stack that it has, if it owns blocks in this place, becomes an orphan: what it caches is

@@ -1,6 +1,7 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
 #include "allocation/host_wait.h"
 #include "allocation/layer.h"
+#include "allocation/side.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {
     return strata_fail(STRATA_E_STALE, 0, "ref %#llx (stack %u, slot %u): %s", (unsigned long long)ref,
@@ -58,10 +59,11 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_pat
 
 /* ---- borrows ---- */
 
-/* The layer of a decorator stack that answers `operation`, top first, and the record that it knows; NULL: none does. */
-static strata_layer_t *borrow_layer(const strata_stack_t *server, strata_record_t **record) {
-    for (strata_record_t *at = *record; at; at = strata_record_inner(at)) {
-        for (uint64_t path = at->path; path; path >>= 8) {
+/* The first layer that is told of borrows, from `path` of the record on, top first, then those of the records within; and the
+ * record that it knows. NULL: none. */
+static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t path, strata_record_t **record) {
+    for (strata_record_t *at = *record; at; at = strata_record_inner(at), path = at ? at->path : 0) {
+        for (; path; path >>= 8) {
             strata_layer_t *layer = server->layers[path & 0xff];
             if (!layer->type->record_stream) continue;
             *record = at;
@@ -71,20 +73,50 @@ static strata_layer_t *borrow_layer(const strata_stack_t *server, strata_record_
     return NULL;
 }
 
+static strata_layer_t *borrow_layer_below(const strata_layer_t *self, strata_record_t **record) {
+    uint64_t path = (*record)->path;
+    while (path && (path & 0xff) != self->number) path >>= 8;
+    return borrow_layer(strata_stack_of((*record)->stack), path >> 8, record);
+}
+
+static strata_status_t nobody_knows(void) {
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "no layer of this stack knows borrows: the free will wait on the host for the stream");
+}
+
+static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+    if (layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, path);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
+}
+
+strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                           strata_path_t *path) {
+    strata_layer_t *layer = borrow_layer_below(self, &record);
+    return layer ? layer->type->record_stream(layer, record, stream, path) : nobody_knows();
+}
+
+strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                          strata_path_t *path) {
+    strata_layer_t *layer = borrow_layer_below(self, &record);
+    return layer ? erase(layer, record, stream, path) : nobody_knows();
+}
+
 strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_layer_t *layer = borrow_layer(path->stack, &record);
-    if (layer) return layer->type->record_stream(layer, record, stream, path);
-    strata_status_t status = strata_host_wait_note(path, record, stream);
-    if (status != STRATA_OK) return status;
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "no layer of this stack knows borrows: the free will wait on the host for the stream");
+    strata_record_t *known = record;
+    strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
+    strata_status_t status = layer ? layer->type->record_stream(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
+    if (status != STRATA_E_UNSUPPORTED) return status;
+    status = strata_host_wait_note(path, record, stream);
+    return status == STRATA_OK ? nobody_knows() : status;
 }
 
 strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_layer_t *layer = borrow_layer(path->stack, &record);
-    if (layer && layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, path);
-    if (layer) return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
+    strata_record_t *known = record;
+    strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
+    strata_status_t status = layer ? erase(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
+    /* What no layer knew the core has noted. */
+    if (status != STRATA_E_UNSUPPORTED || (layer && !(record->attention & STRATA_ATTENTION_CORE))) return status;
     strata_host_wait_erase(path, record, stream);
     return STRATA_OK;
 }
@@ -131,13 +163,33 @@ static void go_back(strata_path_t *path, strata_record_t *record) {
 }
 
 void strata_record_free(strata_path_t *path, strata_record_t *record) {
+    if (strata_record_give_up(path, record)) {
+        (void)strata_path_unlock(path);
+        return;
+    }
     enter(path, record);
     go_back(path, record);
     leave(path->stack);
 }
 
+/* The use on `stream` outlives this owner: a borrow, noted before the others can free the block. False: it can be neither noted nor
+ * waited for, and the owner stays one: the block is not freed before the facade is. */
+static bool note_last_use(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
+    strata_status_t status = strata_record_borrow(path, record, stream);
+    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
+    strata_opened_t opened = strata_path_unlock(path);
+    bool done = strata_domain_wait_for(path->stack->domain, stream);
+    strata_path_lock(path, opened);
+    return done;
+}
+
 void strata_record_free_on(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_stack_t *server = path->stack;
+    bool shared = strata_record_is_shared(path, record);
+    if (shared && (!note_last_use(path, record, stream) || strata_record_give_up(path, record))) {
+        (void)strata_path_unlock(path);
+        return;
+    }
     enter(path, record);
     strata_status_t status = strata_record_borrow(path, record, stream);
     bool noted = status == STRATA_OK || status == STRATA_E_UNSUPPORTED;

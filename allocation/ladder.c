@@ -19,7 +19,20 @@ typedef struct climb {
     bool asked_callbacks;
     bool asked_small;
     bool changed;           /* something may have become free since the last failing try */
+    uint64_t began;         /* of the device's clock */
+    strata_climbed_t given;
 } climb_t;
+
+/* A callback of the program may climb too: this is written at the end. */
+static _Thread_local strata_climbed_t last_climb;
+
+strata_climbed_t strata_ladder_last(void) {
+    return last_climb;
+}
+
+void strata_ladder_begin(void) {
+    last_climb = (strata_climbed_t){.climbed = false};
+}
 
 static strata_clock_t *clock_of(const climb_t *climb) {
     return climb->ladder->domain->device->clock;
@@ -77,16 +90,28 @@ static uint64_t epoch_of(strata_domain_t *domain) {
     return epoch;
 }
 
+static uint64_t release(climb_t *climb) {
+    uint64_t bytes = strata_domain_release(climb->ladder->domain);
+    climb->given.released += bytes;
+    return bytes;
+}
+
+static uint64_t poll(climb_t *climb, strata_pending_t *pending) {
+    uint64_t bytes = strata_domain_poll(climb->ladder->domain, pending);
+    climb->given.polled += bytes;
+    return bytes;
+}
+
 /* ---- rungs: each answers whether the climb is over ---- */
 
 /* Without waiting in between, all stacks are polled and released before the one try (as the peers do, CONTRACTS §3). */
 static bool rung_poll(climb_t *climb) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
-    strata_domain_t *domain = climb->ladder->domain;
     strata_stack_poll(climb->ladder->stack, &pending);
+    climb->given.polled += pending.freed_bytes;
     if ((climb->changed || pending.freed_bytes > 0) && try_again(climb, 0)) return true;
-    uint64_t freed = strata_domain_poll(domain, &pending);
-    if (!climb->ladder->wait_first) freed += strata_domain_release(domain);
+    uint64_t freed = poll(climb, &pending);
+    if (!climb->ladder->wait_first) freed += release(climb);
     return freed > 0 && try_again(climb, 0);
 }
 
@@ -99,7 +124,7 @@ static bool rung_wait_first(climb_t *climb) {
     if (!ladder->wait_first) return false;
     for (;;) {
         strata_pending_t pending = {.ready_at = UINT64_MAX};
-        (void)strata_domain_poll(ladder->domain, &pending);
+        climb->given.waited += strata_domain_poll(ladder->domain, &pending);
         if (pending.freed_bytes > 0 && try_again(climb, 0)) return true;
         if (pending.pending_bytes < ladder->size || out_of_time(climb)) return false;
         pass_time(climb, pending.ready_at, epoch_of(ladder->domain));
@@ -108,7 +133,7 @@ static bool rung_wait_first(climb_t *climb) {
 }
 
 static bool rung_release(climb_t *climb) {
-    return strata_domain_release(climb->ladder->domain) > 0 && try_again(climb, 0);
+    return release(climb) > 0 && try_again(climb, 0);
 }
 
 static bool rung_callbacks(climb_t *climb) {
@@ -116,15 +141,16 @@ static bool rung_callbacks(climb_t *climb) {
     if (!domain->free_memory || climb->asked_callbacks) return false;
     climb->asked_callbacks = true;
     uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, climb->ladder->size);
+    climb->given.called_back += freed;
     if (freed == 0) return false;
     if (try_again(climb, 0)) return true;
-    return strata_domain_release(domain) > 0 && try_again(climb, 0);
+    return release(climb) > 0 && try_again(climb, 0);
 }
 
 /* Once: the device has refused it, and it is asked again only by the tries that follow a change. */
 static bool rung_small_growth(climb_t *climb) {
     if (climb->asked_small) return false;
-    climb->asked_small = true;
+    climb->asked_small = climb->given.asked_small = true;
     return try_again(climb, STRATA_SMALL_GROWTH);
 }
 
@@ -196,9 +222,8 @@ static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
 /* What was freed before the bits were set was told to nobody: everything is looked at once more, idle chunks of other stacks
  * too. Answers whether the climb is over. */
 static bool look_again(climb_t *climb) {
-    strata_domain_t *domain = climb->ladder->domain;
     if (try_again(climb, 0)) return true;
-    return strata_domain_release(domain) > 0 && try_again(climb, 0);
+    return release(climb) > 0 && try_again(climb, 0);
 }
 
 /* One wait: the bits first, then a look at everything, then sleep, so that no wake-up is lost. Answers whether the climb is
@@ -213,7 +238,8 @@ static bool rung_wait(climb_t *climb, bool *again) {
     if (first && look_again(climb)) return true;
     strata_pending_t pending;
     *again = true;
-    if (strata_domain_poll(domain, &pending) > 0) return try_again(climb, 0);
+    climb->given.slept = true;
+    if (poll(climb, &pending) > 0) return try_again(climb, 0);
     if (pending.pending_bytes > 0) {
         pass_time(climb, pending.ready_at, epoch);
         return false;
@@ -230,7 +256,8 @@ static climb_t begin_climb(const strata_ladder_t *ladder) {
     climb_t climb = {.ladder = ladder, .status = STRATA_E_NO_MEMORY, .backoff = BACKOFF_LEAST_NS};
     strata_clock_t *clock = clock_of(&climb);
     (void)strata_threads_self();
-    climb.deadline = after(clock->now(clock), ladder->timeout);
+    climb.began = clock->now(clock);
+    climb.deadline = after(climb.began, ladder->timeout);
     climb.real_deadline = after(strata_real_now(), ladder->timeout);
     return climb;
 }
@@ -254,6 +281,9 @@ strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
         over = rung_poll(&climb) || rung_wait_first(&climb) || rung_release(&climb) || rung_callbacks(&climb) ||
                rung_small_growth(&climb) || rung_wait(&climb, &again);
     end_waiting(&climb);
+    climb.given.climbed = true;
+    climb.given.took_ns = clock_of(&climb)->now(clock_of(&climb)) - climb.began;
+    last_climb = climb.given;
     return climb.status;
 }
 

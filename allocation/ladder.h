@@ -22,6 +22,21 @@ typedef struct strata_ladder {
 /* Climbs until a try succeeds or fails otherwise, or nothing is left. E_NO_MEMORY then. */
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder);
 
+/* What each rung gave, in bytes: those of the calling thread's last climb. */
+typedef struct strata_climbed {
+    bool climbed;         /* false: the request met no ladder */
+    uint64_t polled;      /* deferred frees that had passed */
+    uint64_t waited;      /* those that were waited for first */
+    uint64_t released;    /* idle chunks */
+    uint64_t called_back; /* as the program's callbacks say */
+    uint64_t took_ns;     /* on the device's clock */
+    bool asked_small;     /* growth by the request alone was tried */
+    bool slept;           /* it waited for other threads' frees */
+} strata_climbed_t;
+strata_climbed_t strata_ladder_last(void);
+/* A request begins that has climbed nothing yet. */
+void strata_ladder_begin(void);
+
 /* Before a growth that a cache held back: waits for the own stack's pending frees while they could serve. E_NO_MEMORY: that did
  * not help, growth is due. */
 strata_status_t strata_ladder_be_patient(const strata_ladder_t *ladder);

@@ -5,6 +5,14 @@
 #include "allocation/domain.h"
 #include "allocation/stack.h"
 
+/* Whether a layer has an operation that older ones lack. */
+#define STRATA_LAYER_HAS(type, operation)                                                                               \
+    ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof (type)->operation && (type)->operation)
+/* The instances that are a stack's own, the top first; those of device scope are the trunk's. */
+#define STRATA_EACH_OWN_LAYER(stack, layer)                                                                          \
+    for (uint32_t n_ = 1; n_ <= (stack)->domain->plan->count; n_++)                                                  \
+        for (strata_layer_t *layer = (stack)->layers[n_]; layer && layer->stack == (stack); layer = NULL)
+
 /* ---- locks ---- */
 
 /* Takes the lock of a guarded layer if the path does not hold it; answers whether it did, for strata_path_leave(). */

@@ -161,6 +161,17 @@ static strata_status_t set_choice(const strata_option_row_t *row, void *at, cons
     return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s", SHOWN, text, all);
 }
 
+static strata_status_t set_text(char *at, const char *text) {
+    size_t length = strlen(text);
+    bool good = length > 0 && length < STRATA_OPTION_TEXT_BYTES;
+    for (const char *c = text; *c && good; c++) good = (unsigned char)*c >= ' ' && *c != 0x7f;
+    if (!good)
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no text; write 1 to %d bytes without control characters", SHOWN,
+                           text, STRATA_OPTION_TEXT_BYTES - 1);
+    memcpy(at, text, length + 1);
+    return STRATA_OK;
+}
+
 strata_status_t strata_option_set(const strata_option_row_t *row, void *options, const char *text) {
     void *at = (char *)options + row->offset;
     strata_status_t status = STRATA_OK;
@@ -168,6 +179,7 @@ strata_status_t strata_option_set(const strata_option_row_t *row, void *options,
     case STRATA_OPTION_BOOL: status = set_bool(at, text); break;
     case STRATA_OPTION_FRACTION: status = set_fraction(row, at, text); break;
     case STRATA_OPTION_CHOICE: status = set_choice(row, at, text); break;
+    case STRATA_OPTION_TEXT: status = set_text(at, text); break;
     case STRATA_OPTION_COUNT:
     case STRATA_OPTION_SIZE:
     case STRATA_OPTION_TIME: status = set_number(row, at, text); break;
@@ -182,6 +194,7 @@ void strata_option_print(const strata_option_row_t *row, const void *options, ch
     double fraction;
     switch (row->kind) {
     case STRATA_OPTION_BOOL: snprintf(text, capacity, "%s", *(const bool *)at ? "true" : "false"); return;
+    case STRATA_OPTION_TEXT: snprintf(text, capacity, "%s", at); return;
     case STRATA_OPTION_FRACTION:
         memcpy(&fraction, at, sizeof fraction);
         print_fraction(fraction, text, capacity);

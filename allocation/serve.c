@@ -89,6 +89,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     serving_t serving = {.stack = stack,
                          .request = {.struct_size = sizeof(strata_request_t), .size = serve->size, .alignment = serve->alignment,
                                      .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
+    strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
     if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !stack_retries(stack)) {
         strata_ladder_t ladder = {.domain = stack->domain, .stack = stack, .size = serve->size,

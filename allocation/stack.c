@@ -107,8 +107,8 @@ static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
     layer->options = node->options;
     layer->below_count = node->below_count;
     layer->number = number;
-    /* Bit 15 is the core's; a layer that gets none is always walked. */
-    layer->attention = node->type->idle && number <= 15 ? (uint16_t)(1u << (number - 1)) : 0;
+    /* The upper bits are the core's; a layer that gets none is always walked. */
+    layer->attention = node->type->idle && number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (number - 1)) : 0;
     return layer;
 }
 
@@ -228,6 +228,9 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->path = 0;
     stack->attention_allocate = stack->attention_free = STRATA_ATTENTION_ALL;
     strata_slab_destroy(&stack->slab);
+    if (stack->sides) strata_host_unreserve(stack->sides, stack->sides_reserved);
+    stack->sides = NULL;
+    stack->side_count = 0;
     strata_layer_t **layers = stack->layers;
     strata_nodes_t waits = stack->host_waits;
     stack->layers = NULL;

@@ -18,8 +18,12 @@
 enum {
     STRATA_STACKS = 4096,             /* numbers; 0 names none */
     STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
+    STRATA_ATTENTION_SIDE = 1u << 14, /* of a record: it has an entry in the side table (allocation/side.h) */
+    STRATA_ATTENTION_LAYERS = 14,     /* bits below those, one a layer */
     STRATA_ATTENTION_ALL = 0xffffu
 };
+
+typedef struct strata_side strata_side_t;
 
 struct strata_stack {
     /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
@@ -54,6 +58,9 @@ struct strata_stack {
     bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
     uint32_t inside;         /* frees under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
+    strata_side_t *sides;    /* by slot; NULL until something is noted or shared. Guarded by the lock */
+    uint32_t side_count;
+    size_t sides_reserved;
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
 };
 
@@ -143,9 +150,13 @@ void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *direc
 /* ---- what the domain asks of each stack; no lock is held ---- */
 
 uint64_t strata_stack_release(strata_stack_t *stack);
+/* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; the bytes. */
+uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep);
 void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
 /* A stream will be destroyed: layers take what events they need from it while they can. */
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
+/* A step of the program has ended. */
+void strata_stack_step(strata_stack_t *stack);
 /* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
 bool strata_stack_has_passed(strata_stack_t *stack);
 /* Whether nothing is live, deferred or cached. */

@@ -37,7 +37,7 @@ static const char *shared_text(strata_scope_t scope, strata_place_kind_t place) 
 
 static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t place, FILE *out) {
     const strata_layer_type_t *type = layer->type;
-    char where[4200], value[128];
+    char where[4200], value[STRATA_OPTION_TEXT_BYTES];
     origin_text(&layer->origin, where, sizeof where);
     fprintf(out, "  %s", layer->name);
     if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);

@@ -26,7 +26,7 @@ static void values_text(const strata_option_row_t *row, char *text, size_t capac
         text[length] = '\0';
         return;
     }
-    if (row->kind == STRATA_OPTION_BOOL || (row->min == 0 && row->max == 0)) return;
+    if (row->kind == STRATA_OPTION_BOOL || row->kind == STRATA_OPTION_TEXT || (row->min == 0 && row->max == 0)) return;
     /* Bounds of fractions are in millionths; those of the others are values. */
     double fraction = (double)bound / 1e6;
     const void *value = row->kind == STRATA_OPTION_FRACTION ? (const void *)&fraction : &bound;

@@ -23,7 +23,8 @@ const char *strata_kind_word(strata_option_kind_t kind) {
                                         [STRATA_OPTION_SIZE] = "size",
                                         [STRATA_OPTION_TIME] = "time",
                                         [STRATA_OPTION_FRACTION] = "fraction",
-                                        [STRATA_OPTION_CHOICE] = "choice"};
+                                        [STRATA_OPTION_CHOICE] = "choice",
+                                        [STRATA_OPTION_TEXT] = "text"};
     return words[kind];
 }
 

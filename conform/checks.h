@@ -25,6 +25,11 @@ typedef struct check {
     X(no_grow_asks_for_nothing)                   \
     X(no_retry_climbs_no_ladder)                  \
     X(the_bottom_is_out_of_memory_at_every_call)  \
+    X(shared_blocks_live_until_the_last_free)     \
+    X(a_snapshot_shows_what_is_live)              \
+    X(addresses_inside_find_their_block)          \
+    X(neighbours_and_victims_hold)                \
+    X(trim_keeps_what_is_asked)                   \
     X(the_bottom_refuses_every_call)
 
 enum {

@@ -107,10 +107,16 @@ void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward,
         test_source_fail(k, onward, status);
         return;
     }
-    if (k == 0) strata_sim_clear_faults(rig->devices[0]);
-    else EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, k, onward, status));
+    if (k == 0) {
+        strata_sim_clear_faults(rig->devices[0]);
+        return;
+    }
+    /* A stack asks by one of them. */
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, k, onward, status));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc_async, k, onward, status));
 }
 
 uint64_t subject_asked(const subject_t *subject, rig_t *rig) {
-    return subject->test_source ? test_source_calls() : rig_calls(rig, STRATA_CALL_malloc);
+    return subject->test_source ? test_source_calls()
+                                : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async);
 }

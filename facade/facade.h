@@ -3,6 +3,7 @@
 #define STRATA_FACADE_FACADE_H
 
 #include "allocation/domain.h"
+#include "facade/names.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 
@@ -35,27 +36,46 @@ typedef struct strata_facade {
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
+    strata_names_t names;   /* of tags and operators */
+    _Atomic uint64_t step;  /* how many strata_step() have ended */
 } strata_facade_t;
 
 /* The facade of a handle; NULL with E_STALE or E_FORKED set. */
 strata_facade_t *strata_facade_of(strata_t handle);
+/* Whether a handle names an open facade; sets no error. */
+bool strata_facade_is_open(strata_t handle);
 /* The domain of a place, opened if the strategy serves it and it was not yet. */
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
 /* The stack of a stream, made at its first use. */
 strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack);
-/* NULL and (void *)1 are one stream; pinned and host places have one stack for all. */
-strata_stream_t strata_facade_stream_key(strata_place_t place, strata_stream_t stream);
+/* The stream by which a stack is found: that for which NULL stands where it is NULL, NULL where it is the legacy stream; pinned
+ * and host places have one stack for all. */
+strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream);
 /* A facade over devices that the caller opened and closes after it: for replay and tests. The strategy outlives it. */
 strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                       uint32_t flags, strata_t *facade);
 /* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 
+/* The figures of one stack, and of all stacks of a place, those that have ended included. */
+void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);
+void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures);
+
 /* Every open domain, one after the other: the index to begin with is 0; NULL behind the last. */
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
 
-/* What a stack says when the request failed for memory at last; tells the observers. Answers E_NO_MEMORY with the report. */
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream, size_t size);
+/* The record of a ref, with the lock of the stack that served it held: the caller opens the path. */
+strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_path_t *path, strata_record_t **record);
+
+/* A request that failed for memory at last. */
+typedef struct strata_refused {
+    strata_stack_t *stack; /* that it came to */
+    strata_stream_t stream;
+    size_t size;
+    uint32_t flags;
+} strata_refused_t;
+/* Tells the observers. Answers E_NO_MEMORY with the report. */
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, const strata_refused_t *refused);
 /* The ladder's rung of callbacks; `context` is the facade. */
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
 

@@ -20,6 +20,28 @@ static void finish(strata_statistics_t *sum) {
     sum->live_allocations = sum->allocations - sum->frees;
 }
 
+void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures) {
+    *figures = (strata_statistics_t){0};
+    add_stack(stack, figures);
+    if (!stack->cache) {
+        figures->reserved_bytes = figures->allocated_bytes;
+        figures->peak_reserved_bytes = figures->peak_allocated_bytes;
+    }
+    finish(figures);
+}
+
+void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures) {
+    strata_lock(&domain->lock);
+    *figures = domain->ended;
+    strata_unlock(&domain->lock);
+    STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, figures);
+    figures->reserved_bytes = atomic_load(&domain->reserved_bytes);
+    figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
+    figures->ladders = atomic_load(&domain->ladders);
+    figures->out_of_memory = atomic_load(&domain->out_of_memory);
+    finish(figures);
+}
+
 /* An older caller's struct is shorter: it gets what it knows. */
 static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistics_t *out) {
     size_t size = out->struct_size;
@@ -35,15 +57,10 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_stream_t key = strata_facade_stream_key(place, stream);
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
     strata_stack_t *stack = strata_domain_find(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
-    if (stack) add_stack(stack, &sum);
-    if (stack && !stack->cache) {
-        sum.reserved_bytes = sum.allocated_bytes;
-        sum.peak_reserved_bytes = sum.peak_allocated_bytes;
-    }
-    finish(&sum);
+    if (stack) strata_facade_stack_figures(stack, &sum);
     return hand_out(&sum, out);
 }
 
@@ -53,15 +70,8 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_lock(&domain->lock);
-    strata_statistics_t sum = domain->ended;
-    strata_unlock(&domain->lock);
-    STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, &sum);
-    sum.reserved_bytes = atomic_load(&domain->reserved_bytes);
-    sum.peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
-    sum.ladders = atomic_load(&domain->ladders);
-    sum.out_of_memory = atomic_load(&domain->out_of_memory);
-    finish(&sum);
+    strata_statistics_t sum;
+    strata_facade_place_figures(domain, &sum);
     return hand_out(&sum, out);
 }
 
@@ -81,6 +91,19 @@ strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
     uint64_t bytes = strata_domain_release(domain);
+    if (released) *released = bytes;
+    return STRATA_OK;
+}
+
+strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    uint64_t bytes = strata_domain_trim(domain, keep);
     if (released) *released = bytes;
     return STRATA_OK;
 }

@@ -10,46 +10,10 @@ static strata_status_t later(strata_t handle, const char *what) {
     strata_status_t name(strata_t facade, __VA_ARGS__)
 #define UNUSED(x) (void)(x)
 
-LATER(strata_retain, strata_ref_t ref) {
-    UNUSED(ref);
-    return later(facade, "shared ownership");
-}
-
-LATER(strata_release_ref, strata_ref_t ref) {
-    UNUSED(ref);
-    return later(facade, "shared ownership");
-}
-
-LATER(strata_base_pointer, const void *interior, strata_block_t *block) {
-    UNUSED(interior);
-    UNUSED(block);
-    return later(facade, "the base of an interior pointer");
-}
-
-LATER(strata_set_default_stream, strata_place_t place, strata_stream_t stream) {
-    UNUSED(place);
-    UNUSED(stream);
-    return later(facade, "another default stream");
-}
-
-LATER(strata_trim, strata_place_t place, uint64_t keep, uint64_t *released) {
-    UNUSED(place);
-    UNUSED(keep);
-    UNUSED(released);
-    return later(facade, "trimming to a size");
-}
-
 LATER(strata_set_limit, strata_place_t place, uint64_t limit) {
     UNUSED(place);
     UNUSED(limit);
     return later(facade, "a limit at run time");
-}
-
-LATER(strata_snapshot, strata_place_t place, strata_snapshot_fn row, void *context) {
-    UNUSED(place);
-    UNUSED(row);
-    UNUSED(context);
-    return later(facade, "a snapshot");
 }
 
 LATER(strata_graph_pool_begin, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
@@ -102,30 +66,6 @@ LATER(strata_import, strata_place_t place, const void *handle, size_t handle_siz
     UNUSED(handle_size);
     UNUSED(block);
     return later(facade, "sharing between processes");
-}
-
-strata_status_t strata_step(strata_t facade) {
-    return later(facade, "a step mark");
-}
-
-LATER(strata_annotate, const char *operator_name) {
-    UNUSED(operator_name);
-    return later(facade, "an annotation");
-}
-
-LATER(strata_neighbours, strata_ref_t ref, strata_neighbours_t *neighbours) {
-    UNUSED(ref);
-    UNUSED(neighbours);
-    return later(facade, "the neighbours of a block");
-}
-
-LATER(strata_best_victims, strata_place_t place, size_t size, strata_ref_t *victims, size_t capacity, size_t *count) {
-    UNUSED(place);
-    UNUSED(size);
-    UNUSED(victims);
-    UNUSED(capacity);
-    UNUSED(count);
-    return later(facade, "the choice of victims");
 }
 
 LATER(strata_shadow_start, const strata_open_options_t *strategy) {

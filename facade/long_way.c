@@ -1,7 +1,11 @@
 #include "facade/long_way.h"
 
+#include <string.h>
+
 #include "allocation/layer.h"
+#include "allocation/side.h"
 #include "allocation/threads.h"
+#include "facade/annotate.h"
 #include "facade/lookup.h"
 
 static uint64_t alignment_of(strata_place_t place) {
@@ -15,25 +19,26 @@ static void fill_block(const strata_record_t *record, strata_block_t *block) {
 }
 
 /* The driver's id of a stream names it for ever; its handle may have been recycled since the stack was made. */
-static strata_status_t check_stream_id(const strata_facade_t *facade, const strata_stack_t *stack, strata_stream_t stream) {
+static strata_status_t check_stream_id(const strata_facade_t *facade, const strata_stack_t *stack) {
     strata_device_t *device = stack->domain->device;
     if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || !device->capabilities.stream_ids || stack->ownerless) return STRATA_OK;
     uint64_t id;
-    strata_status_t status = strata_device_stream_id(device, stream, &id);
+    strata_status_t status = strata_device_stream_id(device, stack->stream, &id);
     if (status != STRATA_OK) return status;
     if (id == stack->stream_id) return STRATA_OK;
     return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
-                       "stream %p was destroyed without strata_stream_forget(): its handle now names another stream", stream);
+                       "stream %p was destroyed without strata_stream_forget(): its handle now names another stream",
+                       stack->stream);
 }
 
-/* The stack, remembered for the thread's next call unless every call is to be checked. */
+/* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator. */
 static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack) {
     strata_lookup_t *way = strata_lookup_way(place, stream);
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     (void)strata_threads_self();
     strata_status_t status = strata_facade_stack(facade, place, stream, stack);
-    if (status == STRATA_OK) status = check_stream_id(facade, *stack, stream);
-    if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return status;
+    if (status == STRATA_OK) status = check_stream_id(facade, *stack);
+    if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || strata_annotation(facade)) return status;
     *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
     return STRATA_OK;
 }
@@ -45,9 +50,28 @@ static strata_status_t check_options(strata_place_t place, const strata_allocate
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > most)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "alignments above %llu are not served yet", (unsigned long long)most);
-    if (options->flags & STRATA_ZERO) return strata_fail(STRATA_E_UNSUPPORTED, 0, "STRATA_ZERO is not served yet");
-    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW)) return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
+    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO))
+        return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
     if (options->pool != 0) return strata_fail(STRATA_E_UNSUPPORTED, 0, "pools are not served yet");
+    return STRATA_OK;
+}
+
+/* Who asks: the tag of the request, the operator that the thread is in. A name that finds no room costs the note, not the
+ * request. */
+static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
+    strata_note_t note = {.operator_name = strata_annotation(facade)};
+    if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
+    if (note.tag == 0 && note.operator_name == 0) return;
+    note.step = atomic_load(&facade->step);
+    strata_record_note(record, &note);
+}
+
+/* STRATA_ZERO: on the stream, or at once where the host owns the memory: nobody uses what has been served anew. */
+static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const strata_block_t *block) {
+    if (block->size == 0) return STRATA_OK;
+    if (!stack->ownerless)
+        return strata_device_fill(stack->domain->device, (strata_address_t)(uintptr_t)block->ptr, 0, block->size, stream);
+    memset(block->ptr, 0, block->size);
     return STRATA_OK;
 }
 
@@ -60,13 +84,20 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (status == STRATA_OK) status = find_stack(facade, place, stream, &stack);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
+    if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .tag = options->tag};
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
-    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, stream, options->size);
+    if (status == STRATA_E_NO_MEMORY)
+        return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});
     if (status != STRATA_OK) return status;
-    fill_block(record, block);
-    return STRATA_OK;
+    note_who_asks(facade, options->tag, record);
+    strata_block_t served;
+    fill_block(record, &served);
+    if (options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
+    if (status == STRATA_OK) *block = served;
+    else (void)strata_free(handle, served.ref);
+    return status;
 }
 
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
@@ -77,8 +108,7 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 
 /* ---- back ---- */
 
-/* The record of a ref with its stack's lock held. */
-static strata_status_t find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
+strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
     (void)strata_threads_self();
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     return strata_record_find(handle, ref, path, record);
@@ -87,7 +117,7 @@ static strata_status_t find(strata_t handle, strata_ref_t ref, strata_path_t *pa
 strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     strata_record_free(&path, record);
     return STRATA_OK;
@@ -95,22 +125,23 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
 
 static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
     if (stack->ownerless || stack->orphan) return false;
-    strata_stream_t key = strata_facade_stream_key(stack->domain->place, stream);
+    strata_stream_t key = strata_facade_stream_key(stack->domain, stream);
     return key == stack->stream && (key != STRATA_STREAM_PER_THREAD || stack->thread == strata_threads_self());
 }
 
 /* The legacy stream has two names; a borrow has one. */
-static strata_stream_t borrower_key(strata_stream_t stream) {
+static strata_stream_t borrower_key(const strata_stack_t *stack, strata_stream_t stream) {
+    if (!stack->ownerless) return strata_facade_stream_key(stack->domain, stream);
     return stream == STRATA_STREAM_LEGACY ? NULL : stream;
 }
 
 strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (is_owner(path.stack, stream)) strata_record_free(&path, record);
-    else strata_record_free_on(&path, record, borrower_key(stream));
+    else strata_record_free_on(&path, record, borrower_key(path.stack, stream));
     return STRATA_OK;
 }
 
@@ -173,7 +204,7 @@ strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t
 strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *text, size_t capacity) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     strata_record_describe(path.stack, record, text, capacity);
     (void)strata_path_unlock(&path);
@@ -185,9 +216,9 @@ strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *
 strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(stream));
+    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);
     return status;
 }
@@ -195,9 +226,9 @@ strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_s
 strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(stream));
+    if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);
     return status;
 }
@@ -205,12 +236,12 @@ strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_st
 strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_stream_t *stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     bool owned = !path.stack->ownerless && !path.stack->orphan;
     strata_stream_t owner = path.stack->stream;
     (void)strata_path_unlock(&path);
     if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
-    *stream = owner;
+    *stream = owner || !atomic_load(&path.stack->domain->default_stream) ? owner : STRATA_STREAM_LEGACY;
     return STRATA_OK;
 }

@@ -1,6 +1,7 @@
 /* The life of facades: handles, devices, domains, stacks. */
 #include <string.h>
 
+#include "allocation/side.h"
 #include "allocation/threads.h"
 #include "config/config.h"
 #include "facade/devices.h"
@@ -27,6 +28,11 @@ strata_facade_t *strata_facade_of(strata_t handle) {
     if (handle != 0 && facade && facade->handle == handle) return facade;
     strata_fail(STRATA_E_STALE, 0, "facade %#llx is not open", (unsigned long long)handle);
     return NULL;
+}
+
+bool strata_facade_is_open(strata_t handle) {
+    const strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
+    return handle != 0 && facade && facade->handle == handle;
 }
 
 /* A struct with a handle of its own; structs stay, so that a stale handle always finds one to compare with. */
@@ -130,10 +136,10 @@ strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t pla
     return status;
 }
 
-strata_stream_t strata_facade_stream_key(strata_place_t place, strata_stream_t stream) {
-    strata_place_kind_t kind = strata_place_kind(place);
+strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream) {
+    strata_place_kind_t kind = strata_place_kind(domain->place);
     if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST || stream == STRATA_STREAM_LEGACY) return NULL;
-    return stream;
+    return stream ? stream : atomic_load(&domain->default_stream);
 }
 
 static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream, uint64_t thread,
@@ -153,7 +159,7 @@ strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t plac
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_stream_t key = strata_facade_stream_key(place, stream);
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
     *stack = strata_domain_find(domain, key, thread);
     if (*stack) return STRATA_OK;
@@ -191,6 +197,7 @@ void strata_facade_note_pointers(strata_facade_t *facade) {
 /* ---- close ---- */
 
 typedef struct leaks {
+    const strata_facade_t *facade;
     strata_leak_t *found;
     uint64_t count, room;
     strata_place_t place;
@@ -201,8 +208,12 @@ static void note_leak(const strata_record_t *record, void *context) {
     leaks_t *leaks = context;
     if (leaks->count++ >= leaks->room) return;
     const strata_stack_t *server = strata_stack_of(record->stack);
+    const strata_side_t *side = strata_side_of(record);
+    const strata_names_t *names = &leaks->facade->names;
     leaks->found[leaks->count - 1] = (strata_leak_t){
         .place = leaks->place, .stream = server->stream, .requested = (size_t)strata_record_requested(record),
+        .tag = strata_names_text(names, side ? side->note.tag : 0), .step = side ? side->note.step : 0,
+        .operator_name = strata_names_text(names, side ? side->note.operator_name : 0),
         .block = {(void *)(uintptr_t)record->ptr, (size_t)record->size, strata_ref_of(record)}};
 }
 
@@ -218,10 +229,10 @@ static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
 
 /* Counts what is live, and tells of it with no lock held. Room that the host refuses costs the report, not the count. */
 static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
-    leaks_t leaks = {0};
+    leaks_t leaks = {.facade = facade};
     uint64_t live = walk_live(facade, &leaks);
     if (live == 0 || !report) return live;
-    leaks_t again = {.found = strata_host_new(live, sizeof(strata_leak_t)), .room = live};
+    leaks_t again = {.facade = facade, .found = strata_host_new(live, sizeof(strata_leak_t)), .room = live};
     if (!again.found) return live;
     (void)walk_live(facade, &again);
     for (uint64_t i = 0; i < again.count && i < again.room; i++) report(&again.found[i], context);
@@ -254,6 +265,7 @@ static void end_facade(strata_facade_t *facade) {
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
     strata_host_delete(facade->plans);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
+    strata_names_destroy(&facade->names);
     strata_condition_destroy(&facade->built);
     strata_lock_destroy(&facade->lock);
     give_slot(facade);
@@ -308,6 +320,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     (*facade)->flags = flags;
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
+    strata_names_init(&(*facade)->names);
     return STRATA_OK;
 }
 

@@ -1,12 +1,5 @@
-/* Out of memory at last: the report, the observers; and the callbacks that the ladder asks. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "allocation/layer.h"
-#include "allocation/option.h"
-#include "facade/facade.h"
-#include "platform/arithmetic.h"
+/* Out of memory at last: the observers are told; and the callbacks that the ladder asks. */
+#include "facade/report.h"
 
 /* ---- registrations ---- */
 
@@ -84,68 +77,16 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
     inside_callback = false;
 }
 
-/* ---- the report ---- */
-
-typedef struct text {
-    char *at;
-    size_t left;
-} text_t;
-
-static void say(text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);
-static void say(text_t *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int wrote = vsnprintf(text->at, text->left, format, arguments);
-    va_end(arguments);
-    size_t used = wrote < 0 ? 0u : (size_t)strata_min((size_t)wrote, text->left - 1);
-    text->at += used;
-    text->left -= used;
-}
-
-static void say_size(text_t *text, const char *before, uint64_t bytes) {
-    char size[32];
-    strata_print_size(bytes, size, sizeof size);
-    say(text, "%s%s", before, size);
-}
-
-static void say_stack(text_t *text, strata_stack_t *stack) {
-    strata_lock(&stack->lock);
-    strata_statistics_t f = stack->figures;
-    strata_unlock(&stack->lock);
-    if (stack->trunk || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) return;
-    say(text, "\n  stream %p%s:", stack->stream, stack->orphan ? " (forgotten)" : "");
-    say_size(text, " reserved ", f.reserved_bytes);
-    say_size(text, ", allocated ", f.allocated_bytes);
-    say_size(text, ", deferred ", f.deferred_bytes);
-    say_size(text, ", idle ", strata_stack_idle_bytes(stack));
-}
-
-static void write_report(strata_domain_t *domain, strata_stream_t stream, const strata_out_of_memory_t *event, text_t *text) {
-    static const char *const kinds[] = {"gpu", "managed", "pinned", "host"};
-    uint64_t reserved = atomic_load(&domain->reserved_bytes);
-    uint64_t held = event->device_free + reserved;
-    say(text, "out of memory in %s:%u on stream %p:", kinds[strata_place_kind(domain->place)],
-        (unsigned)strata_place_device(domain->place), stream);
-    say_size(text, " asked ", event->size);
-    say_size(text, ", free on the device ", event->device_free);
-    say_size(text, " of ", event->device_total);
-    say_size(text, ", reserved here ", reserved);
-    say_size(text, ", taken by others ", event->device_total > held ? event->device_total - held : 0);
-    STRATA_DOMAIN_EACH(domain, stack) say_stack(text, stack);
-    say(text, "\n  ask for less, free something, or let the strategy share: smaller chunk_size, smaller_growth: true");
-}
-
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream, size_t size) {
-    strata_domain_t *domain = stack->domain;
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, const strata_refused_t *refused) {
+    strata_domain_t *domain = refused->stack->domain;
     atomic_fetch_add(&domain->out_of_memory, 1);
-    char report[3000];
-    text_t text = {report, sizeof report};
+    char report[4000];
     int64_t code = strata_last_error()->device_code;
-    strata_out_of_memory_t event = {.struct_size = sizeof event, .place = domain->place, .stream = stream, .size = size,
-                                    .text = report};
+    strata_out_of_memory_t event = {.struct_size = sizeof event, .place = domain->place, .stream = refused->stream,
+                                    .size = refused->size, .text = report};
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;
-    write_report(domain, stream, &event, &text);
+    strata_report_write(facade, refused, &event, report, sizeof report);
     tell_observers(facade, &event);
     return strata_fail(STRATA_E_NO_MEMORY, code, "%s", report);
 }

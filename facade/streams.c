@@ -15,8 +15,8 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     if (status != STRATA_OK) return status;
     strata_place_kind_t kind = strata_place_kind(place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
-    strata_stream_t key = strata_facade_stream_key(place, stream);
-    if (owned && (key == NULL || key == STRATA_STREAM_PER_THREAD))
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
+    if (owned && (key == NULL || key == STRATA_STREAM_PER_THREAD || key == strata_facade_stream_key(domain, NULL)))
         return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
     strata_domain_forget_stream(domain, owned ? key : stream);
     strata_lookup_forget_all();
@@ -27,8 +27,28 @@ strata_status_t strata_same_stream(strata_t handle, strata_place_t place, strata
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
     if (status != STRATA_OK) return status;
-    *same = strata_facade_stream_key(place, a) == strata_facade_stream_key(place, b);
+    *same = strata_facade_stream_key(domain, a) == strata_facade_stream_key(domain, b);
     return STRATA_OK;
+}
+
+strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_place_kind_t kind = strata_place_kind(place);
+    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner stream, so no default one");
+    strata_stream_t wanted = stream == STRATA_STREAM_LEGACY ? NULL : stream, before = NULL;
+    if (!atomic_compare_exchange_strong(&domain->default_stream, &before, wanted) && before != wanted)
+        return strata_fail(STRATA_E_BUSY, 0, "the default stream of this place was set to %p before: it is set once, since "
+                           "blocks served for NULL meanwhile belong to that stream", before);
+    strata_lookup_forget_all();
+    return STRATA_OK;
+}
+
+/* NULL is the place's default stream; where memory has no owner, the legacy one. */
+static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stream) {
+    return stream ? stream : strata_facade_stream_key(domain, NULL);
 }
 
 strata_status_t strata_stream_create(strata_t handle, strata_place_t place, strata_stream_t *stream) {
@@ -46,7 +66,7 @@ strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, str
 strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
-    return status == STRATA_OK ? strata_device_stream_synchronise(domain->device, stream) : status;
+    return status == STRATA_OK ? strata_device_stream_synchronise(domain->device, meant(domain, stream)) : status;
 }
 
 strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
@@ -64,7 +84,7 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
         accesses[i] = (strata_access_t){.address = record->ptr, .size = record->size, .write = true};
         (void)strata_path_unlock(&path);
     }
-    if (status == STRATA_OK) status = strata_device_work(domain->device, stream, duration_ns, accesses, count);
+    if (status == STRATA_OK) status = strata_device_work(domain->device, meant(domain, stream), duration_ns, accesses, count);
     strata_host_delete(accesses);
     return status;
 }

@@ -74,6 +74,10 @@ void strata_host_unreserve(void *memory, size_t size) {
     if (memory) munmap(memory, size);
 }
 
+bool strata_host_want_huge_pages(void *memory, size_t size) {
+    return madvise(memory, size, MADV_HUGEPAGE) == 0;
+}
+
 bool strata_host_discard(void *memory, size_t size) {
     return madvise(memory, size, MADV_DONTNEED) == 0;
 }

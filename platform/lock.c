@@ -16,7 +16,7 @@ void strata_lock_destroy(strata_lock_t *lock) {
 }
 
 #ifdef STRATA_CHECK_LOCKS
-enum { HELD_MOST = 64 };
+enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
 static _Thread_local const strata_lock_t *held[HELD_MOST];
 static _Thread_local int held_count;
 

@@ -71,12 +71,14 @@ static size_t size_of_kind(strata_option_kind_t kind) {
     case STRATA_OPTION_TIME: return sizeof(uint64_t);
     case STRATA_OPTION_FRACTION: return sizeof(double);
     case STRATA_OPTION_CHOICE: return sizeof(uint32_t);
+    case STRATA_OPTION_TEXT: return STRATA_OPTION_TEXT_BYTES;
     }
     return 0;
 }
 
+/* Texts begin anywhere, all else at a multiple of its size. */
 static bool fits(size_t offset, size_t bytes, size_t whole) {
-    return bytes > 0 && offset % bytes == 0 && offset <= whole && bytes <= whole - offset;
+    return bytes > 0 && (bytes == STRATA_OPTION_TEXT_BYTES || offset % bytes == 0) && offset <= whole && bytes <= whole - offset;
 }
 
 static strata_status_t check_option(const strata_layer_type_t *type, size_t index, void *scratch) {

@@ -269,6 +269,11 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 
 /* ---- chunks ---- */
 
+static uint64_t idle_bytes(strata_layer_t *base) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    return base->stack->figures.reserved_bytes - self->used_bytes;
+}
+
 static bool is_idle(auto_growth_t *self, const chunk_t *chunk) {
     const strata_record_t *block = strata_slab_record(slab_of(self), chunk->first);
     return block->state == STRATA_RECORD_FREE && block->size == chunk->size;
@@ -306,7 +311,17 @@ static strata_record_t *detach_idle(auto_growth_t *self, uint32_t number) {
     return unlist_chunk(self, number);
 }
 
-/* Gives every idle chunk back, one at a time: the device free is made with the locks open, and the list is read again. */
+/* The device free is made with the locks open; the bytes. */
+static uint64_t give_back_idle(auto_growth_t *self, uint32_t number, strata_path_t *path) {
+    uint64_t size = chunk_at(self, number)->size;
+    strata_record_t *below = detach_idle(self, number);
+    strata_opened_t opened = strata_path_unlock(path);
+    strata_chunk_free(below);
+    strata_path_lock(path, opened);
+    return size;
+}
+
+/* Gives every idle chunk back, one at a time: the list is read again. */
 static uint64_t release(strata_layer_t *base, strata_path_t *path) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint64_t released = 0;
@@ -315,13 +330,26 @@ static uint64_t release(strata_layer_t *base, strata_path_t *path) {
             number = chunk_at(self, number)->next;
             continue;
         }
-        released += chunk_at(self, number)->size;
-        strata_record_t *below = detach_idle(self, number);
-        strata_opened_t opened = strata_path_unlock(path);
-        strata_chunk_free(below);
-        strata_path_lock(path, opened);
+        released += give_back_idle(self, number, path);
         number = self->first_chunk;
     }
+    return released;
+}
+
+/* The largest idle chunk, the oldest among equals; 0: none. */
+static uint32_t largest_idle(auto_growth_t *self) {
+    uint32_t largest = 0;
+    for (uint32_t number = self->first_chunk; number; number = chunk_at(self, number)->next)
+        if (is_idle(self, chunk_at(self, number)) && (!largest || chunk_at(self, number)->size > chunk_at(self, largest)->size))
+            largest = number;
+    return largest;
+}
+
+static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    uint64_t released = 0;
+    for (uint32_t number; idle_bytes(base) > keep && (number = largest_idle(self)) != 0;)
+        released += give_back_idle(self, number, path);
     return released;
 }
 
@@ -330,10 +358,7 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_path
     uint32_t number = block->chunk;
     uint32_t slot = put_back(self, block, self->by_address);
     if (slot == 0 || !self->gives_idle_back || !is_idle(self, chunk_at(self, number))) return;
-    strata_record_t *below = detach_idle(self, number);
-    strata_opened_t opened = strata_path_unlock(path);
-    strata_chunk_free(below);
-    strata_path_lock(path, opened);
+    (void)give_back_idle(self, number, path);
 }
 
 /* ---- growth ---- */
@@ -470,16 +495,21 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
     return chunk_at((auto_growth_t *)base, block->chunk)->below;
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) {
-    auto_growth_t *self = (auto_growth_t *)base;
-    return base->stack->figures.reserved_bytes - self->used_bytes;
-}
-
 static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
     auto_growth_t *self = (auto_growth_t *)base;
     for (uint32_t number = self->first_chunk; number; number = chunk_at(self, number)->next)
         for (uint32_t slot = chunk_at(self, number)->first; slot; slot = strata_slab_record(slab_of(self), slot)->next)
             block(strata_slab_record(slab_of(self), slot), context);
+}
+
+static const strata_record_t *find_block(strata_layer_t *base, uint64_t address) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    uint32_t number = self->first_chunk;
+    while (number && address - chunk_at(self, number)->base >= chunk_at(self, number)->size) number = chunk_at(self, number)->next;
+    if (!number) return NULL;
+    const strata_record_t *block = strata_slab_record(slab_of(self), chunk_at(self, number)->first);
+    while (address - block->ptr >= block->size) block = strata_slab_record(slab_of(self), block->next);
+    return block;
 }
 
 /* ---- validate ---- */
@@ -557,6 +587,8 @@ const strata_layer_type_t strata_auto_growth_type = {
     .hit = hit,
     .quick_free = quick_free,
     .release = release,
+    .trim = trim,
+    .find = find_block,
     .walk = walk,
     .chunk_of = chunk_of,
     .idle_bytes = idle_bytes,

@@ -407,6 +407,17 @@ static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pe
     }
 }
 
+static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
+    stream_safe_t *self = (stream_safe_t *)base;
+    for (uint32_t node = self->first; node; node = deferred_at(self, node)->next) {
+        const strata_record_t *record = deferred_at(self, node)->record;
+        for (uint32_t link = record->borrows; link; link = borrow_at(self, link)->next) {
+            const borrow_t *borrow = borrow_at(self, link);
+            if (borrow->state == WAITING) wait(borrow->stream, borrow->stream == GONE, record->size, context);
+        }
+    }
+}
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
     if (self->first) (void)finish(self, request->path);
@@ -498,6 +509,7 @@ const strata_layer_type_t strata_stream_safe_type = {
     .allocate = allocate,
     .free = free_record,
     .poll = poll,
+    .waits = waits,
     .record_stream = record_stream,
     .erase_stream = erase_stream,
     .stream_gone = stream_gone,

@@ -1,22 +1,59 @@
 /* system: asks the device for every request and gives every block back. The source under caches. */
 #include "allocation/layer.h"
+#include "platform/host_memory.h"
 
 enum { MEMORY_OF_PLACE = 0 };
+enum { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
+#define HUGE_PAGE (2ull << 20)
 
 typedef struct system_options {
-    uint32_t memory;
+    uint64_t cap;
+    uint32_t memory, prefetch, preferred, accessed_by;
+    bool read_mostly, portable, mapped, write_combined, huge_pages;
 } system_options_t;
 
 typedef struct system_layer {
     strata_layer_t base;
     strata_memory_t memory;
+    _Atomic uint64_t held_bytes; /* asked for or got, where there is a cap or a count of oversubscription */
+    _Atomic uint64_t total;      /* of the device, once managed memory has been got */
+    _Atomic uint64_t oversubscribed, refused_by_cap, refused_hints;
 } system_layer_t;
 
 static const strata_option_row_t options[] = {
     {"memory", STRATA_OPTION_CHOICE, offsetof(system_options_t, memory), "place", 0, 0, "place|device|managed|pinned|host",
      "the kind of memory to ask for; `place`: the kind of the place that the stack serves"},
+    {"prefetch", STRATA_OPTION_CHOICE, offsetof(system_options_t, prefetch), "none", 0, 0, "none|device|host",
+     "managed: where new memory is moved to, in the order of the stream that asked"},
+    {"preferred", STRATA_OPTION_CHOICE, offsetof(system_options_t, preferred), "none", 0, 0, "none|device|host",
+     "managed: where the driver is advised to keep it"},
+    {"accessed_by", STRATA_OPTION_CHOICE, offsetof(system_options_t, accessed_by), "none", 0, 0, "none|device|host",
+     "managed: who shall have it mapped without a fault"},
+    {"read_mostly", STRATA_OPTION_BOOL, offsetof(system_options_t, read_mostly), "false", 0, 0, NULL,
+     "managed: copies for readers on both sides"},
+    {"cap", STRATA_OPTION_SIZE, offsetof(system_options_t, cap), "unlimited", 1, 0, NULL,
+     "pinned and host: the most to be got at a time; a request above it is out of memory"},
+    {"portable", STRATA_OPTION_BOOL, offsetof(system_options_t, portable), "true", 0, 0, NULL,
+     "pinned: for all devices' contexts"},
+    {"mapped", STRATA_OPTION_BOOL, offsetof(system_options_t, mapped), "true", 0, 0, NULL,
+     "pinned: devices may use it by address"},
+    {"write_combined", STRATA_OPTION_BOOL, offsetof(system_options_t, write_combined), "false", 0, 0, NULL,
+     "pinned: fast for devices to read, slow for the host"},
+    {"huge_pages", STRATA_OPTION_BOOL, offsetof(system_options_t, huge_pages), "false", 0, 0, NULL,
+     "host: pieces of 2 MiB and more begin on such a border and ask for huge pages"},
     {0},
 };
+
+static const strata_stat_row_t stats[] = {
+    {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed), "managed memory beyond the device's whole memory, at most"},
+    {"refused_by_cap", "", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
+    {"refused_hints", "", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
+    {0},
+};
+
+static const system_options_t *options_of(const system_layer_t *self) {
+    return self->base.options;
+}
 
 static strata_status_t create(strata_layer_t *self) {
     const system_options_t *o = self->options;
@@ -29,18 +66,93 @@ static bool on_host(strata_memory_t memory) {
     return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
 }
 
-static strata_status_t device_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
-    strata_device_t *device = self->base.domain->device;
-    if (!on_host(self->memory)) return strata_device_malloc(device, self->memory, request->size, address);
-    return strata_device_host_alloc(device, self->memory, request->size, request->alignment,
-                                    STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, address);
+/* ---- the cap ---- */
+
+/* Claimed before the device is asked, so that no thread ever sees more than the cap. */
+static strata_status_t claim(system_layer_t *self, uint64_t size) {
+    uint64_t cap = options_of(self)->cap, held = atomic_load(&self->held_bytes);
+    do {
+        if (size <= cap && held <= cap - size) continue;
+        atomic_fetch_add(&self->refused_by_cap, 1);
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "system.cap: %llu bytes beside %llu are above the cap of %llu",
+                           (unsigned long long)size, (unsigned long long)held, (unsigned long long)cap);
+    } while (!atomic_compare_exchange_weak(&self->held_bytes, &held, held + size));
+    return STRATA_OK;
 }
 
-static strata_status_t device_give(system_layer_t *self, strata_address_t address) {
+static void unclaim(system_layer_t *self, uint64_t size) {
+    atomic_fetch_sub(&self->held_bytes, size);
+}
+
+/* ---- hints: what the driver may refuse costs nothing but time ---- */
+
+static void note_hint(system_layer_t *self, bool taken) {
+    if (!taken) atomic_fetch_add(&self->refused_hints, 1);
+}
+
+static void advise(system_layer_t *self, strata_address_t address, uint64_t size, strata_advice_t advice, uint32_t side) {
+    if (side == SIDE_NONE) return;
+    strata_device_t *device = self->base.domain->device;
+    note_hint(self, strata_device_advise(device, address, size, advice, side == SIDE_HOST) == STRATA_OK);
+}
+
+static void count_oversubscription(system_layer_t *self) {
+    uint64_t total = atomic_load(&self->total), free_bytes;
+    if (total == 0 && strata_device_mem_info(self->base.domain->device, &free_bytes, &total) == STRATA_OK)
+        atomic_store(&self->total, total);
+    uint64_t held = atomic_load(&self->held_bytes), seen = atomic_load(&self->oversubscribed);
+    if (total == 0 || held <= total) return;
+    while (held - total > seen && !atomic_compare_exchange_weak(&self->oversubscribed, &seen, held - total)) {}
+}
+
+static void prepare_managed(system_layer_t *self, const strata_request_t *request, strata_address_t address) {
+    const system_options_t *o = options_of(self);
+    count_oversubscription(self);
+    advise(self, address, request->size, STRATA_ADVISE_SET_READ_MOSTLY, o->read_mostly ? SIDE_DEVICE : SIDE_NONE);
+    advise(self, address, request->size, STRATA_ADVISE_SET_PREFERRED, o->preferred);
+    advise(self, address, request->size, STRATA_ADVISE_SET_ACCESSED_BY, o->accessed_by);
+    if (o->prefetch == SIDE_NONE) return;
+    strata_device_t *device = self->base.domain->device;
+    bool to_host = o->prefetch == SIDE_HOST;
+    note_hint(self, strata_device_prefetch(device, address, request->size, to_host, request->stream) == STRATA_OK);
+}
+
+/* ---- the device ---- */
+
+static uint32_t host_flags(const system_options_t *o) {
+    return (o->portable ? STRATA_HOST_PORTABLE : 0u) | (o->mapped ? STRATA_HOST_MAPPED : 0u) |
+           (o->write_combined ? STRATA_HOST_WRITE_COMBINED : 0u);
+}
+
+static strata_status_t host_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
+    const system_options_t *o = options_of(self);
+    bool huge = o->huge_pages && self->memory == STRATA_MEMORY_HOST && request->size >= HUGE_PAGE;
+    uint64_t alignment = huge && request->alignment < HUGE_PAGE ? HUGE_PAGE : request->alignment;
+    strata_status_t status = strata_device_host_alloc(self->base.domain->device, self->memory, request->size, alignment,
+                                                      host_flags(o), address);
+    if (status == STRATA_OK && huge)
+        note_hint(self, strata_host_want_huge_pages((void *)(uintptr_t)*address, request->size / HUGE_PAGE * HUGE_PAGE));
+    return status;
+}
+
+static strata_status_t device_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
+    strata_status_t status = claim(self, request->size);
+    if (status != STRATA_OK) return status;
+    status = on_host(self->memory)
+                 ? host_get(self, request, address)
+                 : strata_device_malloc(self->base.domain->device, self->memory, request->size, address);
+    if (status != STRATA_OK) unclaim(self, request->size);
+    else if (self->memory == STRATA_MEMORY_MANAGED) prepare_managed(self, request, *address);
+    return status;
+}
+
+static strata_status_t device_give(system_layer_t *self, strata_address_t address, uint64_t size) {
     strata_device_t *device = self->base.domain->device;
     strata_status_t status = on_host(self->memory) ? strata_device_host_free(device, self->memory, address)
                                                    : strata_device_free(device, self->memory, address);
-    return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
+    if (status == STRATA_E_SHUTDOWN) status = STRATA_OK;
+    if (status == STRATA_OK) unclaim(self, size);
+    return status;
 }
 
 /* Books what the device gave and makes its record; no lock is held. */
@@ -64,7 +176,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_address_t address;
     strata_opened_t opened = strata_path_unlock(request->path);
     strata_status_t status = device_get(self, request, &address);
-    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) (void)device_give(self, address);
+    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) (void)device_give(self, address, request->size);
     strata_path_lock(request->path, opened);
     return status;
 }
@@ -79,7 +191,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     strata_opened_t opened = strata_path_unlock(path);
     /* Unbooked first: once the device has it back, another thread may be given the same address. */
     strata_domain_unreserve(base->domain, record->ptr, record->size);
-    bool gone = device_give((system_layer_t *)base, record->ptr) == STRATA_OK;
+    bool gone = device_give((system_layer_t *)base, record->ptr, record->size) == STRATA_OK;
     if (!gone) (void)strata_domain_reserve(base->domain, record->ptr, record->size);
     strata_lock(&base->stack->lock);
     if (gone) strata_record_delete(base, record);
@@ -95,8 +207,34 @@ static void destroy(strata_layer_t *base) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state == STRATA_RECORD_UNUSED) continue;
         strata_domain_unreserve(base->domain, record->ptr, record->size);
-        (void)device_give((system_layer_t *)base, record->ptr);
+        (void)device_give((system_layer_t *)base, record->ptr, record->size);
     }
+}
+
+/* What is said of another kind of memory than the place's would be passed over in silence. */
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    const system_options_t *o = filled;
+    bool pinned = place == STRATA_PLACE_PINNED, host = place == STRATA_PLACE_HOST, managed = place == STRATA_PLACE_MANAGED;
+    const struct {
+        const char *name, *places;
+        bool wrong;
+    } rows[] = {
+        {"prefetch", "managed", o->prefetch != SIDE_NONE && !managed},
+        {"preferred", "managed", o->preferred != SIDE_NONE && !managed},
+        {"accessed_by", "managed", o->accessed_by != SIDE_NONE && !managed},
+        {"read_mostly", "managed", o->read_mostly && !managed},
+        {"cap", "pinned and host", o->cap != UINT64_MAX && !pinned && !host},
+        {"portable", "pinned", !o->portable && !pinned},
+        {"mapped", "pinned", !o->mapped && !pinned},
+        {"write_combined", "pinned", o->write_combined && !pinned},
+        {"huge_pages", "host", o->huge_pages && !host},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!rows[i].wrong) continue;
+        *option = rows[i].name;
+        return strata_fail(STRATA_E_STRATEGY, 0, "this option is for %s memory; take it out here", rows[i].places);
+    }
+    return STRATA_OK;
 }
 
 const strata_layer_type_t strata_system_type = {
@@ -109,6 +247,8 @@ const strata_layer_type_t strata_system_type = {
     .state_size = sizeof(system_layer_t),
     .options_size = sizeof(system_options_t),
     .options = options,
+    .stats = stats,
+    .check = check,
     .create = create,
     .destroy = destroy,
     .allocate = allocate,

@@ -103,8 +103,11 @@ typedef enum strata_option_kind {
     STRATA_OPTION_SIZE,     /* uint64_t: 20MiB */
     STRATA_OPTION_TIME,     /* uint64_t ns: 100ms */
     STRATA_OPTION_FRACTION, /* double:   0.8 */
-    STRATA_OPTION_CHOICE    /* uint32_t: index of the word in `choices` */
+    STRATA_OPTION_CHOICE,   /* uint32_t: index of the word in `choices` */
+    STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; no control characters */
 } strata_option_kind_t;
+
+enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */ };
 
 /* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs. */
 typedef struct strata_option_row {
@@ -157,6 +160,8 @@ typedef struct strata_pending {
     uint64_t ready_at;      /* when the earliest passes, on the device's clock; UINT64_MAX: nobody knows */
 } strata_pending_t;
 
+/* A free of `bytes` waits for a stream; `gone`: it was destroyed. */
+typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
 
 typedef struct strata_layer_type {
@@ -216,6 +221,10 @@ typedef struct strata_layer_type {
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
     /* Brings the figures of `stats` up to date before they are read; under the lock. NULL: they always are. */
     void (*figures)(strata_layer_t *self);
+    /* The block of this layer, live or free, that holds an address; NULL: none. Without it every block is walked. */
+    const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
+    /* Each stream that a deferred free still waits for, free by free. */
+    void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */
@@ -243,6 +252,12 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
 }
 /* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
 STRATA_API void strata_below_free(strata_record_t *record, strata_path_t *path);
+/* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
+ * as it was. E_UNSUPPORTED: none knows them. */
+STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                                      strata_path_t *path);
+STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                                     strata_path_t *path);
 
 /* A cache's chunk from the layer below: a new path begins. No lock is held. No ref names the record. */
 STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,

@@ -121,6 +121,10 @@ typedef struct strata_leak {
     strata_stream_t stream;
     strata_block_t block;
     size_t requested;
+    /* What was said when it was asked for: "" and 0 where nothing was. Valid during the call. */
+    const char *tag;           /* strata_allocate_options_t.tag */
+    const char *operator_name; /* strata_annotate() */
+    uint64_t step;             /* strata_step() calls before it */
 } strata_leak_t;
 /* Called once per block that is still live, no lock held. */
 typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
@@ -141,7 +145,8 @@ STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place
 enum {
     STRATA_NO_RETRY = 1u << 0, /* fail at the first out-of-memory: no ladder, no waiting */
     STRATA_NO_GROW = 1u << 1,  /* serve from what is cached, or fail; never asks the device for more */
-    STRATA_ZERO = 1u << 2      /* zeroed on `stream` before the return's work. Not yet: E_UNSUPPORTED */
+    STRATA_ZERO = 1u << 2      /* zeroed on `stream`: work submitted to it after the return finds zeros. In pinned
+                                    and host places zeroed at the return. A device that refuses fails the request */
 };
 typedef struct strata_allocate_options {
     size_t struct_size;
@@ -149,7 +154,8 @@ typedef struct strata_allocate_options {
     size_t alignment; /* 0: the place's; else a power of two, at most the place's. Larger: not yet, E_UNSUPPORTED */
     uint32_t flags;   /* STRATA_NO_RETRY | ... */
     uint64_t pool;    /* 0: the ordinary stack. Graph and named pools: not yet, E_UNSUPPORTED */
-    const char *tag;  /* who asks, for reports. Not yet: ignored */
+    const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
+                         apart. Costs nothing where it is NULL; a block with one is freed the slower way */
 } strata_allocate_options_t;
 /* strata_allocate() with everything that can be said of a request. */
 STRATA_API strata_status_t strata_allocate_with(strata_t facade, strata_place_t place, strata_stream_t stream,
@@ -163,13 +169,15 @@ STRATA_API strata_status_t strata_free_on(strata_t facade, strata_ref_t ref, str
 /* The same by address. A double free is E_UNKNOWN_POINTER until the address is served again. NULL is ignored. */
 STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
 
-/* Shared ownership: a block lives until strata_free() was called once more than retained. Not yet: E_UNSUPPORTED. */
+/* Shared ownership: one owner more. Each owner frees once, by any strata_free*(); the last of them gives the block back, and the
+ * uses that earlier ones told by strata_free_on() are respected then. E_STALE, E_LIMIT (2^32 owners), E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_retain(strata_t facade, strata_ref_t ref);
+/* strata_free(), under the name that goes with strata_retain(). */
 STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref);
 
 /* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
-/* The block that holds an address inside it. Not yet: E_UNSUPPORTED. */
+/* The live block that holds an address. Finds the chunk, then walks its blocks. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_base_pointer(strata_t facade, const void *interior, strata_block_t *block);
 
 /* The layers that took part in an allocation, outermost first, then those of the chunk it lies in: "retry > stream_safe >
@@ -192,7 +200,9 @@ STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, s
 /* Whether both are served by one stack. */
 STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,
                                               bool *same);
-/* The stream that NULL stands for. Changing it: not yet, E_UNSUPPORTED. */
+/* The stream that NULL stands for in a place, instead of the legacy one, from now on. Once: what was served for NULL meanwhile
+ * belongs to that stream, so another one is refused (E_BUSY); blocks served before stay the legacy stream's. It lives as long as
+ * the facade: it cannot be forgotten. E_UNSUPPORTED for pinned and host places, which have no owner stream. */
 STRATA_API strata_status_t strata_set_default_stream(strata_t facade, strata_place_t place, strata_stream_t stream);
 
 /* Streams of the facade's own device, for programs that have no runtime beside Strata (simulated devices above all). The
@@ -209,7 +219,8 @@ STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t pl
 
 /* Gives every idle chunk of a place (all its streams) back to the device; *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_release(strata_t facade, strata_place_t place, uint64_t *released);
-/* Releases until at most `keep` idle bytes stay. Not yet: E_UNSUPPORTED. */
+/* Releases idle chunks, the largest of each stream's first, until at most `keep` idle bytes stay in the place, or until none is idle
+ * as a whole; *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_trim(strata_t facade, strata_place_t place, uint64_t keep, uint64_t *released);
 
 typedef struct strata_mem_info {
@@ -259,18 +270,27 @@ typedef struct strata_statistics {
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
+/* The figures of every place that was opened, as JSON: {"places": [{"place": "gpu:0", "total": {"requested_bytes": 0, ...},
+ * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ...}, ...]}, ...]}. `thread` numbers whose
+ * own default stream it is. Writes at most `capacity` bytes with the closing zero; *needed (may be NULL) gets the whole length. */
+STRATA_API strata_status_t strata_statistics_json(strata_t facade, char *text, size_t capacity, size_t *needed);
+/* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ...; what only grows is a
+ * counter and ends in _total. */
+STRATA_API strata_status_t strata_statistics_prometheus(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes with the closing zero;
  * *needed (may be NULL) gets the whole length. */
 STRATA_API strata_status_t strata_explain(strata_t facade, char *text, size_t capacity, size_t *needed);
-/* Every chunk and block of a place, in address order. Not yet: E_UNSUPPORTED. */
+/* A block of a place. */
 typedef struct strata_snapshot_row {
-    strata_block_t block;
-    uint64_t chunk;
-    size_t requested;
-    strata_stream_t stream;
-    uint32_t state; /* 0 free, 1 live, 2 deferred */
+    strata_block_t block;   /* its ref is 0 unless it is live */
+    uint64_t chunk;         /* where the chunk that it lies in begins; a block that lies in none is its own */
+    size_t requested;       /* 0 unless it is live */
+    strata_stream_t stream; /* whose stack holds it; NULL in pinned and host places */
+    uint32_t state;         /* 0 free, 1 live, 2 freed and waiting for other streams */
 } strata_snapshot_row_t;
 typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *context);
+/* Tells every block of a place in address order, as they all were at one moment. Makes no device call; the place's streams wait
+ * while the rows are copied (about 30 ns a block), `row` is called with no lock held. E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place, strata_snapshot_fn row, void *context);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
@@ -315,22 +335,33 @@ STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, void
 STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const void *handle, size_t handle_size,
                                          strata_block_t *block);
 
-/* ---- notes of the program, eviction, shadow: not yet, all E_UNSUPPORTED ----------------------------------------------- */
+/* ---- notes of the program ------------------------------------------------------------------------------------------------ */
 
-/* A step of the program ends (an iteration of training, a batch). */
+/* A step of the program ends (an iteration of training, a batch). Every layer hears of it; allocations that carry a tag or an
+ * operator are noted with the number of steps before them. */
 STRATA_API strata_status_t strata_step(strata_t facade);
-/* Requests of the calling thread belong to this operator until the next call; NULL ends it. */
+/* Requests of the calling thread belong to this operator until the next call; NULL ends it. They are shown with it in the leak
+ * report and in the out-of-memory report, and are served the slower way meanwhile; without, nothing costs anything. Names as for
+ * tags. E_LIMIT: the thread is inside operators of four facades; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_annotate(strata_t facade, const char *operator_name);
+
+/* ---- eviction ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct strata_neighbours {
     size_t struct_size;
     uint64_t free_before; /* free bytes that touch the block */
     uint64_t free_behind;
+    uint64_t run;         /* free bytes that there would be in one piece with the block free too */
 } strata_neighbours_t;
+/* What lies beside a live block in its chunk. O(1). */
 STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
-/* The cheapest set of live blocks whose freeing makes a run of `size` bytes. */
+/* The cheapest set of live blocks of a place whose freeing makes a run of `size` bytes in one chunk: the fewest bytes, then the
+ * fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the first `capacity` of them in address
+ * order. Looks at every block. E_NO_MEMORY: no chunk has so much that could be freed; `victims` may have been written. */
 STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
                                                size_t capacity, size_t *count);
+/* ---- shadow: not yet, E_UNSUPPORTED ---------------------------------------------------------------------------------------- */
+
 /* Replays every call through a second strategy on a simulated device, in the background. */
 STRATA_API strata_status_t strata_shadow_start(strata_t facade, const strata_open_options_t *strategy);
 STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, size_t capacity);

@@ -8,6 +8,7 @@ typedef struct options {
     uint64_t count, size, time;
     double fraction;
     uint32_t choice;
+    char text[STRATA_OPTION_TEXT_BYTES];
 } options_t;
 
 static const strata_option_row_t rows[] = {
@@ -16,6 +17,7 @@ static const strata_option_row_t rows[] = {
     {"size", STRATA_OPTION_SIZE, offsetof(options_t, size), "20MiB", 1024, 1ull << 40, NULL, "a size"},
     {"time", STRATA_OPTION_TIME, offsetof(options_t, time), "100ms", 1000, 0, NULL, "a time"},
     {"fraction", STRATA_OPTION_FRACTION, offsetof(options_t, fraction), "0.8", 100000, 1000000, NULL, "a fraction"},
+    {"text", STRATA_OPTION_TEXT, offsetof(options_t, text), "none", 0, 0, NULL, "a text"},
     {"choice", STRATA_OPTION_CHOICE, offsetof(options_t, choice), "address", 0, 0, "address|any|size", "a choice"},
     {0},
 };
@@ -54,7 +56,7 @@ TEST(options, defaults_come_from_the_rows) {
     EXPECT_EQ(options.time, 100000000);
     EXPECT_NEAR(options.fraction, 0.8, 1e-12);
     EXPECT_EQ(options.choice, 0);
-    EXPECT_EQ(strata_option_count(&type), 6);
+    EXPECT_EQ(strata_option_count(&type), 7);
     EXPECT_TRUE(strata_option_find(&type, "flags") == NULL);
 }
 
@@ -67,6 +69,7 @@ TEST(options, values_are_set_and_printed) {
     expect_set("fraction", "0.100000001", "0.100000001");
     expect_set("fraction", "1.000", "1");
     expect_set("choice", "size", "size");
+    expect_set("text", "run-%p.csv.gz", "run-%p.csv.gz");
 }
 
 TEST(options, wrong_values_are_refused) {
@@ -84,6 +87,12 @@ TEST(options, wrong_values_are_refused) {
     expect_unset("fraction", "0,5", "no fraction");
     expect_unset("fraction", "0.1234567891", "no fraction");
     expect_unset("choice", "adress", "write address (the choices are address, any or size)");
+    char long_text[STRATA_OPTION_TEXT_BYTES + 1];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = 0;
+    expect_unset("text", long_text, "is no text; write 1 to 255 bytes");
+    expect_unset("text", "a\nb", "without control characters");
+    expect_unset("text", "", "is no text");
     expect_unset("choice", "zzzzzzzz", "write address, any or size");
 }
 

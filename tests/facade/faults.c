@@ -67,6 +67,8 @@ TEST(facade_faults, out_of_memory_at_every_call_paddle) { every_call_fails("padd
 TEST(facade_faults, out_of_memory_at_every_call_system) { every_call_fails("system", STRATA_E_NO_MEMORY, 17 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_strata) { every_call_fails("strata", STRATA_E_DEVICE, 3 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_paddle) { every_call_fails("paddle", STRATA_E_DEVICE, 3 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_NO_MEMORY, 7 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_DEVICE, 7 * STRIDE); }
 
 /* ---- a lost device ---- */
 
@@ -110,3 +112,4 @@ static void lost_at_every_call(const char *preset) {
 
 TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_call("strata"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_paddle) { lost_at_every_call("paddle"); }
+TEST(facade_faults, a_lost_device_is_told_and_closed_async) { lost_at_every_call("cuda_malloc_async"); }

@@ -87,3 +87,4 @@ static void run_with_every_failure(const char *preset) {
 
 TEST(facade_host_memory, each_allocation_of_a_run_fails_strata) { run_with_every_failure("strata"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_paddle) { run_with_every_failure("paddle"); }
+TEST(facade_host_memory, each_allocation_of_a_run_fails_async) { run_with_every_failure("cuda_malloc_async"); }

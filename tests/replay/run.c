@@ -170,3 +170,12 @@ TEST(run, survives_every_failed_allocation) {
     strata_trace_delete(trace);
     strata_strategy_delete(strategy);
 }
+
+/* The driver's pool is a model: a run that used it says so, in the table and in JSON. */
+TEST(run, figures_that_rest_on_the_pool_model_are_marked) {
+    strata_run_result_t r = run_text(COLUMNS "alloc,1,1000,0,0\nborrow,1,0,2,5\nfree,1,0,0,20\n", "cuda_malloc_async", 0);
+    EXPECT_TRUE(r.figures.modelled);
+    EXPECT_EQ(r.figures.borrows_waited, 0);
+    EXPECT_EQ(r.figures.deferred_frees, 1);
+    EXPECT_FALSE(run_text(COLUMNS "alloc,1,1000,0,0\nfree,1,0,0,20\n", "strata", 0).figures.modelled);
+}

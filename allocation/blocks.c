@@ -1,0 +1,73 @@
+#include "allocation/blocks.h"
+
+typedef struct walk {
+    strata_stack_t *stack;
+    strata_layer_t *layer;
+    strata_block_fn block;
+    void *context;
+} walk_t;
+
+static void pass_on(const strata_record_t *record, void *context) {
+    const walk_t *walk = context;
+    walk->block(walk->stack, walk->layer, record, walk->context);
+}
+
+static bool is_of_a_source(const strata_record_t *record) {
+    bool held = record->state == STRATA_RECORD_LIVE || record->state == STRATA_RECORD_DEFERRED;
+    return held && record->chunk == 0 && record->size > 0;
+}
+
+void strata_stack_each_block(strata_stack_t *stack, strata_block_fn block, void *context) {
+    if (!stack->open) return;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        walk_t walk = {.stack = stack, .layer = layer, .block = block, .context = context};
+        if (layer->type->walk) layer->type->walk(layer, pass_on, &walk);
+    }
+    for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (is_of_a_source(record)) block(stack, NULL, record, context);
+    }
+}
+
+typedef struct search {
+    uint64_t address;
+    const strata_record_t *found;
+} search_t;
+
+static void look(const strata_record_t *record, void *context) {
+    search_t *search = context;
+    if (search->address - record->ptr < record->size) search->found = record;
+}
+
+const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t address) {
+    search_t search = {.address = address};
+    bool has_cache = false;
+    if (!stack->open) return NULL;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (search.found) break;
+        has_cache = has_cache || layer->type->walk;
+        if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
+        else if (layer->type->walk) layer->type->walk(layer, look, &search);
+    }
+    /* What a decorator above holds is shown by the record that it made. */
+    bool held = search.found && search.found->state == STRATA_RECORD_CHUNK;
+    if (held) search.found = NULL;
+    bool others = held || stack->trunk || !has_cache;
+    for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (is_of_a_source(record)) look(record, &search);
+    }
+    return search.found && search.found->state == STRATA_RECORD_LIVE ? search.found : NULL;
+}
+
+void strata_domain_lock_stacks(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    for (int trunks = 0; trunks < 2; trunks++)
+        for (uint32_t i = 0; i < domain->stack_count; i++)
+            if (domain->stacks[i]->trunk == (trunks != 0)) strata_lock(&domain->stacks[i]->lock);
+}
+
+void strata_domain_unlock_stacks(strata_domain_t *domain) {
+    for (uint32_t i = domain->stack_count; i-- > 0;) strata_unlock(&domain->stacks[i]->lock);
+    strata_unlock(&domain->lock);
+}

@@ -1,0 +1,216 @@
+/* trace: writes what passes it as a trace, in the format that `strata compare` and `strata replay` read.
+ *
+ * An event is 64 bytes in a ring of the stack: no host memory is allocated and no lock is taken for it beside the stack's own. A
+ * lifetime is noted whole or not at all: its alloc is put into the ring only where the frees of all noted blocks still find room.
+ * Its blocks carry the layer's attention bit, so a free that was not noted does not come here.
+ */
+#include <string.h>
+
+#include "allocation/layer.h"
+#include "allocation/recorder.h"
+#include "allocation/threads.h"
+
+enum { FULL_WRITE, FULL_DROP };
+
+typedef struct trace_options {
+    uint64_t events;
+    uint32_t when_full;
+    char path[STRATA_OPTION_TEXT_BYTES];
+} trace_options_t;
+
+static const strata_option_row_t options[] = {
+    {"path", STRATA_OPTION_TEXT, offsetof(trace_options_t, path), "none", 0, 0, NULL,
+     "the file, one for the process, there when the last stack that writes to it ends; %p: the process's number; .gz: compressed; "
+     "`none`: nothing is recorded"},
+    {"events", STRATA_OPTION_COUNT, offsetof(trace_options_t, events), "65536", 64, 16777216, NULL,
+     "events that one stack holds until they are written, 64 bytes each"},
+    {"when_full", STRATA_OPTION_CHOICE, offsetof(trace_options_t, when_full), "write", 0, 0, "write|drop",
+     "`write`: the request that finds half the ring full writes the file first; `drop`: no request waits for the file, and "
+     "lifetimes that find no room are counted and left out"},
+    {0},
+};
+
+typedef struct trace_layer {
+    strata_layer_t base;
+    strata_recorder_ring_t ring;
+    bool recording;
+    uint64_t lives; /* noted blocks whose free is to come: room is kept for it */
+    uint64_t recorded, dropped, failures;
+} trace_layer_t;
+
+static const strata_stat_row_t stats[] = {
+    {"recorded", "", offsetof(trace_layer_t, recorded), "events put into the ring"},
+    {"dropped", "", offsetof(trace_layer_t, dropped), "lifetimes and borrows that found no room"},
+    {"failures", "", offsetof(trace_layer_t, failures), "times that the file could not be written"},
+    {0},
+};
+
+static const trace_options_t *options_of(const trace_layer_t *self) {
+    return self->base.options;
+}
+
+static uint64_t now(const trace_layer_t *self) {
+    strata_clock_t *clock = self->base.domain->device->clock;
+    return clock->now(clock);
+}
+
+/* ---- events; under the lock ---- */
+
+static uint64_t key_of(strata_stream_t stream) {
+    if (stream == STRATA_STREAM_LEGACY) return 0;
+    return stream == STRATA_STREAM_PER_THREAD ? strata_threads_own << 32 | 2 : (uint64_t)(uintptr_t)stream;
+}
+
+static uint64_t name_of(const strata_record_t *record) {
+    const strata_stack_t *home = strata_stack_of(record->home);
+    return strata_ref_make(record->home, strata_slab_slot(&home->slab, record), 0);
+}
+
+/* Line ends would end the row. */
+static void copy_tag(char *to, size_t capacity, const char *tag) {
+    size_t length = 0;
+    for (; tag && tag[length] && length + 1 < capacity; length++)
+        to[length] = tag[length] == '\n' || tag[length] == '\r' ? ' ' : tag[length];
+    to[length] = '\0';
+}
+
+static void put(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream, const char *tag) {
+    strata_recorder_event_t event = {.time_ns = now(self), .block = name_of(record), .stream = key_of(stream),
+                                     .size = op == STRATA_TRACE_alloc ? strata_record_requested(record) : 0,
+                                     .thread = (uint32_t)strata_threads_own, .op = (uint8_t)op};
+    copy_tag(event.tag, sizeof event.tag, tag);
+    strata_recorder_put(&self->ring, &event);
+    self->recorded++;
+}
+
+/* The block's own row and its free's. */
+static void note_alloc(trace_layer_t *self, strata_record_t *record, const strata_request_t *request) {
+    if (strata_recorder_room(&self->ring) < self->lives + 2) {
+        self->dropped++;
+        return;
+    }
+    self->lives++;
+    record->attention |= self->base.attention;
+    /* Without an owner stream every user is told as a borrower, the one of the request too. */
+    put(self, record, STRATA_TRACE_alloc, request->path->stack->ownerless ? NULL : request->stream, request->tag);
+}
+
+static bool is_noted(const trace_layer_t *self, const strata_record_t *record) {
+    return self->recording && self->lives > 0 && (!self->base.attention || (record->attention & self->base.attention));
+}
+
+static void note_use(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream) {
+    if (!is_noted(self, record)) return;
+    if (strata_recorder_room(&self->ring) < self->lives + 1) self->dropped++;
+    else put(self, record, op, stream, NULL);
+}
+
+/* The locks of the path are open while the file is written. */
+static void write_out(trace_layer_t *self, strata_path_t *path) {
+    strata_opened_t opened = strata_path_unlock(path);
+    bool written = strata_recorder_write(&self->ring, now(self)) == STRATA_OK;
+    strata_path_lock(path, opened);
+    self->failures += !written;
+}
+
+static bool is_half_full(const trace_layer_t *self) {
+    uint64_t kept = self->lives < self->ring.capacity ? self->lives : self->ring.capacity;
+    return strata_recorder_room(&self->ring) - kept < (self->ring.capacity - kept) / 2;
+}
+
+/* ---- operations ---- */
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    if (self->recording && options_of(self)->when_full == FULL_WRITE && is_half_full(self)) write_out(self, request->path);
+    strata_status_t status = strata_below_allocate(base, request, record);
+    if (status == STRATA_OK && self->recording) note_alloc(self, *record, request);
+    return status;
+}
+
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    if (is_noted(self, record)) {
+        record->attention &= (uint16_t)~base->attention;
+        if (strata_recorder_room(&self->ring) > 0) put(self, record, STRATA_TRACE_free, NULL, NULL);
+        self->lives--;
+    }
+    strata_below_free(record, path);
+}
+
+/* What is told is what the program said, whether a layer below knows it or the core does. */
+static strata_status_t tell(strata_layer_t *base, strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
+                            strata_path_t *path, strata_status_t status) {
+    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
+    bool entered = strata_path_enter(path, base);
+    bool by_owner = path->owning && !path->stack->ownerless;
+    if (!by_owner) note_use((trace_layer_t *)base, record, op, stream);
+    strata_path_leave(path, base, entered);
+    return status;
+}
+
+static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+    strata_status_t status = strata_below_record_stream(base, record, stream, path);
+    return tell(base, record, STRATA_TRACE_borrow, stream, path, status);
+}
+
+static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+    strata_status_t status = strata_below_erase_stream(base, record, stream, path);
+    return tell(base, record, STRATA_TRACE_unborrow, stream, path, status);
+}
+
+static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    if (self->recording) write_out(self, path);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static strata_status_t create(strata_layer_t *base) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    const trace_options_t *o = options_of(self);
+    if (strcmp(o->path, "none") == 0) return STRATA_OK;
+    strata_status_t status = strata_recorder_join(&self->ring, o->path, o->events, base->domain->place, now(self));
+    if (status != STRATA_OK) return status;
+    self->recording = true;
+    strata_lock(&base->stack->lock);
+    strata_layer_wants_allocate(base, true);
+    strata_unlock(&base->stack->lock);
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *base) {
+    trace_layer_t *self = (trace_layer_t *)base;
+    if (self->recording) strata_recorder_leave(&self->ring, now(self));
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    const trace_layer_t *self = (const trace_layer_t *)base;
+    if (self->recording && self->lives > strata_recorder_room(&self->ring))
+        return strata_fail(STRATA_E_CORRUPT, 0, "trace: the free of a noted block may find no room");
+    return STRATA_OK;
+}
+
+const strata_layer_type_t strata_trace_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "trace",
+    .doc = "writes allocations, frees and borrows of the running program as a trace",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .idle = true,
+    .state_size = sizeof(trace_layer_t),
+    .options_size = sizeof(trace_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+    .release = release,
+    .record_stream = record_stream,
+    .erase_stream = erase_stream,
+    .validate = validate,
+};

@@ -1,0 +1,36 @@
+/* What is known of some allocations beside their record: further owners, who asked and when. A table beside the slab, made at
+ * the first need, with an entry a slot. An entry counts while its record's attention has STRATA_ATTENTION_SIDE, so that the
+ * others cost nothing. Guarded by the lock of the record's home stack. */
+#ifndef STRATA_ALLOCATION_SIDE_H
+#define STRATA_ALLOCATION_SIDE_H
+
+#include "allocation/stack.h"
+
+/* Names are the facade's numbers, 0: none. */
+typedef struct strata_note {
+    uint32_t tag;
+    uint32_t operator_name;
+    uint64_t step;
+} strata_note_t;
+
+struct strata_side {
+    strata_note_t note;
+    uint32_t owners; /* beyond the first */
+    uint32_t unused;
+};
+
+/* The entry of a record, NULL: none. The lock of its home is held. */
+const strata_side_t *strata_side_of(const strata_record_t *record);
+
+/* A record that was just served, of which the caller alone knows; no lock is held. Where the host has no memory nothing is
+ * noted. */
+void strata_record_note(strata_record_t *record, const strata_note_t *note);
+
+/* One owner more of a record that strata_record_find() gave; the path's lock stays held, and may be open meanwhile. E_LIMIT,
+ * E_HOST_MEMORY, E_STALE. */
+strata_status_t strata_record_retain(strata_path_t *path, strata_record_t *record);
+bool strata_record_is_shared(const strata_path_t *path, const strata_record_t *record);
+/* One owner less; false: it was the last, and the record is to be freed. The path's lock is held. */
+bool strata_record_give_up(strata_path_t *path, strata_record_t *record);
+
+#endif

@@ -1,0 +1,114 @@
+/* What a program asks that gives memory up on purpose: what would become free with a block, and which blocks cost least. */
+#include "allocation/blocks.h"
+#include "facade/facade.h"
+#include "platform/arithmetic.h"
+
+/* ---- neighbours ---- */
+
+static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot) {
+    const strata_record_t *record = strata_slab_record(&home->slab, slot);
+    return record->state == STRATA_RECORD_FREE ? record->size : 0;
+}
+
+strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neighbours_t *neighbours) {
+    strata_path_t path;
+    strata_record_t *record;
+    if (neighbours->struct_size < sizeof *neighbours) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
+    if (status != STRATA_OK) return status;
+    strata_stack_t *home = strata_stack_of(record->home);
+    if (home != path.stack) strata_lock(&home->lock);
+    /* The sentinel 0 is never free. */
+    bool in_chunk = record->chunk != 0;
+    neighbours->free_before = in_chunk ? free_bytes(home, record->prev) : 0;
+    neighbours->free_behind = in_chunk ? free_bytes(home, record->next) : 0;
+    neighbours->run = neighbours->free_before + record->size + neighbours->free_behind;
+    if (home != path.stack) strata_unlock(&home->lock);
+    (void)strata_path_unlock(&path);
+    return STRATA_OK;
+}
+
+/* ---- victims ---- */
+
+/* Blocks that lie one behind the other, live or free: what they hold together, and what freeing the live ones would cost. */
+typedef struct window {
+    const strata_record_t *first, *last; /* NULL: none */
+    uint64_t bytes, cost;
+    size_t live;
+} window_t;
+
+typedef struct choice {
+    uint64_t size; /* wanted */
+    window_t now;
+    window_t best; /* of this stack and those before */
+    bool better;   /* the best is this stack's */
+} choice_t;
+
+static void count_in(window_t *window, const strata_record_t *block) {
+    bool live = block->state == STRATA_RECORD_LIVE;
+    window->bytes += block->size;
+    window->cost += live ? block->size : 0;
+    window->live += live;
+    window->last = block;
+}
+
+static void count_out_first(window_t *window, const strata_stack_t *stack) {
+    bool live = window->first->state == STRATA_RECORD_LIVE;
+    window->bytes -= window->first->size;
+    window->cost -= live ? window->first->size : 0;
+    window->live -= live;
+    window->first = strata_slab_record(&stack->slab, window->first->next);
+}
+
+static bool is_cheaper(const window_t *window, const window_t *best) {
+    if (!best->first || window->cost != best->cost) return !best->first || window->cost < best->cost;
+    return window->live < best->live;
+}
+
+/* The shortest window that ends with each block and is large enough: a longer one costs no less. */
+static void slide(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
+    choice_t *choice = context;
+    window_t *window = &choice->now;
+    bool usable = block->state == STRATA_RECORD_LIVE || block->state == STRATA_RECORD_FREE;
+    if (!usable || !layer || block->prev == 0) *window = (window_t){.first = NULL};
+    if (!usable) return;
+    if (!window->first) window->first = block;
+    count_in(window, block);
+    while (window->bytes - window->first->size >= choice->size) count_out_first(window, stack);
+    if (window->bytes < choice->size || !is_cheaper(window, &choice->best)) return;
+    choice->best = *window;
+    choice->better = true;
+}
+
+static void name_victims(const strata_stack_t *stack, const window_t *window, strata_ref_t *victims, size_t capacity) {
+    size_t count = 0;
+    for (const strata_record_t *block = window->first; count < strata_min(capacity, window->live);) {
+        if (block->state == STRATA_RECORD_LIVE)
+            victims[count++] = strata_ref_make(stack->number, strata_slab_slot(&stack->slab, block), block->generation);
+        if (block == window->last) return;
+        block = strata_slab_record(&stack->slab, block->next);
+    }
+}
+
+strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_t size, strata_ref_t *victims, size_t capacity,
+                                    size_t *count) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    if (size == 0) return strata_fail(STRATA_E_INVALID, 0, "a run of 0 bytes is always there");
+    choice_t choice = {.size = size};
+    STRATA_DOMAIN_EACH(domain, stack) {
+        choice.now = (window_t){.first = NULL};
+        choice.better = false;
+        strata_lock(&stack->lock);
+        strata_stack_each_block(stack, slide, &choice);
+        if (choice.better) name_victims(stack, &choice.best, victims, capacity);
+        strata_unlock(&stack->lock);
+    }
+    if (!choice.best.first)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no chunk of this place has %zu bytes that could all be freed", size);
+    *count = choice.best.live;
+    return STRATA_OK;
+}

@@ -1,0 +1,234 @@
+#include "facade/report.h"
+
+#include <string.h>
+
+#include "allocation/ladder.h"
+#include "allocation/layer.h"
+#include "allocation/option.h"
+#include "facade/survey.h"
+#include "facade/text.h"
+#include "platform/arithmetic.h"
+
+enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4 };
+
+typedef struct report {
+    strata_text_t text;
+    strata_facade_t *facade;
+    strata_domain_t *domain;
+    const strata_refused_t *refused;
+    const strata_out_of_memory_t *event;
+    strata_climbed_t climbed;
+    strata_survey_t survey;
+    uint64_t outside; /* bytes of the device that others hold */
+} report_t;
+
+static void say_totals(report_t *r) {
+    static const char *const kinds[] = {"gpu", "managed", "pinned", "host"};
+    strata_text_t *text = &r->text;
+    strata_text_say(text, "out of memory in %s:%u on stream %p:", kinds[strata_place_kind(r->domain->place)],
+                    (unsigned)strata_place_device(r->domain->place), r->refused->stream);
+    strata_text_say_size(text, " asked ", r->event->size);
+    strata_text_say_size(text, ", free on the device ", r->event->device_free);
+    strata_text_say_size(text, " of ", r->event->device_total);
+    strata_text_say_size(text, ", reserved here ", atomic_load(&r->domain->reserved_bytes));
+    strata_text_say_size(text, ", taken by others ", r->outside);
+    strata_text_say_size(text, "\n  allocated ", r->survey.allocated);
+    strata_text_say_size(text, ", deferred ", r->survey.deferred);
+    strata_text_say_size(text, ", idle ", r->survey.idle);
+    strata_text_say_size(text, ", largest free block ", r->survey.largest_free);
+}
+
+/* ---- a layer that limits ---- */
+
+/* A figure of a layer's own by its name; false: it has none. Such words are read as they stand, whoever writes them. */
+static bool own_figure(strata_layer_t *layer, const char *name, uint64_t *value) {
+    for (const strata_stat_row_t *row = layer->type->stats; row && row->name; row++) {
+        if (strcmp(row->name, name) != 0) continue;
+        *value = atomic_load((_Atomic uint64_t *)(void *)((char *)layer + row->offset));
+        return true;
+    }
+    return false;
+}
+
+/* The shared layer that holds requests of this place to a limit that the request would have broken; NULL: none. */
+static const char *limiting_layer(const report_t *r, uint64_t *limit, uint64_t *used) {
+    for (uint32_t i = 1; i <= r->domain->plan->count; i++) {
+        strata_layer_t *layer = r->domain->shared[i];
+        if (!layer || !own_figure(layer, "limit_bytes", limit) || !own_figure(layer, "used_bytes", used)) continue;
+        if (*limit - strata_min(*used, *limit) < r->event->size) return r->domain->plan->nodes[i].name;
+    }
+    return NULL;
+}
+
+static void say_limit(report_t *r) {
+    uint64_t limit, used;
+    const char *name = limiting_layer(r, &limit, &used);
+    if (!name) return;
+    strata_text_say(&r->text, "\n  %s:", name);
+    strata_text_say_size(&r->text, " at most ", limit);
+    strata_text_say_size(&r->text, ", of which ", used);
+    strata_text_say(&r->text, " are used");
+}
+
+/* ---- who holds it ---- */
+
+static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        strata_lock(&stack->lock);
+        uint64_t idle = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0;
+        strata_unlock(&stack->lock);
+        if (idle == 0) continue;
+        strata_text_say_size(text, ", idle ", idle);
+        strata_text_say(text, " in %s", stack->domain->plan->nodes[layer->number].name);
+    }
+}
+
+static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint32_t *more) {
+    strata_statistics_t f;
+    strata_facade_stack_figures(stack, &f);
+    if (stack->trunk || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) return;
+    if (*shown == SHOWN_STREAMS) {
+        ++*more;
+        return;
+    }
+    ++*shown;
+    strata_text_say(&r->text, "\n  stream %p%s:", stack->stream, stack->orphan ? " (forgotten)" : "");
+    strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
+    strata_text_say_size(&r->text, ", allocated ", f.allocated_bytes);
+    strata_text_say_size(&r->text, ", deferred ", f.deferred_bytes);
+    say_idle_layers(&r->text, stack);
+}
+
+static void say_stacks(report_t *r) {
+    uint32_t shown = 0, more = 0;
+    STRATA_DOMAIN_EACH(r->domain, stack) say_stack(r, stack, &shown, &more);
+    if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
+}
+
+static void say_waits(report_t *r) {
+    const strata_survey_t *survey = &r->survey;
+    uint64_t more = survey->awaited_more;
+    for (uint32_t i = 0; i < survey->awaited_count; i++) {
+        if (i >= SHOWN_WAITS) {
+            more += survey->awaited[i].bytes;
+            continue;
+        }
+        strata_text_say_size(&r->text, i ? ", " : "\n  deferred frees: ", survey->awaited[i].bytes);
+        if (survey->awaited[i].gone) strata_text_say(&r->text, " wait for a stream that was destroyed");
+        else strata_text_say(&r->text, " wait for stream %p", survey->awaited[i].stream);
+    }
+    if (more) strata_text_say_size(&r->text, ", for others ", more);
+}
+
+static void say_owner(report_t *r, const strata_owner_t *owner, const char *before) {
+    const char *tag = strata_names_text(&r->facade->names, owner->note.tag);
+    const char *operator_name = strata_names_text(&r->facade->names, owner->note.operator_name);
+    strata_text_say_size(&r->text, before, owner->bytes);
+    strata_text_say(&r->text, " in %llu block%s by ", (unsigned long long)owner->blocks, owner->blocks == 1 ? "" : "s");
+    if (!*tag && !*operator_name) {
+        strata_text_say(&r->text, "nobody named");
+        return;
+    }
+    strata_text_say(&r->text, "%s%s%s", tag, *tag && *operator_name ? " of " : "", operator_name);
+    strata_text_say(&r->text, owner->note.step == owner->last_step ? " (step %llu)" : " (steps %llu to %llu)",
+                    (unsigned long long)owner->note.step, (unsigned long long)owner->last_step);
+}
+
+static void say_owners(report_t *r) {
+    const strata_survey_t *survey = &r->survey;
+    uint64_t more = survey->other_owners.bytes;
+    for (uint32_t i = 0; i < STRATA_SURVEY_OWNERS && survey->owners[i].blocks; i++) {
+        if (i < SHOWN_OWNERS) say_owner(r, &survey->owners[i], i ? "; " : "\n  live blocks: ");
+        else more += survey->owners[i].bytes;
+    }
+    if (more) strata_text_say_size(&r->text, "; by others ", more);
+}
+
+/* ---- what was tried ---- */
+
+static void say_ladder(report_t *r) {
+    const strata_climbed_t *c = &r->climbed;
+    if (!c->climbed) {
+        bool forbidden = r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW);
+        strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
+        return;
+    }
+    char took[64];
+    strata_print_time(c->took_ns, took, sizeof took);
+    strata_text_say_size(&r->text, "\n  tried: polling gave ", c->polled);
+    strata_text_say_size(&r->text, ", waiting first ", c->waited);
+    strata_text_say_size(&r->text, ", releasing ", c->released);
+    strata_text_say_size(&r->text, ", callbacks ", c->called_back);
+    strata_text_say(&r->text, "%s%s; it took %s", c->asked_small ? ", smaller growth nothing" : "",
+                    c->slept ? ", waiting for other frees nothing" : "", took);
+}
+
+/* ---- what may help ---- */
+
+/* The layer of the place's stack that has an option and what it says; NULL: none has it. */
+static const strata_plan_node_t *node_with(const strata_domain_t *domain, const char *option, char *value, size_t capacity) {
+    for (uint32_t i = 1; i <= domain->plan->count; i++) {
+        const strata_plan_node_t *node = &domain->plan->nodes[i];
+        const strata_option_row_t *row = strata_option_find(node->type, option);
+        if (!row) continue;
+        strata_option_print(row, node->options, value, capacity);
+        return node;
+    }
+    return NULL;
+}
+
+/* "auto_growth.smaller_growth: true", where the option is there and off. */
+static bool suggest(report_t *r, const char *option, const char *why) {
+    char value[64];
+    const strata_plan_node_t *node = node_with(r->domain, option, value, sizeof value);
+    if (!node || value[0] != 'f') return false;
+    strata_text_say(&r->text, "\n  may help: %s.%s: true, %s", node->name, option, why);
+    return true;
+}
+
+static bool suggest_against_pieces(report_t *r) {
+    char value[64];
+    const strata_plan_node_t *node = node_with(r->domain, "chunk_size", value, sizeof value);
+    if (!node) return false;
+    strata_text_say(&r->text, "\n  may help: a smaller %s.chunk_size (now %s), so that chunks become idle as a whole", node->name,
+                    value);
+    return true;
+}
+
+static void say_what_helps(report_t *r) {
+    const strata_survey_t *survey = &r->survey;
+    uint64_t size = r->event->size;
+    uint64_t limit, used;
+    const char *limiting = limiting_layer(r, &limit, &used);
+    bool said = limiting != NULL;
+    if (limiting) strata_text_say(&r->text, "\n  may help: a higher bound in %s", limiting);
+    if (r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) {
+        strata_text_say(&r->text, "\n  may help: the request without STRATA_NO_RETRY and STRATA_NO_GROW");
+        said = true;
+    }
+    if (r->event->device_free >= size) said = suggest(r, "smaller_growth", "since the device has what was asked") || said;
+    if (survey->deferred >= size) said = suggest(r, "wait_first", "since enough was freed and waits for other streams") || said;
+    if (survey->idle >= size && survey->largest_free < size) said = suggest_against_pieces(r) || said;
+    if (r->outside >= size) {
+        strata_text_say(&r->text, "\n  may help: to end what else uses the device");
+        said = true;
+    }
+    if (!said) strata_text_say(&r->text, "\n  may help: to ask for less, or to free something");
+}
+
+void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
+                         char *text, size_t capacity) {
+    strata_domain_t *domain = refused->stack->domain;
+    uint64_t held = event->device_free + atomic_load(&domain->reserved_bytes);
+    report_t report = {.text = {.text = text, .capacity = capacity}, .facade = facade, .domain = domain, .refused = refused,
+                       .event = event, .climbed = strata_ladder_last(),
+                       .outside = event->device_total - strata_min(held, event->device_total)};
+    strata_survey_make(domain, &report.survey);
+    say_totals(&report);
+    say_limit(&report);
+    say_stacks(&report);
+    say_waits(&report);
+    say_owners(&report);
+    say_ladder(&report);
+    say_what_helps(&report);
+}

@@ -1,0 +1,20 @@
+/* Text that is written into a buffer and measured beyond its end: no host memory is needed. */
+#ifndef STRATA_FACADE_TEXT_H
+#define STRATA_FACADE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "strata/status.h"
+
+typedef struct strata_text {
+    char *text; /* closed by a zero if the capacity is not 0 */
+    size_t capacity;
+    size_t length; /* of all that was said */
+} strata_text_t;
+
+void strata_text_say(strata_text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);
+/* `before`, then the shortest exact text of a size. */
+void strata_text_say_size(strata_text_t *text, const char *before, uint64_t bytes);
+
+#endif

@@ -1,0 +1,238 @@
+/* What the driver's pool serves through cuda_malloc_async. The tests of the peer's async allocator are written anew from their
+ * descriptions; each names the peer's. */
+#include "tests/async/async.h"
+
+void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents) {
+    strata_sim_options_t options = {.capacity = capacity, .contents = contents};
+    rig_open_on(rig, rig_strategy("cuda_malloc_async", set, count), &options, 0);
+    rig->borrowed_strategy = false;
+}
+
+uint64_t async_used(rig_t *rig) {
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig->devices[0], &figures);
+    return figures.used_bytes;
+}
+
+uint64_t async_peak_used(rig_t *rig) {
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig->devices[0], &figures);
+    return figures.peak_used_bytes;
+}
+
+/* The peer's AllocInterface: 256 B, freed, and 256 B again naming the default stream. */
+TEST(async_pool, alloc_interface) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 256);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t b = rig_allocate(&rig, STRATA_STREAM_LEGACY, 256);
+    EXPECT_EQ((uintptr_t)a.ptr, (uintptr_t)b.ptr);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 256);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_GT(async_used(&rig), 0);
+    uint64_t released = 0;
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_GT(released, 0);
+    EXPECT_EQ(async_used(&rig), 0);
+    rig_close(&rig);
+}
+
+/* The peer's ZeroSize: nothing is served, and borrowing it works. */
+TEST(async_pool, zero_size) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t other = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 0);
+    EXPECT_TRUE(a.ptr == NULL);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
+    rig_close(&rig);
+}
+
+/* The peer's GetStream: the owner is the stream that asked, the default one or another; its own use is no borrow. */
+TEST(async_pool, get_stream) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t other = rig_stream(&rig), streams[2] = {NULL, other};
+    for (int i = 0; i < 2; i++) {
+        strata_block_t a = rig_allocate(&rig, streams[i], 1000);
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, streams[i]));
+        EXPECT_EQ(rig_figures(&rig).borrows, i);
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, streams[1 - i]));
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, streams[1 - i]));
+        EXPECT_EQ(rig_figures(&rig).borrows, i + 1);
+        EXPECT_OK(strata_erase_stream(rig.s, a.ref, streams[1 - i]));
+        EXPECT_OK(strata_free(rig.s, a.ref));
+    }
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
+    rig_close(&rig);
+}
+
+/* The peer's RetryTest: three quarters of the device on one stream, freed but kept by the pool; the same on another stream. It
+ * succeeds whether the pool may hand memory on or the ladder has to take it back first. */
+TEST(async_pool, retry) {
+    static const char *const none[] = {"cuda_malloc_async.reuse_follow_events=false",
+                                       "cuda_malloc_async.reuse_opportunistic=false", "cuda_malloc_async.reuse_internal=false"};
+    for (size_t off = 0; off <= 3; off += 3) {
+        rig_t rig;
+        async_open(&rig, none, off, 64 * MIB, false);
+        strata_stream_t first = rig_stream(&rig), second = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, first, 48 * MIB);
+        rig_work(&rig, first, 1000 * 1000, a.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        strata_block_t b = rig_allocate(&rig, second, 48 * MIB);
+        EXPECT_EQ(rig_figures(&rig).ladders, off ? 1 : 0);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_close(&rig);
+    }
+}
+
+/* A borrowed block in use counts as pending: the ladder waits for it instead of giving up. */
+TEST(async_pool, out_of_memory_waits_for_borrowers) {
+    static const char *const none[] = {"cuda_malloc_async.reuse_internal=false"};
+    rig_t rig;
+    async_open(&rig, none, 1, 64 * MIB, false);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 48 * MIB), b = {.ref = 7};
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 5 * 1000 * 1000, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 48 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 48 * MIB);
+    b = rig_allocate(&rig, owner, 48 * MIB);
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    strata_block_t c = {.ref = 7};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 48 * MIB, &c));
+    EXPECT_EQ(c.ref, 7);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* ---- lazily, and what is left behind ---- */
+
+TEST(async_pool, no_device_call_before_it_is_needed) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_set) + rig_calls(&rig, STRATA_CALL_stream_create), 0);
+    strata_stream_t other = rig_stream(&rig);
+    uint64_t made = rig_calls(&rig, STRATA_CALL_stream_create);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_set), 4);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_create), made);
+    for (int i = 0; i < 2; i++) {
+        a = rig_allocate(&rig, NULL, 1000);
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
+        EXPECT_OK(strata_free(rig.s, a.ref));
+    }
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_set), 4);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_create), made + 1);
+    rig_close(&rig);
+}
+
+static uint64_t default_pool_has(rig_t *rig, strata_pool_attribute_t attribute) {
+    uint64_t value = 7;
+    EXPECT_OK(strata_device_pool_get(rig->devices[0], NULL, attribute, &value));
+    return value;
+}
+
+/* The default pool belongs to the whole process: it is left as it was found. */
+TEST(async_pool, the_default_pool_is_left_as_it_was_found) {
+    static const char *const set[] = {"cuda_malloc_async.reuse_opportunistic=false", "cuda_malloc_async.release_threshold=3MiB"};
+    rig_t rig;
+    async_open(&rig, set, 2, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_FOLLOW_EVENTS), 1);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 0);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 3 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 1);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 0);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RESERVED_CURRENT), 0);
+    rig_end(&rig);
+}
+
+/* With a threshold of 0 the pool gives everything back at the next wait of the host, with the default nothing. */
+TEST(async_pool, release_threshold) {
+    static const char *const thresholds[] = {"cuda_malloc_async.release_threshold=unlimited",
+                                             "cuda_malloc_async.release_threshold=0"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        async_open(&rig, &thresholds[i], 1, 0, false);
+        strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        uint64_t kept = async_used(&rig);
+        EXPECT_GE(kept, 10 * MIB);
+        EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+        EXPECT_EQ(async_used(&rig), i == 0 ? kept : 0);
+        rig_close(&rig);
+    }
+}
+
+TEST(async_pool, own_pool) {
+    static const char *const own[] = {"cuda_malloc_async.pool=own", "cuda_malloc_async.max_size=64MiB"};
+    rig_t rig;
+    async_open(&rig, own, 2, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b = {.ref = 7};
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), 1);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RESERVED_CURRENT), 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &b));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+static void expect_refused(const char *text, const char *why) {
+    strata_config_request_t request = {.text = text, .devices = "sim"};
+    strata_strategy_t *strategy = NULL;
+    strata_t s;
+    strata_status_t status = strata_config_load(&request, &strategy);
+    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .devices = "sim",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    if (status == STRATA_OK) status = strata_open(&options, &s);
+    EXPECT_EQ(status, STRATA_E_STRATEGY);
+    EXPECT_CONTAINS(strata_last_error()->text, why);
+    strata_strategy_delete(strategy);
+}
+
+TEST(async_pool, options_that_do_not_fit_are_refused) {
+    expect_refused("version: 1\nstack:\n  - cuda_malloc_async: {max_size: 1GiB}\n", "write pool: own beside it");
+    expect_refused("version: 1\nstack:\n  - system\nplaces:\n  pinned:\n    - cuda_malloc_async\n", "serve the place gpu alone");
+}
+
+/* ---- streams that end ---- */
+
+/* A block outlives its stream: it is freed behind the work that its stream had been given. */
+TEST(async_pool, a_block_outlives_its_stream) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), third = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, MIB), b = rig_allocate(&rig, third, MIB);
+    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
+    rig_work(&rig, owner, 300 * 1000 * 1000, a.ref);
+    rig_work(&rig, borrower, 200 * 1000 * 1000, b.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], owner);
+    strata_stream_t ending[2] = {owner, borrower};
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ending[i]));
+        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending[i]));
+    }
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_LT(strata_sim_now(rig.world), done);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 2 * MIB);
+    strata_block_t c = rig_allocate(&rig, third, MIB);
+    EXPECT_NE((uintptr_t)c.ptr, (uintptr_t)a.ptr);
+    EXPECT_NE((uintptr_t)c.ptr, (uintptr_t)b.ptr);
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_pass(&rig, 400 * 1000 * 1000);
+    strata_pending_t pending;
+    EXPECT_GE(strata_domain_poll(rig_domain(&rig), &pending), 2 * MIB);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    rig_close(&rig);
+}

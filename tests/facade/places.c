@@ -1,0 +1,194 @@
+/* Managed, pinned and host memory. The tests of the peer's managed memory are written anew from their descriptions. */
+#include "tests/facade/fixture.h"
+
+enum { INTS = 1024 };
+
+static void open_places(rig_t *rig, const char *strategy, const char *const *set, size_t count, uint64_t capacity) {
+    strata_sim_options_t options = {.capacity = capacity, .contents = true};
+    rig_open_on(rig, rig_strategy(strategy, set, count), &options, 0);
+    rig->borrowed_strategy = false;
+}
+
+static strata_block_t get(rig_t *rig, strata_place_t place, size_t size) {
+    strata_block_t block = {0};
+    EXPECT_OK(strata_allocate(rig->s, place, NULL, size, &block));
+    return block;
+}
+
+static strata_domain_t *domain_of(rig_t *rig, strata_place_t place) {
+    strata_domain_t *domain = NULL;
+    EXPECT_OK(strata_facade_domain(strata_facade_of(rig->s), place, &domain));
+    return domain;
+}
+
+/* A figure of the source of a place, by its row. */
+static uint64_t source_figure(rig_t *rig, strata_place_t place, const char *name) {
+    strata_domain_t *domain = domain_of(rig, place);
+    const strata_layer_t *source = domain->shared[domain->plan->count];
+    for (const strata_stat_row_t *row = source->type->stats; row->name; row++)
+        if (strcmp(row->name, name) == 0) return *(const uint64_t *)(const void *)((const char *)source + row->offset);
+    FAIL_TEST("there is no figure %s", name);
+    return 0;
+}
+
+static uint32_t *ints_of(rig_t *rig, strata_block_t block) {
+    return strata_device_host_view(rig->devices[0], (uintptr_t)block.ptr, INTS * sizeof(uint32_t));
+}
+
+/* ---- managed ---- */
+
+/* The peer's H2D: what the host wrote is there for the device, and still there after its work and a prefetch. */
+TEST(places_managed, host_to_device) {
+    rig_t rig;
+    open_places(&rig, "strata", NULL, 0, 0);
+    strata_block_t a = get(&rig, strata_managed(0), INTS * sizeof(uint32_t));
+    uint32_t *ints = ints_of(&rig, a);
+    ASSERT_TRUE(ints);
+    for (uint32_t i = 0; i < INTS; i++) ints[i] = i;
+    EXPECT_OK(strata_device_prefetch(rig.devices[0], (uintptr_t)a.ptr, INTS * sizeof(uint32_t), false, NULL));
+    rig_work(&rig, NULL, 1000, a.ref);
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(&rig, a)[i], i);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+/* The peer's D2H: the host sees what the device wrote, once it has waited. */
+TEST(places_managed, device_to_host) {
+    rig_t rig;
+    open_places(&rig, "strata", NULL, 0, 0);
+    strata_block_t a = get(&rig, strata_managed(0), INTS * sizeof(uint32_t));
+    EXPECT_OK(strata_device_fill(rig.devices[0], (uintptr_t)a.ptr, 7, INTS * sizeof(uint32_t), NULL));
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(&rig, a)[i], 0x07070707);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+/* The peer's Oversubscribe: twice the device's memory and one int more is served, in use, and counted. */
+TEST(places_managed, oversubscribe) {
+    rig_t rig;
+    open_places(&rig, "strata", NULL, 0, 16 * MIB);
+    uint64_t free_bytes, total;
+    ASSERT_TRUE(strata_device_mem_info(rig.devices[0], &free_bytes, &total) == STRATA_OK);
+    strata_block_t small = get(&rig, strata_managed(0), MIB);
+    EXPECT_EQ(source_figure(&rig, strata_managed(0), "oversubscribed"), 0);
+    strata_block_t a = get(&rig, strata_managed(0), 2 * total + sizeof(uint32_t));
+    EXPECT_GE(source_figure(&rig, strata_managed(0), "oversubscribed"), total + sizeof(uint32_t));
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig.devices[0], &figures);
+    EXPECT_GE(figures.oversubscribed_bytes, source_figure(&rig, strata_managed(0), "oversubscribed"));
+    EXPECT_OK(strata_device_fill(rig.devices[0], (uintptr_t)a.ptr + 2 * total, 5, sizeof(uint32_t), NULL));
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    const uint8_t *last = strata_device_host_view(rig.devices[0], (uintptr_t)a.ptr + 2 * total, sizeof(uint32_t));
+    EXPECT_TRUE(last && last[0] == 5 && last[3] == 5);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    rig_close(&rig);
+}
+
+/* The peer's OOM: 2^60 bytes. A request of more than 2^48 bytes is refused before any layer sees it, one of less by the device;
+ * either way nothing has changed. */
+TEST(places_managed, out_of_memory) {
+    rig_t rig;
+    open_places(&rig, "strata", NULL, 0, 0);
+    strata_block_t a = {.ref = 5}, kept = get(&rig, strata_managed(0), 1000);
+    EXPECT_NE(strata_allocate(rig.s, strata_managed(0), NULL, (size_t)1 << 60, &a), STRATA_OK);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_managed(0), NULL, (size_t)1 << 48, &a));
+    EXPECT_EQ(a.ref, 5);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
+/* Each option is one call for each piece that the device gives. */
+TEST(places_managed, prefetch_and_advice) {
+    static const char *const set[] = {"managed.system.prefetch=device", "managed.system.preferred=device",
+                                      "managed.system.accessed_by=host", "managed.system.read_mostly=true"};
+    for (size_t count = 0; count <= 4; count++) {
+        rig_t rig;
+        open_places(&rig, "system", set, count, 0);
+        strata_block_t a = get(&rig, strata_managed(0), 1000);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), count > 0 ? 1 : 0);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_advise), count > 1 ? count - 1 : 0);
+        EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), 0);
+        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_prefetch, 1, false, STRATA_E_DEVICE));
+        strata_block_t b = get(&rig, strata_managed(0), 1000);
+        EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), count > 0 ? 1 : 0);
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_close(&rig);
+    }
+}
+
+/* ---- pinned and host ---- */
+
+/* The cap holds to the byte, counts what caches keep, and is out of memory as a device is: the ladder empties caches first. */
+TEST(places_pinned, the_cap_holds) {
+    static const char *const caps[] = {"pinned.system.cap=20MiB"};
+    static const char *const strategies[] = {"strata", "system"};
+    strata_place_t pinned = strata_place(STRATA_PLACE_PINNED, 0);
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        open_places(&rig, strategies[i], caps, 1, 0);
+        strata_block_t a = get(&rig, pinned, 8 * MIB), b = {.ref = 5};
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, pinned, NULL, 12 * MIB + 1, &b));
+        EXPECT_GE(source_figure(&rig, pinned, "refused_by_cap"), 1);
+        EXPECT_EQ(b.ref, 5);
+        b = get(&rig, pinned, 12 * MIB);
+        EXPECT_EQ(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        a = get(&rig, pinned, 20 * MIB);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_LE(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
+        rig_close(&rig);
+    }
+}
+
+/* A refusal of the device gives back what it had claimed of the cap. */
+TEST(places_pinned, a_failed_request_takes_nothing_of_the_cap) {
+    static const char *const caps[] = {"pinned.system.cap=1MiB"};
+    strata_place_t pinned = strata_place(STRATA_PLACE_PINNED, 0);
+    rig_t rig;
+    open_places(&rig, "system", caps, 1, 0);
+    strata_block_t a = {0};
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_host_alloc, 1, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, pinned, NULL, MIB, &a));
+    }
+    strata_sim_clear_faults(rig.devices[0]);
+    a = get(&rig, pinned, MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+TEST(places_host, huge_pages) {
+    static const char *const huge[] = {"host.system.huge_pages=true"};
+    strata_place_t host = strata_place(STRATA_PLACE_HOST, 0);
+    rig_t rig;
+    open_places(&rig, "system", huge, 1, 0);
+    strata_block_t a = get(&rig, host, 5 * MIB), b = get(&rig, host, 100);
+    EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB), 0);
+    EXPECT_EQ((uintptr_t)b.ptr % 64, 0);
+    memset(a.ptr, 1, a.size);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(places, an_option_of_another_place_is_refused) {
+    static const char *const wrong[][2] = {{"gpu.system.prefetch=device", "managed memory"},
+                                           {"gpu.system.cap=1GiB", "pinned and host memory"},
+                                           {"host.system.write_combined=true", "pinned memory"},
+                                           {"pinned.system.huge_pages=true", "host memory"},
+                                           {"managed.system.mapped=false", "pinned memory"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "sim",
+                                         .set = wrong[i], .set_count = 1, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+        strata_t s = 0;
+        EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &s));
+        EXPECT_CONTAINS(strata_last_error()->text, wrong[i][1]);
+    }
+}

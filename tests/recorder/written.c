@@ -1,0 +1,232 @@
+/* What the layer `trace` writes of a running program. */
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "platform/host_memory.h"
+#include "tests/facade/program.h"
+#include "trace/trace.h"
+
+#define STACK "retry: {timeout: 2ms}\n  - trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"
+
+typedef struct recording {
+    rig_t rig;
+    char path[200];
+    char text[800];
+} recording_t;
+
+static void open_with(recording_t *r, const char *name, const char *stack, uint32_t events, const char *when_full) {
+    char layers[500];
+    snprintf(r->path, sizeof r->path, "%s/recorded_%s", STRATA_BINARY_DIR, name);
+    (void)unlink(r->path);
+    snprintf(layers, sizeof layers, stack, r->path, events, when_full);
+    snprintf(r->text, sizeof r->text, "version: 1\nstack:\n  - %splaces:\n  pinned:\n    - trace: {path: \"%s\"}\n    - system\n", layers,
+             r->path);
+    strata_sim_options_t options = {.capacity = 256 * MIB, .contents = true};
+    rig_open_on(&r->rig, rig_strategy(r->text, NULL, 0), &options, 0);
+    r->rig.borrowed_strategy = false;
+}
+
+static void begin(recording_t *r, const char *name, uint32_t events, const char *when_full) {
+    open_with(r, name, STACK, events, when_full);
+}
+
+/* Closes and reads the file; NULL fails the test. */
+static strata_trace_t *end(recording_t *r) {
+    strata_trace_t *trace = NULL;
+    EXPECT_NE(access(r->path, F_OK), 0);
+    rig_close(&r->rig);
+    EXPECT_OK(strata_trace_load(r->path, &trace));
+    return trace;
+}
+
+static uint64_t count_of(const strata_trace_t *trace, strata_trace_op_t op) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < trace->count; i++) count += trace->events[i].op == op;
+    return count;
+}
+
+/* What two stacks do at the same nanosecond has no order in a file: time passes in between. */
+TEST(recorder, every_event_stands_in_the_file) {
+    recording_t r;
+    begin(&r, "events.csv", 64, "drop");
+    strata_stream_t owner = rig_stream(&r.rig), other = rig_stream(&r.rig);
+    strata_allocate_options_t wanted = {.struct_size = sizeof wanted, .size = 1000, .tag = "layer \"7\",\nhead"};
+    strata_block_t a, b = rig_allocate(&r.rig, NULL, 500), c;
+    rig_pass(&r.rig, 10);
+    ASSERT_TRUE(strata_allocate_with(r.rig.s, r.rig.gpu, owner, &wanted, &a) == STRATA_OK);
+    EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
+    rig_pass(&r.rig, 10);
+    EXPECT_OK(strata_record_stream(r.rig.s, b.ref, owner));
+    rig_pass(&r.rig, 3000 * 1000);
+    EXPECT_OK(strata_erase_stream(r.rig.s, b.ref, owner));
+    rig_pass(&r.rig, 10);
+    EXPECT_OK(strata_free(r.rig.s, a.ref));
+    rig_pass(&r.rig, 10);
+    EXPECT_OK(strata_allocate(r.rig.s, strata_place(STRATA_PLACE_PINNED, 0), owner, 64, &c));
+    rig_pass(&r.rig, 10);
+    EXPECT_OK(strata_free(r.rig.s, b.ref));
+    rig_pass(&r.rig, 10);
+    EXPECT_OK(strata_free(r.rig.s, c.ref));
+    strata_trace_t *trace = end(&r);
+    ASSERT_TRUE(trace);
+    static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_alloc, STRATA_TRACE_borrow, STRATA_TRACE_borrow,
+                                            STRATA_TRACE_unborrow, STRATA_TRACE_free, STRATA_TRACE_alloc, STRATA_TRACE_borrow,
+                                            STRATA_TRACE_free, STRATA_TRACE_free};
+    ASSERT_EQ(trace->count, 10);
+    for (size_t i = 0; i < 10; i++) EXPECT_EQ(trace->events[i].op, ops[i]);
+    const strata_trace_event_t *e = trace->events;
+    EXPECT_EQ(e[0].value, 500);
+    EXPECT_EQ(e[1].value, 1000);
+    EXPECT_EQ(trace->streams[e[0].stream].number, 0);
+    EXPECT_NE(e[1].stream, e[2].stream);
+    EXPECT_EQ(e[3].stream, e[1].stream);
+    EXPECT_EQ(e[5].stream, e[1].stream);
+    EXPECT_STREQ(trace->tags[e[1].tag], "layer \"7\", head");
+    EXPECT_EQ(e[6].place, STRATA_PLACE_PINNED);
+    EXPECT_EQ(e[7].stream, e[1].stream);
+    EXPECT_GE(e[4].time_us - e[3].time_us, 3000);
+    strata_trace_delete(trace);
+}
+
+/* Where no layer knows borrows the trace still tells them, and the core still waits. */
+TEST(recorder, borrows_that_no_layer_knows) {
+    recording_t r;
+    open_with(&r, "unknown.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\n", 64, "drop");
+    strata_stream_t other = rig_stream(&r.rig);
+    strata_block_t a = rig_allocate(&r.rig, NULL, 1000);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(r.rig.s, a.ref, other));
+        if (i == 0) EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
+    }
+    EXPECT_OK(strata_free(r.rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&r.rig).host_waits, 1);
+    strata_trace_t *trace = end(&r);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), 2);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), 1);
+    strata_trace_delete(trace);
+}
+
+static strata_trace_t *record_program(const char *name, uint32_t events, const char *when_full, strata_statistics_t *figures) {
+    recording_t r;
+    program_t program;
+    begin(&r, name, events, when_full);
+    program_begin(&program, &r.rig);
+    program_run(&program, PROGRAM_LENGTH);
+    program_finish(&program);
+    *figures = rig_figures(&r.rig);
+    return end(&r);
+}
+
+/* A ring of 256 events, written whenever it is half full, loses nothing; compressed too. */
+TEST(recorder, a_small_ring_that_is_written_loses_nothing) {
+    strata_statistics_t figures;
+    strata_trace_t *trace = record_program("small.csv.gz", 1024, "write", &figures);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_alloc), figures.allocations);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), figures.frees);
+    EXPECT_GT(figures.allocations, 400);
+    strata_trace_delete(trace);
+}
+
+/* What finds no room is left out whole: what is there is a right trace in which every block is freed. */
+TEST(recorder, a_full_ring_leaves_out_whole_lifetimes) {
+    strata_statistics_t figures;
+    strata_trace_t *trace = record_program("dropped.csv", 200, "drop", &figures);
+    ASSERT_TRUE(trace);
+    uint64_t allocs = count_of(trace, STRATA_TRACE_alloc);
+    EXPECT_GT(allocs, 20);
+    EXPECT_LT(allocs, figures.allocations);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), allocs);
+    strata_trace_delete(trace);
+}
+
+TEST(recorder, an_event_takes_no_host_memory) {
+    recording_t r;
+    begin(&r, "quiet.csv", 65536, "write");
+    strata_block_t warm = rig_allocate(&r.rig, NULL, 1000);
+    EXPECT_OK(strata_free(r.rig.s, warm.ref));
+    uint64_t before = strata_host_allocations();
+    for (int i = 0; i < 1000; i++) {
+        strata_block_t a = rig_allocate(&r.rig, NULL, 1000);
+        EXPECT_OK(strata_free(r.rig.s, a.ref));
+    }
+    EXPECT_EQ(strata_host_allocations(), before);
+    strata_trace_delete(end(&r));
+}
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+typedef struct worker {
+    rig_t *rig;
+    strata_stream_t stream, other;
+} worker_t;
+
+static void *work(void *context) {
+    worker_t *worker = context;
+    for (int i = 0; i < ROUNDS; i++) {
+        strata_block_t a = rig_allocate(worker->rig, worker->stream, 1000 + (size_t)i);
+        if (i % 3 == 0) EXPECT_OK(strata_record_stream(worker->rig->s, a.ref, worker->other));
+        if (i % 100 == 99) EXPECT_OK(strata_release(worker->rig->s, worker->rig->gpu, NULL));
+        EXPECT_OK(strata_free(worker->rig->s, a.ref));
+    }
+    return NULL;
+}
+
+/* Several stacks into one file, written by whoever comes first: the reader refuses time that falls and ids out of order. */
+TEST(recorder, threads_share_a_file) {
+    recording_t r;
+    pthread_t threads[THREADS];
+    worker_t workers[THREADS];
+    begin(&r, "threads.csv", 128, "write");
+    for (int i = 0; i < THREADS; i++) workers[i] = (worker_t){&r.rig, rig_stream(&r.rig), rig_stream(&r.rig)};
+    for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_join(threads[i], NULL), 0);
+    strata_trace_t *trace = end(&r);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_alloc), THREADS * ROUNDS);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), THREADS * ROUNDS);
+    strata_trace_delete(trace);
+}
+
+/* ---- the file ---- */
+
+static strata_status_t open_path(const char *path, strata_t *s) {
+    char text[600];
+    snprintf(text, sizeof text, "version: 1\nstack:\n  - trace: {path: \"%s\"}\n  - system\n", path);
+    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .devices = "sim",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    return strata_open(&options, s);
+}
+
+TEST(recorder, the_name_may_hold_the_number_of_the_process) {
+    char path[300];
+    strata_t s;
+    snprintf(path, sizeof path, "%s/recorded_%ld.csv", STRATA_BINARY_DIR, (long)getpid());
+    ASSERT_TRUE(open_path(STRATA_BINARY_DIR "/recorded_%p.csv", &s) == STRATA_OK);
+    EXPECT_NE(access(path, F_OK), 0);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(access(path, F_OK), 0);
+    (void)unlink(path);
+}
+
+TEST(recorder, a_file_that_cannot_be_made_is_told_at_open) {
+    strata_t s;
+    EXPECT_STATUS(STRATA_E_IO, open_path(STRATA_BINARY_DIR "/no_such_folder/x.csv", &s));
+}
+
+TEST(recorder, host_memory_fails_at_every_allocation_of_open) {
+    uint64_t k = 1;
+    strata_status_t status = STRATA_E_HOST_MEMORY;
+    for (; status != STRATA_OK && k < 500; k++) {
+        strata_t s = 0;
+        strata_host_fail_at(k, 0);
+        status = open_path(STRATA_BINARY_DIR "/recorded_memory.csv", &s);
+        strata_host_fail_at(0, 0);
+        EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
+        if (status == STRATA_OK) EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+    }
+    EXPECT_GT(k, 20);
+    EXPECT_EQ(status, STRATA_OK);
+}
