@@ -1,4 +1,4 @@
-/* What the core offers to layers: the ways down, the locks of a path, chunks, records, the domain. */
+/* What the core offers to the layers of the tree beside what strata/layer.h offers to all. */
 #ifndef STRATA_ALLOCATION_LAYER_H
 #define STRATA_ALLOCATION_LAYER_H
 
@@ -15,49 +15,14 @@
 
 /* ---- locks ---- */
 
-/* What strata_path_unlock() opened, to be taken again. */
-typedef struct strata_opened {
-    strata_stack_t *held[2];
-} strata_opened_t;
-
-/* Opens every lock of the path, the trunk's first. */
-strata_opened_t strata_path_unlock(strata_path_t *path);
-void strata_path_lock(strata_path_t *path, strata_opened_t opened);
 /* Takes the lock of a guarded layer if the path does not hold it; answers whether it did, for strata_path_leave(). */
 bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer);
 void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool entered);
 /* Sleeps on a condition of a stack whose lock the path holds, with every other lock of the path open. Wakes may be spurious. */
 void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns);
 
-/* ---- ways down ---- */
+/* ---- records; under the lock of the layer's stack ---- */
 
-/* Calls a layer's allocate under its lock and pushes it onto the record. */
-strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
-/* The layer below a decorator. */
-static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
-                                                    strata_record_t **record) {
-    return strata_layer_allocate(self->below[0], request, record);
-}
-/* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
-void strata_below_free(strata_record_t *record, strata_path_t *path);
-/* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
- * as it was. E_UNSUPPORTED: none knows them. */
-strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
-                                           strata_path_t *path);
-strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
-                                          strata_path_t *path);
-
-/* A cache's chunk from the layer below: a new path begins. No lock is held. The record's state is STRATA_RECORD_CHUNK: no ref
- * names it. */
-strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
-                                      strata_record_t **chunk);
-void strata_chunk_free(strata_record_t *chunk);
-
-/* ---- records, for sources and caches; under the lock of the layer's stack ---- */
-
-/* A live record in the layer's slab; NULL when the slab is full (E_LIMIT is set). */
-strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
-void strata_record_delete(strata_layer_t *self, strata_record_t *record);
 static inline void strata_record_push(strata_record_t *record, const strata_layer_t *layer) {
     record->path = record->path << 8 | layer->number;
 }
@@ -92,12 +57,5 @@ bool strata_record_borrowed_below(const strata_record_t *record);
 /* "retry > stream_safe > auto_growth | system": the layers of an allocation, then those of the chunk it lies in. The lock of
  * `server`, which served it, is held. */
 void strata_record_describe(const strata_stack_t *server, const strata_record_t *record, char *text, size_t capacity);
-
-/* ---- attention; under the lock of the layer's stack ---- */
-
-static inline void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
-    uint16_t *bits = &self->stack->attention_allocate;
-    *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);
-}
 
 #endif

@@ -119,6 +119,11 @@ void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
     strata_slab_give(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
 }
 
+void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
+    uint16_t *bits = &self->stack->attention_allocate;
+    *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);
+}
+
 void strata_path_text(const strata_stack_t *stack, uint64_t path, char *text, size_t capacity) {
     size_t length = 0;
     if (capacity > 0) text[0] = 0;

@@ -25,9 +25,9 @@ function(strata_folder name)
   endif()
 endfunction()
 
-# What the library is made of, lowest rank first; replay and tools belong to the command alone.
+# What the library is made of, lowest rank first; replay, conform and tools belong to the command alone.
 set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade)
-foreach(folder ${STRATA_LIBRARY_FOLDERS} replay tools)
+foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform tools)
   strata_folder(${folder})
 endforeach()
 

@@ -38,8 +38,9 @@ foreach(target strata strata_static)
 endforeach()
 
 # The command holds the library's objects itself, so that it runs from anywhere.
-strata_objects(command_objects replay tools)
+strata_objects(command_objects replay conform tools)
 add_executable(strata_command ${library_objects} ${command_objects})
-set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata)
+# Layers that it loads find what strata/layer.h offers in the command itself.
+set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata ENABLE_EXPORTS ON)
 target_link_libraries(strata_command PRIVATE strata_dependencies)
-target_link_options(strata_command PRIVATE -Wl,--as-needed)
+target_link_options(strata_command PRIVATE -Wl,--as-needed $<$<BOOL:${STRATA_STATIC_DEPS}>:-Wl,--exclude-libs,ALL>)

@@ -15,6 +15,7 @@ typedef struct strata_config_request {
     size_t set_count;
     const char *devices;    /* over the strategy's; NULL: as it says */
     bool environment;       /* read STRATA_STRATEGY and STRATA_SET */
+    bool allow_code;        /* the strategy may load shared objects, and so run their code */
 } strata_config_request_t;
 
 /* A complete strategy: places that it does not list get the preset strata's. E_STRATEGY, E_IO, E_HOST_MEMORY; the thread's
@@ -26,9 +27,9 @@ const char *strata_preset_name(size_t index);
 /* NULL: unknown. */
 const char *strata_preset_text(const char *name);
 
-/* Checks one file and writes one line an error, "file:line:column: what is wrong; what to write", as many as can be told
- * apart. Returns their number. */
-size_t strata_config_check(const char *file, FILE *errors);
+/* Checks one file (loading the code that it names, if that is allowed) and writes one line an error, "file:line:column: what is
+ * wrong; what to write", as many as can be told apart. Returns their number. */
+size_t strata_config_check(const char *file, bool allow_code, FILE *errors);
 /* Each stack as built: layers, every value with where it came from, scope, what is shared. */
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out);
 /* What they differ in: layers, and values with where they came from; "no difference". */

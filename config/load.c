@@ -120,6 +120,7 @@ strata_status_t strata_config_load(const strata_config_request_t *request, strat
     strata_wrongs_t wrongs = {.out = NULL};
     strata_reader_t reader;
     strata_status_t status = reader_begin(&reader, &wrongs);
+    reader.allow_code = request->allow_code;
     if (status == STRATA_OK) status = load(&reader, request);
     strata_arena_delete(reader.scratch);
     if (status == STRATA_OK) {
@@ -130,10 +131,11 @@ strata_status_t strata_config_load(const strata_config_request_t *request, strat
     return status;
 }
 
-size_t strata_config_check(const char *file, FILE *errors) {
+size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
     strata_wrongs_t wrongs = {.out = errors};
     strata_reader_t reader;
     strata_status_t status = reader_begin(&reader, &wrongs);
+    reader.allow_code = allow_code;
     if (status == STRATA_OK) status = strata_read_file(&reader, file);
     if (status == STRATA_OK) status = complete(&reader);
     if (status == STRATA_OK) status = plan_all(&reader);

@@ -161,7 +161,7 @@ static strata_status_t read_places(strata_reader_t *reader, const strata_text_t 
     return status;
 }
 
-/* What it starts from was read before all other keys. */
+/* What it starts from, and the code that it needs, were read before all other keys. */
 static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     (void)reader, (void)text, (void)node;
     return STRATA_OK;
@@ -179,6 +179,7 @@ static const struct {
 } keys[] = {
     {"version", read_version}, {"strategy", read_strategy}, {"description", read_description}, {"peer", read_peer},
     {"extends", read_nothing}, {"devices", read_devices},   {"stack", read_stack},             {"places", read_places},
+    {"load", read_nothing},
     {"pools", read_later},     {"streams", read_later},
 };
 
@@ -216,6 +217,8 @@ static strata_status_t read_tree(strata_reader_t *reader, const strata_text_t *t
         return strata_fail_origin(&origin, "a strategy is a mapping; write keys as in \"stack: [system]\"");
     const strata_tree_t *extends = strata_tree_get(tree, "extends");
     strata_status_t status = extends ? strata_note_wrong(reader->wrongs, read_extends(reader, text, extends)) : STRATA_OK;
+    const strata_tree_t *code = strata_tree_get(tree, "load");
+    if (status == STRATA_OK && code) status = strata_note_wrong(reader->wrongs, strata_read_load(reader, text, code));
     if (status == STRATA_OK) status = keep(reader, text->short_name, &reader->strategy->name);
     reader->strategy->origin = origin;
     for (const strata_tree_t *node = tree->first; node && status == STRATA_OK; node = node->next)

@@ -23,6 +23,7 @@ typedef struct strata_reader {
     unsigned broken_own[STRATA_MODEL_DEVICES]; /* likewise, of a device's own stacks */
     size_t layers, lost;     /* of the place that is read: so far, and what could not be read */
     uint32_t extended;       /* how many `extends:` deep */
+    bool allow_code;         /* `load:` may load shared objects */
 } strata_reader_t;
 
 /* A text to read, and what to call it. */
@@ -46,6 +47,11 @@ strata_status_t strata_read_preset(strata_reader_t *reader, const char *name);
 strata_status_t strata_read_file(strata_reader_t *reader, const char *path);
 /* A preset's name or a file's path, as `extends:` and STRATA_STRATEGY have them; relative to `beside` (a file), if not NULL. */
 strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin);
+
+/* `name` as seen from the folder of the file `beside` (NULL: none). False: longer than `capacity`. */
+bool strata_path_beside(const char *name, const char *beside, char *path, size_t capacity);
+/* Loads the shared objects of a list, if the reader may. */
+strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list);
 
 /* Reads a list of layers as the stack of a place, of all devices or of one alone (`own`, else NULL). */
 strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,

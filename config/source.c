@@ -89,8 +89,7 @@ static bool looks_like_path(const char *name) {
            (length > 4 && strcmp(name + length - 4, ".yml") == 0);
 }
 
-/* `name` as seen from the folder of the file `beside`. */
-static bool beside_of(const char *name, const char *beside, char *path, size_t capacity) {
+bool strata_path_beside(const char *name, const char *beside, char *path, size_t capacity) {
     const char *slash = beside && name[0] != '/' ? strrchr(beside, '/') : NULL;
     int folder = slash ? (int)(slash - beside + 1) : 0;
     int length = snprintf(path, capacity, "%.*s%s", folder, folder ? beside : "", name);
@@ -101,7 +100,7 @@ strata_status_t strata_read_named(strata_reader_t *reader, const char *name, con
                                   const strata_origin_t *origin) {
     char path[PATH_LETTERS];
     if (strata_preset_text(name)) return strata_read_preset(reader, name);
-    bool fits = beside_of(name, beside, path, sizeof path);
+    bool fits = strata_path_beside(name, beside, path, sizeof path);
     if (!fits || (!looks_like_path(name) && access(path, R_OK) != 0)) {
         strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);
         return strata_fail_origin(origin, "\"%.40s\" is neither a preset nor a file; %s, or a file's path", name, hint.text);

@@ -364,15 +364,14 @@ strata_status_t strata_open(const strata_open_options_t *options, strata_t *hand
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     if (!options) options = &nothing;
     if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
-    if (options->flags & STRATA_OPEN_ALLOW_CODE)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "strategies that load code are not served yet");
     strata_facade_t *facade;
     strata_status_t status = begin_facade(options->flags, &facade);
     if (status != STRATA_OK) return status;
     facade->owns_strategy = facade->owns_devices = true;
     strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
                                        .set = options->set, .set_count = options->set_count, .devices = options->devices,
-                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT)};
+                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
+                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
     status = strata_config_load(&request, &facade->strategy);
     if (status == STRATA_OK) status = strata_devices_open(facade);
     return finish_facade(facade, status, handle);

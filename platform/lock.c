@@ -17,31 +17,43 @@ void strata_lock_destroy(strata_lock_t *lock) {
 
 #ifdef STRATA_CHECK_LOCKS
 enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-static _Thread_local const strata_lock_t *held[HELD_MOST];
+/* The first few, and room for the rest while there is a rest: all of the library's thread storage is static, and must stay small
+ * for it to be loaded late. */
+enum { HELD_FEW = 16 };
+static _Thread_local const strata_lock_t *few[HELD_FEW];
+static _Thread_local const strata_lock_t **rest;
 static _Thread_local int held_count;
+
+static const strata_lock_t **held_at(int i) {
+    return i < HELD_FEW ? &few[i] : &rest[i - HELD_FEW];
+}
 
 static void wrong(const char *what, const strata_lock_t *lock) {
     fprintf(stderr, "strata: %s (lock of rank %d)\n", what, lock ? (int)lock->rank : 0);
-    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)held[i]->rank);
+    for (int i = 0; i < held_count; i++) fprintf(stderr, "  held: rank %d\n", (int)(*held_at(i))->rank);
     abort();
 }
 
 void strata_lock_note_take(const strata_lock_t *lock) {
     for (int i = 0; i < held_count; i++) {
-        if (held[i] == lock) wrong("a lock is taken twice by one thread", lock);
+        const strata_lock_t *held = *held_at(i);
+        if (held == lock) wrong("a lock is taken twice by one thread", lock);
         /* A snapshot holds the stacks of a domain, taken in stack order: the only lawful pair of one rank. */
-        bool pair = held[i]->rank == lock->rank && lock->rank == STRATA_RANK_STACK;
-        if (held[i]->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
+        bool pair = held->rank == lock->rank && lock->rank == STRATA_RANK_STACK;
+        if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
     }
     if (held_count == HELD_MOST) wrong("too many locks are held", lock);
-    held[held_count++] = lock;
+    if (held_count == HELD_FEW && !rest && !(rest = calloc(HELD_MOST, sizeof *rest))) wrong("no room to note a lock", lock);
+    *held_at(held_count++) = lock;
 }
 
 void strata_lock_note_drop(const strata_lock_t *lock) {
     for (int i = held_count - 1; i >= 0; i--) {
-        if (held[i] != lock) continue;
-        for (int j = i; j + 1 < held_count; j++) held[j] = held[j + 1];
-        held_count--;
+        if (*held_at(i) != lock) continue;
+        for (int j = i; j + 1 < held_count; j++) *held_at(j) = *held_at(j + 1);
+        if (--held_count > 0) return;
+        free(rest);
+        rest = NULL;
         return;
     }
     wrong("a lock is dropped that this thread does not hold", lock);
@@ -49,7 +61,7 @@ void strata_lock_note_drop(const strata_lock_t *lock) {
 
 void strata_lock_assert_none(const char *what) {
     for (int i = 0; i < held_count; i++)
-        if (held[i]->rank != STRATA_RANK_DEVICE) wrong(what, held[i]);
+        if ((*held_at(i))->rank != STRATA_RANK_DEVICE) wrong(what, *held_at(i));
 }
 #endif
 

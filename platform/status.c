@@ -1,11 +1,48 @@
 #include "platform/status.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Not initial-exec: 4 KiB of static thread storage would make the library refuse to load late (dlopen). */
-static _Thread_local strata_error_t last_error;
+/* The thread's, made at its first failure and given back at its exit. Not thread storage itself: the library has words there
+ * that are found without a call, so all of its thread storage is static, and 4 KiB more would not let it be loaded late
+ * (dlopen). Not strata_host_new() either: that one fails by coming here. */
+static _Thread_local strata_error_t *mine;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static int key_refused; /* 0: there is a key */
+
+/* Where no memory is left for the words: one for each status. */
+static const strata_error_t bare[] = {
+#define STRATA_STATUS_BARE(name, number, meaning) [number] = {.status = STRATA_##name, .text = meaning},
+    STRATA_STATUS_MAP(STRATA_STATUS_BARE)
+#undef STRATA_STATUS_BARE
+};
+static _Thread_local strata_status_t without_words; /* when `mine` could not be made */
+
+static void forget(void *error) {
+    mine = NULL;
+    free(error);
+}
+
+static void make_key(void) {
+    key_refused = pthread_key_create(&key, forget);
+}
+
+static strata_error_t *error_of_thread(void) {
+    if (mine) return mine;
+    (void)pthread_once(&once, make_key);
+    if (key_refused) return NULL;
+    strata_error_t *error = calloc(1, sizeof *error);
+    if (error && pthread_setspecific(key, error) != 0) {
+        free(error);
+        error = NULL;
+    }
+    mine = error;
+    return error;
+}
 
 const char *strata_status_name(strata_status_t status) {
     switch (status) {
@@ -28,19 +65,24 @@ const char *strata_status_text(strata_status_t status) {
 }
 
 const strata_error_t *strata_last_error(void) {
-    return &last_error;
+    return mine ? mine : &bare[without_words];
 }
 
 static strata_status_t set(strata_status_t status, int64_t code, uint32_t line, uint32_t column, const char *format,
                            va_list arguments) {
+    strata_error_t *error = error_of_thread();
+    if (!error) {
+        without_words = (size_t)status < sizeof bare / sizeof *bare ? status : STRATA_E_INVALID;
+        return status;
+    }
     /* An argument may point into the last error's own text. */
-    char text[sizeof last_error.text];
+    char text[sizeof error->text];
     vsnprintf(text, sizeof text, format, arguments);
-    last_error.status = status;
-    last_error.device_code = code;
-    last_error.line = line;
-    last_error.column = column;
-    memcpy(last_error.text, text, sizeof text);
+    error->status = status;
+    error->device_code = code;
+    error->line = line;
+    error->column = column;
+    memcpy(error->text, text, sizeof text);
     return status;
 }
 
@@ -66,8 +108,9 @@ strata_status_t strata_fail_context(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(context, sizeof context, format, arguments);
     va_end(arguments);
-    char text[sizeof last_error.text];
-    snprintf(text, sizeof text, "%s: %.3500s", context, last_error.text);
-    memcpy(last_error.text, text, sizeof text);
-    return last_error.status;
+    if (!mine) return without_words;
+    char text[sizeof mine->text];
+    snprintf(text, sizeof text, "%s: %.3500s", context, mine->text);
+    memcpy(mine->text, text, sizeof text);
+    return mine->status;
 }

@@ -4,9 +4,7 @@
 
 #include "strata/status.h"
 
-/* Sets the calling thread's last error and returns `status`. `device_code` is the driver's number, or 0. */
-strata_status_t strata_fail(strata_status_t status, int64_t device_code, const char *format, ...) STRATA_PRINTF(3, 4);
-/* The same for an error in a file; the text should begin with file:line:column. */
+/* strata_fail() for an error in a file; the text should begin with file:line:column. */
 strata_status_t strata_fail_at(strata_status_t status, uint32_t line, uint32_t column, const char *format, ...)
     STRATA_PRINTF(4, 5);
 /* Puts "context: " before the thread's last error text and returns its status, for the callers that know more. */

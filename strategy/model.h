@@ -68,9 +68,13 @@ typedef struct strata_strategy {
     strata_arena_t *memory;  /* what the strategy owns, freed with it; the strategy lies in it too */
 } strata_strategy_t;
 
-/* The registry: every layer of strategy/layers.def, by index (NULL behind the last) or by name (NULL: unknown). */
+/* The registry: every layer of strategy/layers.def and every one registered, by index (NULL behind the last) or by name (NULL:
+ * unknown). Any thread. */
 const strata_layer_type_t *strata_layer_at(size_t index);
 const strata_layer_type_t *strata_layer_find(const char *name);
+/* strata_register_layer() of several: all of them, or none. With `again`, those that were registered before, from the same
+ * address, are passed over. */
+strata_status_t strata_layers_register(const strata_layer_type_t *const *types, size_t count, bool again);
 
 /* "gpu", "managed", "pinned", "host"; STRATA_PLACE_KINDS: unknown. */
 const char *strata_place_name(strata_place_kind_t place);

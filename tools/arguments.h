@@ -28,6 +28,7 @@ typedef struct strata_arguments {
     uint32_t repeat;
     bool smallest;
     bool legacy_default;
+    bool allow_code;
     uint32_t shard, shards; /* of the traces, those whose number leaves this rest */
     const char *json;     /* NULL: none */
     char **traces;        /* within argv; of this shard alone */

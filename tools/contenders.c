@@ -73,8 +73,8 @@ static strata_status_t give_common(memory_t *memory, size_t count) {
 
 /* ---- loading ----------------------------------------------------------------------------------------------------------- */
 
-static strata_status_t load(loaded_t *loaded, const strata_argument_strategy_t *argument) {
-    strata_config_request_t request = {.set = loaded->set, .set_count = loaded->set_count};
+static strata_status_t load(loaded_t *loaded, const strata_argument_strategy_t *argument, bool allow_code) {
+    strata_config_request_t request = {.set = loaded->set, .set_count = loaded->set_count, .allow_code = allow_code};
     strata_named_strategy(argument->name, &request);
     strata_strategy_delete(loaded->strategy);
     loaded->strategy = NULL;
@@ -85,13 +85,14 @@ static strata_status_t load_all(memory_t *memory, const strata_arguments_t *argu
     size_t count = arguments->strategy_count;
     strata_status_t status = read_environment(memory);
     for (size_t i = 0; i < arguments->set_count; i++) memory->common[memory->common_count++] = arguments->set[i];
-    for (size_t i = 0; i < count && status == STRATA_OK; i++) status = load(&memory->loaded[i], &arguments->strategies[i]);
+    for (size_t i = 0; i < count && status == STRATA_OK; i++)
+        status = load(&memory->loaded[i], &arguments->strategies[i], arguments->allow_code);
     if (status == STRATA_OK) status = give_common(memory, count);
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         const strata_argument_strategy_t *argument = &arguments->strategies[i];
         loaded_t *loaded = &memory->loaded[i];
         for (size_t k = 0; k < argument->set_count; k++) loaded->set[loaded->set_count++] = argument->set[k];
-        if (loaded->set_count > 0) status = load(loaded, argument);
+        if (loaded->set_count > 0) status = load(loaded, argument, arguments->allow_code);
     }
     return status;
 }

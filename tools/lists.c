@@ -4,19 +4,36 @@
 
 #include "config/config.h"
 #include "replay/figures.h"
+#include "strategy/code.h"
 #include "tools/command.h"
 #include "tools/named.h"
 
+#define ALLOW_CODE "--allow-code"
+
 int strata_command_check(const strata_command_t *self, int argc, char **argv) {
     size_t wrong = 0;
-    if (argc == 0) return strata_wrong_usage(self, "which file?");
-    for (int i = 0; i < argc; i++) wrong += strata_config_check(argv[i], stderr);
+    int files = 0;
+    bool allow_code = false;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], ALLOW_CODE) == 0) allow_code = true;
+        else argv[files++] = argv[i];
+    }
+    if (files == 0) return strata_wrong_usage(self, "which file?");
+    for (int i = 0; i < files; i++) wrong += strata_config_check(argv[i], allow_code, stderr);
     return wrong ? STRATA_EXIT_WRONG : STRATA_EXIT_DONE;
 }
 
 int strata_command_layers(const strata_command_t *self, int argc, char **argv) {
-    bool markdown = argc == 1 && strcmp(argv[0], "--markdown") == 0;
-    if (argc > 0 && !markdown) return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[0]);
+    bool markdown = false;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--markdown") == 0) {
+            markdown = true;
+        } else if (strcmp(argv[i], "--load") == 0 && i + 1 < argc) {
+            if (strata_code_load(argv[++i], NULL) != STRATA_OK) return strata_tell_failure();
+        } else {
+            return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
+        }
+    }
     return strata_config_layers(stdout, markdown) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
 }
 
@@ -71,6 +88,8 @@ int strata_command_explain(const strata_command_t *self, int argc, char **argv) 
             if (i + 1 == argc || !strchr(argv[i + 1], '=')) return strata_wrong_usage(self, "--set wants PATH=VALUE");
             if (request.set_count == MOST) return strata_wrong_usage(self, "more than %d --set", MOST);
             set[request.set_count++] = argv[++i];
+        } else if (strcmp(argv[i], ALLOW_CODE) == 0) {
+            request.allow_code = true;
         } else if (argv[i][0] == '-' || named) {
             return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
         } else {

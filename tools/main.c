@@ -9,7 +9,7 @@
 #define COMPARE_USAGE                                                                                                          \
     "--strategy NAME|FILE [--set PATH=VALUE]... [--label L] [--strategy ...]\n"                                               \
     "           [--device sim:h100|sim:a100|gpu:0] [--capacity 24GiB|unlimited] [--gpu-lag 5ms] [--repeat N]\n"               \
-    "           [--smallest] [--legacy-default-stream] [--shard I/N|auto] [--json FILE|-] TRACE..."
+    "           [--smallest] [--legacy-default-stream] [--allow-code] [--shard I/N|auto] [--json FILE|-] TRACE..."
 
 static const char compare_more[] =
     "Replays each trace (.csv or .csv.gz) under each strategy and prints a table.\n"
@@ -24,6 +24,7 @@ static const char compare_more[] =
     "  --repeat N                runs of each strategy, in turn, for the host's time (3)\n"
     "  --smallest                finds the least capacity that serves all, too\n"
     "  --legacy-default-stream   stream 0 of the trace is the legacy default stream\n"
+    "  --allow-code              strategies may load shared objects with layers (load:), and so run their code\n"
     "  --shard I/N               takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's\n"
     "                            rank and size (OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge\n"
     "  --json FILE|-             writes the figures as JSON (strata help fields); with - no table is printed\n"
@@ -37,15 +38,21 @@ const strata_command_t strata_commands[] = {
     {"replay", strata_command_compare, COMPARE_USAGE, "the same for one strategy", compare_more},
     {"merge", strata_command_merge, "[--json FILE|-] FILE...", "makes one comparison of the JSON files of several shards",
      "Writes to standard output where no --json says otherwise. A trace may stand once under each label.\n"},
-    {"check", strata_command_check, "FILE...", "checks strategy files: nothing is said where nothing is wrong",
+    {"check", strata_command_check, "[--allow-code] FILE...", "checks strategy files: nothing is said where nothing is wrong",
      "One line an error, file:line:column, on standard error. Exit status: 0 good, 2 wrong.\n"},
-    {"explain", strata_command_explain, "NAME|FILE [--set PATH=VALUE]...",
+    {"explain", strata_command_explain, "NAME|FILE [--allow-code] [--set PATH=VALUE]...",
      "prints each stack as built, every value with where it came from",
      "STRATA_SET of the environment counts; without a name STRATA_STRATEGY does, else the preset strata.\n"},
     {"diff", strata_command_diff, "NAME|FILE NAME|FILE", "tells what two strategies differ in",
      "Layers that one alone has, and values that differ, each with where it came from. The environment's STRATA_SET counts for\n"
      "neither. Exit status: 0 done, 2 wrong.\n"},
-    {"layers", strata_command_layers, "[--markdown]", "lists the layers and their options", NULL},
+    {"layers", strata_command_layers, "[--markdown] [--load FILE.so]...", "lists the layers and their options",
+     "--load brings the layers of a shared object, and runs its code.\n"},
+    {"conform", strata_command_conform, "FILE.so...",
+     "checks the layers of shared objects: the conformance suite, one line a check",
+     "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a simulated\n"
+     "device, with the defaults of its options. Exit status: 0 all checks passed, 1 one failed, 2 the object or its\n"
+     "layers cannot be loaded.\n"},
     {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
     {"fields", strata_command_fields, "", "explains the figures of a comparison (docs/fields.md)", NULL},
     {"help", strata_command_help, "[COMMAND]", "explains a command", NULL},

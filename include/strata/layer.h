@@ -1,5 +1,6 @@
 /* The layer contract: what a layer of a stack is, what it gets and what it owes. Every layer of Strata is written against this
- * header alone, and so is a layer written outside the tree (registering one at run time: not yet).
+ * contract, and this header is all that a layer outside the tree needs (examples/my_layer.c). It becomes known by
+ * strata_register_layer(), or lies in a shared object that a strategy loads (STRATA_LAYERS below).
  *
  * A request goes down a stack, a record comes up. Each layer that took part is pushed onto the record on the way up; free pops
  * them in exactly the reverse order. A cache is a boundary: it makes the record that the caller gets (its block), and holds
@@ -9,6 +10,9 @@
  * two of its calls into the layers below: those calls are the points where the lock may have been open, so it holds no
  * half-made state across them and reads its own again. Before it makes a call that can block (a device call that is not
  * quick, the layer below a cache) it opens the locks with strata_path_unlock() and takes them again with strata_path_lock().
+ *
+ * Versions. Structs grow at their end alone. A layer lets the core make records and paths; a request that it changes is a copy
+ * with struct_size = sizeof(strata_request_t).
  */
 #ifndef STRATA_LAYER_H
 #define STRATA_LAYER_H
@@ -234,7 +238,99 @@ struct strata_layer {
     uint32_t below_count;
     uint16_t attention;      /* its bit in stack and record; 0: it may not be left out */
     uint8_t number;          /* in the decorator stack, 1 .. 255 */
+    uint64_t reserved[2];    /* 0; for later versions: a layer's own state begins behind it */
 };
+
+/* ---- what the core offers a layer: ways down --------------------------------------------------------------------------- */
+
+/* Calls a layer's allocate under its lock and pushes it onto the record: one branch of a router. */
+STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request,
+                                                 strata_record_t **record);
+/* The layer below a decorator. */
+static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
+                                                    strata_record_t **record) {
+    return strata_layer_allocate(self->below[0], request, record);
+}
+/* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
+STRATA_API void strata_below_free(strata_record_t *record, strata_path_t *path);
+/* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
+ * as it was. E_UNSUPPORTED: none knows them. */
+STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                                      strata_path_t *path);
+STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                                     strata_path_t *path);
+
+/* A cache's chunk from the layer below: a new path begins. No lock is held. No ref names the record. */
+STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
+                                                 strata_record_t **chunk);
+STRATA_API void strata_chunk_free(strata_record_t *chunk);
+
+/* ---- locks ---- */
+
+/* What strata_path_unlock() opened, to be taken again. */
+typedef struct strata_opened {
+    strata_stack_t *held[2];
+} strata_opened_t;
+
+/* Opens every lock of the path, the trunk's first. */
+STRATA_API strata_opened_t strata_path_unlock(strata_path_t *path);
+STRATA_API void strata_path_lock(strata_path_t *path, strata_opened_t opened);
+
+/* ---- records, for sources and caches; under the lock of the layer's stack (a `guarded` layer runs under it) ---- */
+
+/* A live record in the layer's slab; NULL when the slab is full (E_LIMIT is set). */
+STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr,
+                                              uint64_t size);
+STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
+/* Every record of a source that its last holder left behind: for its destroy, which gives the memory back and deletes none. */
+STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
+
+/* ---- attention of an `idle` layer; under the lock of the layer's stack. That of a record is its own word ---- */
+
+STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
+
+/* ---- the device. Quick calls may be made under the locks; round all others they are open ---- */
+
+STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
+/* A source's memory: of the place's kind, booked as reserved. What the device refuses to take back stays booked and must not be
+ * served again. */
+STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
+STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
+/* Sets bytes, in the order of the stream. */
+STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
+                                             strata_stream_t stream);
+
+typedef void *strata_event_t;
+/* An event of the place's pool, for as long as the layer wants it. */
+STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
+/* Quick, as all that follow. */
+STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
+/* Marks the end of all work submitted to the stream so far. */
+STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
+/* E_NOT_READY: the work is not done yet. */
+STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);
+/* Later work of the stream waits for the event, on the device. */
+STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event);
+
+/* ---- how a layer becomes known ------------------------------------------------------------------------------------------- */
+
+/* Strategies read from now on may name the layer. Any thread. The type is copied; the texts and rows that it points to stay the
+ * caller's and must stay as they are until the process ends. A shorter struct is an older layer: what it lacks is NULL.
+ * E_INVALID, and nothing is registered: the name is taken or no name, a mandatory operation is missing, a row does not fit its
+ * struct; E_UNSUPPORTED: a longer struct whose tail is not 0 wants a newer Strata; E_LIMIT: 128 layers. */
+STRATA_API strata_status_t strata_register_layer(const strata_layer_type_t *type);
+
+/* A shared object with layers says STRATA_LAYERS(&mine_type, &other_type); once. A strategy names it (`load: [./libmine.so]`)
+ * where its reader allows code: STRATA_OPEN_ALLOW_CODE, strata --allow-code. The object is linked with libstrata.so, or with
+ * nothing where the program is; it stays loaded until the process ends. `strata conform ./libmine.so` checks its layers. */
+#if defined(__cplusplus)
+#define STRATA_LAYERS_TABLE extern "C" STRATA_API
+#else
+#define STRATA_LAYERS_TABLE extern STRATA_API
+#endif
+#define STRATA_LAYERS(...)                                                 \
+    STRATA_LAYERS_TABLE const strata_layer_type_t *const strata_layers[]; \
+    const strata_layer_type_t *const strata_layers[] = {__VA_ARGS__, NULL}
 
 #ifdef __cplusplus
 }

@@ -62,6 +62,10 @@ STRATA_API const char *strata_status_name(strata_status_t status);
 STRATA_API const char *strata_status_text(strata_status_t status);
 /* The calling thread's last failure. Never NULL; successes leave it as it was; valid until the thread's next failing call. */
 STRATA_API const strata_error_t *strata_last_error(void);
+/* Sets the calling thread's last error and returns `status`: for layers and callbacks. `device_code` is the driver's number,
+ * or 0. */
+STRATA_API strata_status_t strata_fail(strata_status_t status, int64_t device_code, const char *format, ...)
+    STRATA_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

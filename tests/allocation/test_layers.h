@@ -3,13 +3,7 @@
 #define STRATA_TESTS_ALLOCATION_TEST_LAYERS_H
 
 #include "allocation/layer.h"
-
-/* A source over the device that can fail its n-th call. */
-extern const strata_layer_type_t test_source_type;
-/* The k-th allocate from now on (1 = the next) answers `status`; with `onward` all behind it. 0 switches off. */
-void test_source_fail(uint64_t k, bool onward, strata_status_t status);
-uint64_t test_source_calls(void);
-uint64_t test_source_live(void);
+#include "conform/source.h"
 
 /* A decorator that notes in the log what passes it. */
 extern const strata_layer_type_t test_counter_type;

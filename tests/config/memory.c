@@ -43,7 +43,7 @@ TEST(memory, every_allocation_of_a_check_fails) {
     for (uint64_t k = 1; k < 1000 && count != 2; k++) {
         FILE *out = tmpfile();
         strata_host_fail_at(k, 0);
-        count = strata_config_check(path, out);
+        count = strata_config_check(path, false, out);
         strata_host_fail_at(0, 0);
         EXPECT_GE(count, 1);
         fclose(out);

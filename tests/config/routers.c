@@ -186,7 +186,7 @@ TEST(routers, a_check_tells_what_is_wrong_in_every_branch) {
                                               "places:\n"
                                               "  pinned: [fallback]\n");
     FILE *out = tmpfile();
-    EXPECT_EQ(strata_config_check(path, out), 4);
+    EXPECT_EQ(strata_config_check(path, false, out), 4);
     const char *text = read_all(out);
     EXPECT_CONTAINS(text, "routed.yaml:4:19: ");
     EXPECT_CONTAINS(text, "routed.yaml:4:46: ");

@@ -14,7 +14,7 @@ static char *read_all(FILE *file) {
 
 static const char *checked(const char *name, const char *yaml, size_t *count) {
     FILE *out = tmpfile();
-    *count = strata_config_check(file_of(name, yaml), out);
+    *count = strata_config_check(file_of(name, yaml), false, out);
     return read_all(out);
 }
 
@@ -70,7 +70,7 @@ TEST(check, a_file_that_is_no_yaml_is_one_error) {
     EXPECT_CONTAINS(checked("broken.yaml", "stack: [", &count), "broken.yaml:2:1: ");
     EXPECT_EQ(count, 1);
     FILE *out = tmpfile();
-    EXPECT_EQ(strata_config_check("no/such.yaml", out), 1);
+    EXPECT_EQ(strata_config_check("no/such.yaml", false, out), 1);
     EXPECT_CONTAINS(read_all(out), "no/such.yaml: the file cannot be read: ");
 }
 

@@ -5,18 +5,6 @@
 
 #include "tests/facade/fixture.h"
 
-/* Sanitizers make a run ten times slower: there only every n-th failure is tried, and the test says so. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STRIDE 23
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STRIDE 23
-#endif
-#endif
-#ifndef STRIDE
-#define STRIDE 1
-#endif
-
 /* A strategy whose requests take four ways, one of them to another kind of memory. */
 #define PROGRAM_ROUTED                                                                                       \
     "strategy: routed\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - binning:\n      routes:\n" \

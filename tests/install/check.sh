@@ -83,6 +83,38 @@ CMAKE
     "$CMAKE" --build build >build.log || { cat build.log; exit 1; }
     for program in build/*.shared build/*.static; do run "$program"; done
     ;;
+outside) # a layer of another folder: built, conformed, named by a strategy, seen where it took part
+    # shellcheck disable=SC2046
+    "$CC" -std=c17 -Wall -Wextra -Wconversion -pedantic -Werror -shared -fPIC "$SOURCE/examples/my_layer.c" \
+        $(pkg-config --cflags strata) -o libmy_layer.so
+    # shellcheck disable=SC2046
+    "$CC" -std=c17 -shared -fPIC "$SOURCE/examples/my_layer.c" $(pkg-config --cflags --libs strata) -o liblinked.so
+    run "$prefix/bin/strata" conform libmy_layer.so >conform.txt || { cat conform.txt; exit 1; }
+    grep -q '^ok   my_quota_over_cache: random_program$' conform.txt
+    LD_LIBRARY_PATH=$prefix/$LIBDIR run "$prefix/bin/strata" conform ./liblinked.so | grep ' 0 failed$'
+    sed "s/OBJECT/libmy_layer.so/" "$SOURCE/tests/install/outside.yaml" >mine.yaml
+    sed "s/OBJECT/liblinked.so/" "$SOURCE/tests/install/outside.yaml" >linked.yaml
+    run "$prefix/bin/strata" explain --allow-code mine.yaml | grep -A1 'my_quota: decorator of scope stream' | grep 'most  *64MiB  *mine.yaml:5:34'
+    if run "$prefix/bin/strata" explain mine.yaml 2>errors.txt; then echo "code was loaded without leave"; exit 1; fi
+    grep '^mine.yaml:3:1: ' errors.txt
+    program=$SOURCE/tests/install/outside.c
+    # shellcheck disable=SC2046
+    "$CC" -std=c17 "$program" $(pkg-config --cflags --libs strata) -o user.shared
+    LD_LIBRARY_PATH=$prefix/$LIBDIR run ./user.shared mine.yaml
+    LD_LIBRARY_PATH=$prefix/$LIBDIR run ./user.shared linked.yaml
+    # A program that holds the archive shows its objects nothing unless told to: a second copy of the library is refused.
+    static=$(pkg-config --static --libs strata)
+    # shellcheck disable=SC2046,SC2086
+    "$CC" -std=c17 -rdynamic "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o user.static
+    run ./user.static mine.yaml
+    # shellcheck disable=SC2046,SC2086
+    "$CC" -std=c17 "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o user.hidden
+    if LD_LIBRARY_PATH=$prefix/$LIBDIR run ./user.hidden linked.yaml >hidden.txt; then echo "two copies at work"; exit 1; fi
+    grep 'another copy of Strata' hidden.txt
+    # The library comes in late, as in an interpreter, and the layer behind it.
+    "$CC" -std=c17 -DLATE="\"$prefix/$LIBDIR/libstrata.so\"" $(pkg-config --cflags strata) "$program" -ldl -o user.late
+    run ./user.late linked.yaml
+    ;;
 command)
     moved=$work/elsewhere
     cp -r "$prefix" "$moved"

@@ -1,8 +1,8 @@
 /* What must be answered of the blocks of every layer. */
-#ifndef STRATA_TESTS_CONFORMANCE_QUERIES_H
-#define STRATA_TESTS_CONFORMANCE_QUERIES_H
+#ifndef STRATA_CONFORM_QUERIES_H
+#define STRATA_CONFORM_QUERIES_H
 
-#include "tests/conformance/subject.h"
+#include "conform/subject.h"
 
 void shared_blocks_live_until_the_last_free(const subject_t *subject);
 void a_snapshot_shows_what_is_live(const subject_t *subject);

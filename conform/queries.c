@@ -1,4 +1,4 @@
-#include "tests/conformance/queries.h"
+#include "conform/queries.h"
 
 enum { BLOCKS = 24 };
 

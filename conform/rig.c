@@ -1,4 +1,4 @@
-#include "tests/facade/fixture.h"
+#include "conform/rig.h"
 
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count) {
     bool is_text = strchr(preset_or_text, ':') != NULL;

@@ -1,9 +1,8 @@
-/* What the suite is run on: every layer of the registry over a source that can fail, one layer from outside the tree, and every
- * preset; and a few strategies with routers. */
-#ifndef STRATA_TESTS_CONFORMANCE_SUBJECT_H
-#define STRATA_TESTS_CONFORMANCE_SUBJECT_H
+/* What the suite is run on: a layer in the stacks where it may stand, over a source that can fail; or a preset. */
+#ifndef STRATA_CONFORM_SUBJECT_H
+#define STRATA_CONFORM_SUBJECT_H
 
-#include "tests/facade/fixture.h"
+#include "conform/rig.h"
 
 enum { SUBJECTS = 64, SUBJECT_LAYERS = 4 };
 
@@ -11,12 +10,15 @@ typedef struct subject {
     char name[64];
     const char *preset;                                /* or a strategy's text; or */
     const strata_layer_type_t *layers[SUBJECT_LAYERS]; /* outermost first, closed by NULL */
-    bool test_source;                                  /* the bottom layer is the test's */
+    bool test_source;                                  /* the bottom layer is conform/source.h's */
     bool routed; /* the last layer is a router: over a cache and the test's source, and over that source alone */
 } subject_t;
 
-/* Every subject there is; the count. More than SUBJECTS are counted and not written. */
-size_t subjects(subject_t *list);
+/* Appends the stacks in which a layer is checked; their number. What does not fit in SUBJECTS is counted and not written. */
+size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type);
+void subject_of_preset(subject_t *list, size_t *count, const char *preset);
+/* A few strategies with routers. */
+void subjects_of_routers(subject_t *list, size_t *count);
 /* A facade over one simulated device of `capacity` bytes. */
 void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig);
 /* The k-th time that memory is asked from the bottom fails; with `onward` all behind it too. k 0: no more. */

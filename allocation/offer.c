@@ -1,0 +1,96 @@
+/* What a layer outside the tree may ask of the device: strata/layer.h. */
+#include "allocation/layer.h"
+
+strata_place_t strata_layer_place(const strata_layer_t *self) {
+    return self->domain->place;
+}
+
+/* ---- memory of a source ---- */
+
+static bool on_host(strata_memory_t memory) {
+    return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
+}
+
+static strata_memory_t memory_of(const strata_layer_t *self) {
+    return (strata_memory_t)strata_place_kind(self->domain->place);
+}
+
+static strata_status_t give_back(strata_layer_t *self, uint64_t address) {
+    strata_device_t *device = self->domain->device;
+    strata_memory_t memory = memory_of(self);
+    strata_status_t status = on_host(memory) ? strata_device_host_free(device, memory, address)
+                                             : strata_device_free(device, memory, address);
+    return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
+}
+
+strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+    strata_device_t *device = self->domain->device;
+    strata_memory_t memory = memory_of(self);
+    strata_address_t got = 0;
+    strata_status_t status =
+        on_host(memory)
+            ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, &got)
+            : strata_device_malloc(device, memory, size, &got);
+    if (status != STRATA_OK) return status;
+    status = strata_domain_reserve(self->domain, got, size);
+    if (status == STRATA_OK) *address = got;
+    else (void)give_back(self, got);
+    return status;
+}
+
+strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {
+    /* Unbooked first: once the device has it back, another thread may be given the same address. */
+    strata_domain_unreserve(self->domain, address, size);
+    strata_status_t status = give_back(self, address);
+    if (status != STRATA_OK) (void)strata_domain_reserve(self->domain, address, size);
+    return status;
+}
+
+/* The bottom of a decorator stack is the layer that made the record; 0: it was in its hands again when the device refused. */
+static bool made_by(const strata_record_t *record, const strata_layer_t *layer) {
+    uint64_t path = record->path;
+    while (path >> 8) path >>= 8;
+    return path == layer->number || path == 0;
+}
+
+void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *context) {
+    strata_slab_t *slab = &self->stack->slab;
+    for (uint32_t slot = 1; slot < slab->used; slot++) {
+        const strata_record_t *record = strata_slab_record(slab, slot);
+        bool held = record->state != STRATA_RECORD_UNUSED && record->state != STRATA_RECORD_FREE && record->size > 0;
+        if (held && made_by(record, self)) each(record, context);
+    }
+}
+
+/* ---- contents and events ---- */
+
+strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size, strata_stream_t stream) {
+    return strata_device_fill(self->domain->device, address, byte, size, stream);
+}
+
+strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event) {
+    strata_events_t *events = &self->domain->events;
+    strata_handle_t taken;
+    while ((taken = strata_events_take(events)) == NULL) {
+        strata_status_t status = strata_events_ensure(events, 1);
+        if (status != STRATA_OK) return status;
+    }
+    *event = taken;
+    return STRATA_OK;
+}
+
+void strata_layer_give_event(strata_layer_t *self, strata_event_t event) {
+    strata_events_give(&self->domain->events, event);
+}
+
+strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream) {
+    return strata_device_event_record(self->domain->device, event, stream);
+}
+
+strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event) {
+    return strata_device_event_query(self->domain->device, event);
+}
+
+strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event) {
+    return strata_device_stream_wait(self->domain->device, stream, event);
+}

@@ -1,0 +1,174 @@
+#include "conform/subject.h"
+
+#include <stdio.h>
+
+#include "conform/source.h"
+
+/* ---- strategies by hand ---- */
+
+static const strata_origin_t origin = {.source = STRATA_FROM_FILE, .file = "the suite", .line = 1, .column = 1};
+
+static strata_status_t fill_stack(strata_strategy_t *strategy, strata_model_stack_t *stack,
+                                  const strata_layer_type_t *const *types) {
+    *stack = (strata_model_stack_t){.origin = origin};
+    while (types[stack->count]) stack->count++;
+    stack->layers = strata_arena_take(strategy->memory, stack->count, sizeof *stack->layers);
+    strata_status_t status = stack->layers ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++)
+        status = strata_model_layer_init(strategy->memory, &stack->layers[i], types[i], &origin);
+    return status;
+}
+
+/* Whatever a router tells its branches by, the first gets some of what the suite asks. */
+static strata_status_t add_branches(strata_strategy_t *strategy, strata_model_layer_t *router) {
+    const strata_layer_type_t *cached[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
+    const strata_layer_type_t *alone[] = {&test_source_type, NULL};
+    router->branch_count = 2;
+    router->branches = strata_arena_take(strategy->memory, 2, sizeof *router->branches);
+    strata_status_t status = router->branches ? fill_stack(strategy, &router->branches[0], cached) : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) status = fill_stack(strategy, &router->branches[1], alone);
+    for (const strata_option_row_t *row = router->type->options; row && row->name && status == STRATA_OK; row++)
+        if (strata_option_branch(row) == 1) status = strata_model_layer_set(router, row, "64KiB", &origin);
+    return status;
+}
+
+static strata_status_t strategy_of(const subject_t *subject, strata_strategy_t **out) {
+    const strata_layer_type_t *system[] = {strata_layer_find("system"), NULL};
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_strategy_new(&strategy);
+    if (status != STRATA_OK) return status;
+    strategy->name = subject->name;
+    strategy->devices = "sim";
+    strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
+    status = fill_stack(strategy, stack, subject->layers);
+    if (status == STRATA_OK && subject->routed) status = add_branches(strategy, &stack->layers[stack->count - 1]);
+    for (int kind = STRATA_PLACE_MANAGED; kind < STRATA_PLACE_KINDS && status == STRATA_OK; kind++)
+        status = fill_stack(strategy, &strategy->stacks[kind], system);
+    if (status == STRATA_OK) *out = strategy;
+    else strata_strategy_delete(strategy);
+    return status;
+}
+
+/* ---- the list ---- */
+
+static bool is_legal(const subject_t *subject) {
+    strata_strategy_t *strategy = NULL;
+    strata_plan_t plan;
+    if (strategy_of(subject, &strategy) != STRATA_OK) return false;
+    bool legal = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan) == STRATA_OK;
+    strata_strategy_delete(strategy);
+    return legal;
+}
+
+/* A stack that the builder refuses is none. */
+static size_t add(subject_t *list, size_t *count, const char *name, const char *behind,
+                  const strata_layer_type_t *const *layers) {
+    subject_t subject = {.preset = NULL};
+    snprintf(subject.name, sizeof subject.name, "%.40s%s", name, behind);
+    for (size_t i = 0; layers[i]; i++) {
+        subject.layers[i] = layers[i];
+        subject.routed = layers[i]->role == STRATA_ROUTER;
+        subject.test_source = layers[i] == &test_source_type || subject.routed;
+    }
+    if (!is_legal(&subject)) return 0;
+    if (*count < SUBJECTS) list[*count] = subject;
+    ++*count;
+    return 1;
+}
+
+size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type) {
+    const strata_layer_type_t *cache = strata_layer_find("auto_growth"), *safe = strata_layer_find("stream_safe");
+    const strata_layer_type_t *alone[] = {type, NULL}, *over[] = {type, &test_source_type, NULL};
+    const strata_layer_type_t *below[] = {cache, type, NULL}, *under_safe[] = {safe, type, &test_source_type, NULL};
+    const strata_layer_type_t *over_cache[] = {type, cache, &test_source_type, NULL};
+    const strata_layer_type_t *under_cache[] = {cache, type, &test_source_type, NULL}, *routed[] = {safe, type, NULL};
+    switch (type->role) {
+    case STRATA_SOURCE: return add(list, count, type->name, "", alone) + add(list, count, type->name, "_under_cache", below);
+    case STRATA_CACHE:
+        return add(list, count, type->name, "", over) + add(list, count, type->name, "_under_stream_safe", under_safe);
+    case STRATA_DECORATOR:
+        return add(list, count, type->name, "", over) + add(list, count, type->name, "_over_cache", over_cache) +
+               add(list, count, type->name, "_under_cache", under_cache);
+    case STRATA_ROUTER: return add(list, count, type->name, "", alone) + add(list, count, type->name, "_below_stream_safe", routed);
+    }
+    return 0;
+}
+
+static void add_preset(subject_t *list, size_t *count, const char *name, const char *behind, const char *preset) {
+    if (*count < SUBJECTS) {
+        list[*count] = (subject_t){.preset = preset};
+        snprintf(list[*count].name, sizeof list[*count].name, "%.40s%s", name, behind);
+    }
+    ++*count;
+}
+
+static const char by_size[] = "stack:\n"
+                              "  - retry: {timeout: 1ms}\n"
+                              "  - stream_safe\n"
+                              "  - binning:\n"
+                              "      routes:\n"
+                              "        - {up_to: 4KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
+                              "        - {up_to: 1MiB, stack: [buffered, auto_growth: {chunk_size: 4MiB}, system]}\n"
+                              "        - {stack: [buffered, system]}\n";
+static const char each_safe[] = "stack:\n"
+                                "  - retry: {timeout: 1ms}\n"
+                                "  - binning:\n"
+                                "      routes:\n"
+                                "        - {up_to: 8KiB, stack: [stream_safe, auto_growth: {chunk_size: 256KiB}, system]}\n"
+                                "        - {stack: [stream_safe, auto_growth: {order: any}, system]}\n";
+static const char falls_back[] = "stack:\n"
+                                 "  - fallback:\n"
+                                 "      stacks:\n"
+                                 "        - [retry: {timeout: 1ms}, stream_safe, auto_growth: {chunk_size: 16MiB}, system]\n"
+                                 "        - [stream_safe, buffered: {reuse_below: 1}, system]\n";
+static const char below_a_cache[] = "stack:\n"
+                                    "  - stream_safe\n"
+                                    "  - auto_growth: {chunk_size: 1MiB}\n"
+                                    "  - binning:\n"
+                                    "      routes:\n"
+                                    "        - {up_to: 1MiB, stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
+                                    "        - {stack: [fallback: {stacks: [[buffered, system], [system]]}]}\n";
+
+void subjects_of_routers(subject_t *list, size_t *count) {
+    add_preset(list, count, "by_size", "_strategy", by_size);
+    add_preset(list, count, "each_safe", "_strategy", each_safe);
+    add_preset(list, count, "falls_back", "_strategy", falls_back);
+    add_preset(list, count, "routed_below_a_cache", "_strategy", below_a_cache);
+}
+
+void subject_of_preset(subject_t *list, size_t *count, const char *preset) {
+    add_preset(list, count, preset, "_preset", preset);
+}
+
+/* ---- its use ---- */
+
+void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
+    if (subject->preset) {
+        rig_open(rig, subject->preset, NULL, 0, capacity, 1);
+        return;
+    }
+    strata_strategy_t *strategy = NULL;
+    ASSERT_OK(strategy_of(subject, &strategy));
+    strata_sim_options_t options = {.capacity = capacity};
+    rig_open_on(rig, strategy, &options, 0);
+    rig->borrowed_strategy = false;
+}
+
+void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status) {
+    if (subject->test_source) {
+        test_source_fail(k, onward, status);
+        return;
+    }
+    if (k == 0) {
+        strata_sim_clear_faults(rig->devices[0]);
+        return;
+    }
+    /* A stack asks by one of them. */
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc, k, onward, status));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_malloc_async, k, onward, status));
+}
+
+uint64_t subject_asked(const subject_t *subject, rig_t *rig) {
+    return subject->test_source ? test_source_calls()
+                                : rig_calls(rig, STRATA_CALL_malloc) + rig_calls(rig, STRATA_CALL_malloc_async);
+}

@@ -1,0 +1,83 @@
+/* A layer written outside Strata's tree: it counts what each stream holds and lets none hold more than `most`.
+ *
+ *     cc -shared -fPIC my_layer.c $(pkg-config --cflags strata) -o libmy_layer.so
+ *     strata conform ./libmy_layer.so
+ *
+ * A strategy beside the object names it:   load: [./libmy_layer.so]
+ *                                          stack: [retry, my_quota: {most: 4GiB}, stream_safe, auto_growth, system]
+ */
+#include <stddef.h>
+#include <strata/layer.h>
+
+/* What a strategy file may say of it. */
+typedef struct options {
+    uint64_t most;
+} options_t;
+
+static const strata_option_row_t option_rows[] = {
+    {"most", STRATA_OPTION_SIZE, offsetof(options_t, most), "unlimited", 1, 0, NULL, "bytes that one stream may hold"},
+    {0},
+};
+
+/* One instance for each stream, zeroed before create(). `guarded` below: its stack's lock is held in every function. */
+typedef struct quota {
+    strata_layer_t base; /* always first */
+    uint64_t bytes;      /* held now, and asked from below */
+    uint64_t refused;
+} quota_t;
+
+static const strata_stat_row_t figure_rows[] = {
+    {"bytes", "bytes", offsetof(quota_t, bytes), "what the stream holds"},
+    {"refused", "count", offsetof(quota_t, refused), "requests above the quota"},
+    {0},
+};
+
+static strata_status_t create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+/* While the layers below are at work the lock may be open: what is asked is counted before, so that others see it. */
+static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    quota_t *quota = (quota_t *)self;
+    const options_t *options = self->options;
+    if (request->size > options->most || quota->bytes > options->most - request->size) {
+        quota->refused++;
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "my_quota: the stream holds %llu bytes and may hold %llu",
+                           (unsigned long long)quota->bytes, (unsigned long long)options->most);
+    }
+    quota->bytes += request->size;
+    strata_status_t status = strata_below_allocate(self, request, record);
+    quota->bytes -= request->size;
+    if (status == STRATA_OK) quota->bytes += (*record)->size; /* what was granted may be more */
+    return status;
+}
+
+static void give_back(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    ((quota_t *)self)->bytes -= record->size;
+    strata_below_free(record, path);
+}
+
+static const strata_layer_type_t my_quota_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "my_quota",
+    .doc = "lets no stream hold more than so many bytes",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u, /* whatever the layer below gives stays true */
+    .guarded = true,
+    .state_size = sizeof(quota_t),
+    .options_size = sizeof(options_t),
+    .options = option_rows,
+    .stats = figure_rows,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = give_back,
+};
+
+STRATA_LAYERS(&my_quota_type);

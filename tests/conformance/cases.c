@@ -1,0 +1,63 @@
+/* The suite over the registry, one layer from outside it, and every preset: one case a subject and check. */
+#include <stdio.h>
+
+#include "conform/checks.h"
+#include "tests/allocation/test_layers.h"
+#include "tests/harness/test.h"
+
+static subject_t all[SUBJECTS];
+static char suites[SUBJECTS][80];
+
+/* A case is a function of no arguments: one for each check and subject. */
+#define CASE(check, n) static void check##_##n(void) { checks[CHECK_##check].run(&all[n]); }
+#define EIGHT(F, check, n)                                                                                       \
+    F(check, n##0) F(check, n##1) F(check, n##2) F(check, n##3) F(check, n##4) F(check, n##5) F(check, n##6)     \
+    F(check, n##7)
+/* Numbers in octal: 00 to 077. */
+#define EACH(F, check)                                                                                           \
+    EIGHT(F, check, 0) EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04)           \
+    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07)
+#define CASES(check) EACH(CASE, check)
+CHECKS(CASES)
+
+#define NAME(check, n) check##_##n,
+#define ROW(check) {EACH(NAME, check)},
+static const strata_test_fn cases[][SUBJECTS] = {CHECKS(ROW)};
+
+/* A cache as it was before blocks could be looked for and caches trimmed: what it lacks the core does without. */
+static const strata_layer_type_t *older_cache(void) {
+    static strata_layer_type_t older;
+    older = *strata_layer_find("auto_growth");
+    older.struct_size = offsetof(strata_layer_type_t, find);
+    older.find = NULL;
+    older.trim = NULL;
+    older.name = "older_cache";
+    return &older;
+}
+
+static size_t subjects(subject_t *list) {
+    size_t count = 0;
+    for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i));
+    (void)subjects_of_layer(list, &count, &test_counter_type);
+    (void)subjects_of_layer(list, &count, older_cache());
+    for (size_t i = 0; strata_strategy_name(i); i++) subject_of_preset(list, &count, strata_strategy_name(i));
+    subjects_of_routers(list, &count);
+    return count;
+}
+
+static void every_subject_has_its_cases(void) {
+    static subject_t list[SUBJECTS];
+    size_t count = 0;
+    EXPECT_LE(subjects(all), SUBJECTS);
+    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_GT(subjects_of_layer(list, &count, strata_layer_at(i)), 0);
+}
+
+__attribute__((constructor)) static void register_suite(void) {
+    size_t count = subjects(all);
+    strata_test_register("conformance", "every_subject_has_its_cases", __FILE__, __LINE__, every_subject_has_its_cases);
+    for (size_t i = 0; i < count && i < SUBJECTS; i++) {
+        snprintf(suites[i], sizeof suites[i], "conformance_%.60s", all[i].name);
+        for (size_t c = 0; checks[c].name; c++)
+            strata_test_register(suites[i], checks[c].name, __FILE__, __LINE__, cases[c][i]);
+    }
+}

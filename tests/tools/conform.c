@@ -1,0 +1,88 @@
+/* strata conform, and the layers of shared objects in the other commands. */
+#include <stdio.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+
+#define MODULES STRATA_BINARY_DIR "/modules"
+
+static size_t lines_with(const char *text, const char *beginning) {
+    size_t count = 0;
+    for (const char *at = text; at; at = strchr(at, '\n')) {
+        if (*at == '\n') at++;
+        count += strncmp(at, beginning, strlen(beginning)) == 0;
+    }
+    return count;
+}
+
+static void expect_conforms(const char *object, const char *layer) {
+    char line[200];
+    ran_t ran = run_command("conform %s", object);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_EQ(lines_with(ran.out, "FAIL"), 0);
+    EXPECT_GT(lines_with(ran.out, "ok "), 20);
+    snprintf(line, sizeof line, "ok   %s: random_program\n", layer);
+    EXPECT_CONTAINS(ran.out, line);
+    snprintf(line, sizeof line, "%zu checks, 0 failed\n", lines_with(ran.out, "ok "));
+    EXPECT_CONTAINS(ran.out, line);
+}
+
+TEST(conform, passes_the_example) {
+    expect_conforms(MODULES "/my_layer.so", "my_quota");
+}
+
+TEST(conform, passes_a_layer_of_an_older_header) {
+    expect_conforms(MODULES "/older.so", "older");
+}
+
+TEST(conform, passes_a_source) {
+    expect_conforms(MODULES "/sources.so", "filled_source");
+}
+
+TEST(conform, tells_what_a_faulty_layer_breaks) {
+    ran_t ran = run_command("conform " MODULES "/faulty.so");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "FAIL forgetful: release_returns_everything\n    checks.c:");
+    EXPECT_CONTAINS(ran.out, "FAIL crashing: stale_refs_are_told\n    ended by signal 6");
+    EXPECT_CONTAINS(ran.out, "ok   forgetful: zero_size\n");
+    EXPECT_GT(lines_with(ran.out, "FAIL forgetful"), 1);
+}
+
+TEST(conform, refuses_what_is_no_object_with_layers) {
+    ran_t ran = run_command("conform");
+    EXPECT_EQ(ran.exit_status, 2);
+    ran = run_command("conform no_such.so");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "no_such.so");
+    ran = run_command("conform " MODULES "/nothing.so");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "no table strata_layers");
+    ran = run_command("conform " MODULES "/taken.so");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "a layer \"retry\" already");
+    ran = run_command("conform --all " MODULES "/my_layer.so");
+    EXPECT_EQ(ran.exit_status, 2);
+}
+
+TEST(conform, other_commands_show_loaded_layers) {
+    ran_t ran = run_command("layers --load " MODULES "/my_layer.so");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "my_quota: decorator of scope stream\n");
+    ran = run_command("layers --load no_such.so");
+    EXPECT_EQ(ran.exit_status, 2);
+    FILE *file = fopen(STRATA_BINARY_DIR "/loads_my_layer.yaml", "w");
+    ASSERT_TRUE(file);
+    fputs("load: [modules/my_layer.so]\nstack: [retry, my_quota: {most: 2GiB}, auto_growth, system]\n", file);
+    fclose(file);
+    ran = run_command("explain " STRATA_BINARY_DIR "/loads_my_layer.yaml");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "loads_my_layer.yaml:1:1: the strategy would load code");
+    ran = run_command("explain --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "my_quota: decorator of scope stream, one instance for each stream");
+    ran = run_command("check --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("compare --allow-code --device sim --repeat 1 --strategy " STRATA_BINARY_DIR "/loads_my_layer.yaml %s",
+                      project_trace_path("tinytorch-mnist.csv"));
+    EXPECT_EQ(ran.exit_status, 0);
+}
