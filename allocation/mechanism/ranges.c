@@ -108,7 +108,8 @@ bool strata_ranges_have(const strata_ranges_t *ranges, uint64_t from, uint64_t t
 }
 
 /* Takes the neighbours that touch [*from, *to) and say the same into it. */
-static void take_neighbours(strata_ranges_t *ranges, uint32_t *low, uint32_t *high, uint64_t *from, uint64_t *to, uint64_t word) {
+static void take_neighbours(strata_ranges_t *ranges, uint32_t *low, uint32_t *high, uint64_t *from, uint64_t *to,
+                            uint64_t word) {
     uint32_t before = last_of(ranges, *low), one, rest;
     if (before && at(ranges, before)->to == *from && at(ranges, before)->word == word) {
         *from = at(ranges, before)->from;
