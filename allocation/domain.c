@@ -149,6 +149,7 @@ void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
 void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     strata_domain_uncover(domain, address, bytes);
     strata_domain_discount(domain, bytes);
+    atomic_fetch_add(&domain->given_bytes, bytes);
 }
 
 /* ---- all stacks ---- */
@@ -161,7 +162,9 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
 
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
-    STRATA_DOMAIN_EACH(domain, stack) released += strata_stack_release(stack);
+    /* The trunk last: what it keeps itself (a driver's pool) is only then what the others gave it. */
+    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? 0 : strata_stack_release(stack);
+    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
     return released;
 }

@@ -26,7 +26,7 @@ struct strata_domain {
     _Atomic uint64_t reserved_bytes; /* live chunks asked from the device; touched on device calls alone */
     _Atomic uint64_t peak_reserved_bytes;
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
-    _Atomic uint64_t trimmed_bytes; /* given back by drivers' pools: never reserved here, where blocks are counted */
+    _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
 

@@ -87,15 +87,13 @@ uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
     return strata_meter_peak(&domain->deferred);
 }
 
-/* What a cache gave to a cache below it is given back once: that is what the reserved bytes fell by. What a driver's pool
- * gives back was never reserved here, and is counted apart. */
+/* What a cache gave to a cache below it, or to a driver's pool, is given back once: when the device gets it. */
 static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
-    uint64_t before = atomic_load(&domain->reserved_bytes), trimmed = atomic_load(&domain->trimmed_bytes);
+    uint64_t before = atomic_load(&domain->given_bytes);
     (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain));
-    uint64_t now = atomic_load(&domain->reserved_bytes);
-    return (before > now ? before - now : 0) + atomic_load(&domain->trimmed_bytes) - trimmed;
+    return atomic_load(&domain->given_bytes) - before;
 }
 
 static strata_status_t release_or_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {

@@ -442,7 +442,7 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep) {
     (void)strata_device_pool_trim(device, self->pool, keep ? least : 0);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &after) != STRATA_OK) return 0;
     uint64_t given = after < before ? before - after : 0;
-    atomic_fetch_add(&self->base.domain->trimmed_bytes, given);
+    atomic_fetch_add(&self->base.domain->given_bytes, given);
     return given;
 }
 

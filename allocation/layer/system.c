@@ -204,7 +204,10 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     /* Unbooked first: once the device has it back, another thread may be given the same address. */
     strata_domain_unreserve(base->domain, record->ptr, record->size);
     bool gone = done && device_give((system_layer_t *)base, record->ptr, record->size) == STRATA_OK;
-    if (!gone) (void)strata_domain_reserve(base->domain, record->ptr, record->size);
+    if (!gone) {
+        (void)strata_domain_reserve(base->domain, record->ptr, record->size);
+        atomic_fetch_sub(&base->domain->given_bytes, record->size);
+    }
     strata_lock(&base->stack->lock);
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);

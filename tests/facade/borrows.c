@@ -62,6 +62,33 @@ TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
     end(&p);
 }
 
+/* Queries that one request makes while three blocks wait for the same busy stream. */
+static uint64_t queries_of_a_poll(const char *poll) {
+    pair_t p;
+    strata_block_t more[2];
+    const char *set[] = {poll};
+    rig_open(&p.rig, "strata", set, 1, 0, 1);
+    p.owner = rig_stream(&p.rig);
+    p.other = rig_stream(&p.rig);
+    p.block = rig_allocate(&p.rig, p.owner, SIZE);
+    for (int i = 0; i < 2; i++) more[i] = rig_allocate(&p.rig, p.owner, SIZE);
+    record(&p, p.other);
+    for (int i = 0; i < 2; i++) EXPECT_OK(strata_record_stream(p.rig.s, more[i].ref, p.other));
+    rig_work(&p.rig, p.other, LONG, 0);
+    free_block(&p);
+    for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(p.rig.s, more[i].ref));
+    uint64_t before = rig_calls(&p.rig, STRATA_CALL_event_query);
+    EXPECT_FALSE(reused(&p));
+    uint64_t made = rig_calls(&p.rig, STRATA_CALL_event_query) - before;
+    end(&p);
+    return made;
+}
+
+TEST(facade_borrows, a_poll_asks_once_for_each_stream_or_for_each_block) {
+    EXPECT_EQ(queries_of_a_poll("stream_safe.poll=stream"), 1);
+    EXPECT_EQ(queries_of_a_poll("stream_safe.poll=block"), 3);
+}
+
 TEST(facade_borrows, work_submitted_after_the_free_does_not_count) {
     pair_t p;
     begin(&p);
