@@ -342,7 +342,7 @@ static bool is_busy(const busy_t *busy, strata_stream_t stream) {
 static bool finish_by_stream(stream_safe_t *self, strata_record_t *record, busy_t *busy) {
     for (uint32_t *link = &record->borrows; *link;) {
         const borrow_t *borrow = borrow_at(self, *link);
-        if (borrow->stream == GONE || !is_busy(busy, borrow->stream)) {
+        if (!is_busy(busy, borrow->stream)) {
             if (has_passed(self, borrow)) {
                 drop_borrow(self, link);
                 continue;
