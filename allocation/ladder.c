@@ -15,6 +15,7 @@ typedef struct climb {
     uint64_t deadline;      /* of the device's clock */
     uint64_t real_deadline; /* the timeout also holds in real time, so that nothing hangs */
     uint64_t backoff;
+    uint64_t epoch;         /* of the domain, before the rungs of this pass */
     bool waiting;           /* this thread is among the domain's waiters */
     bool asked_callbacks;
     bool asked_small;
@@ -234,7 +235,8 @@ static bool rung_wait(climb_t *climb, bool *again) {
     if (climb->ladder->timeout == 0 || climb->ladder->waiter == 0 || out_of_time(climb)) return false;
     bool first = !climb->waiting;
     if (first) begin_waiting(climb);
-    uint64_t epoch = epoch_of(domain);
+    /* A free since the rungs of this pass began to look may have been missed by them: then the sleep ends at once. */
+    uint64_t epoch = first ? epoch_of(domain) : climb->epoch;
     if (first && look_again(climb)) return true;
     strata_pending_t pending;
     *again = true;
@@ -277,9 +279,11 @@ strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     climb_t climb = begin_climb(ladder);
     atomic_fetch_add(&ladder->domain->ladders, 1);
     bool over = false, again = true;
-    while (!over && again)
+    while (!over && again) {
+        climb.epoch = epoch_of(ladder->domain);
         over = rung_poll(&climb) || rung_wait_first(&climb) || rung_release(&climb) || rung_callbacks(&climb) ||
                rung_small_growth(&climb) || rung_wait(&climb, &again);
+    }
     end_waiting(&climb);
     climb.given.climbed = true;
     climb.given.took_ns = clock_of(&climb)->now(clock_of(&climb)) - climb.began;
