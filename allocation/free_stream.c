@@ -77,16 +77,20 @@ static bool append(strata_free_stream_t *self, uint32_t node, strata_handle_t ev
     return true;
 }
 
-void strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes) {
+void strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, uint64_t *live) {
     strata_handle_t event = take_event(self);
     strata_lock(&self->stack->lock);
     uint32_t node = event ? strata_nodes_take(&self->frees) : 0;
     bool appended = node && append(self, node, event, bytes);
     if (node && !appended) strata_nodes_give(&self->frees, node);
+    if (appended) *live -= bytes;
     strata_unlock(&self->stack->lock);
     if (appended) return;
     if (event) strata_events_give(events_of(self), event);
     (void)strata_device_stream_synchronise(device_of(self), self->stream);
+    strata_lock(&self->stack->lock);
+    *live -= bytes;
+    strata_unlock(&self->stack->lock);
     strata_domain_discount(self->stack->domain, bytes);
 }
 

@@ -206,6 +206,12 @@ static void throttle(async_layer_t *self, const strata_request_t *request) {
     if (on_host) strata_free_stream_wait(&self->frees);
 }
 
+static void end_live(async_layer_t *self, uint64_t bytes) {
+    take_lock(self);
+    self->live_bytes -= bytes;
+    drop_lock(self);
+}
+
 /* Books what the pool gave and makes its record. */
 static strata_status_t take_in(async_layer_t *self, const strata_request_t *request, strata_address_t address,
                                strata_record_t **out) {
@@ -234,10 +240,7 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     strata_status_t status = strata_device_malloc_async(device_of(self), self->pool, request->size, request->stream, &address);
     if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK)
         (void)strata_device_free_async(device_of(self), address, request->stream);
-    if (status == STRATA_OK) return STRATA_OK;
-    take_lock(self);
-    self->live_bytes -= request->size;
-    drop_lock(self);
+    if (status != STRATA_OK) end_live(self, request->size);
     return status;
 }
 
@@ -334,11 +337,11 @@ static bool has_gone(strata_status_t status) {
     return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
 }
 
-/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the trunk ends. */
+/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the trunk ends. Its
+ * bytes are live until the caller takes them off. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
     take_lock(self);
     strata_users_let_go(&self->users, record->bin_next);
-    self->live_bytes -= record->size;
     if (gone) {
         strata_record_delete(&self->base, record);
     } else {
@@ -361,14 +364,16 @@ static bool give_back(async_layer_t *self, const strata_record_t *record, bool i
     return false;
 }
 
-/* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. */
+/* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. Else its bytes go from
+ * live to pending in one step: no other thread's request sees them in neither. */
 static void free_behind(async_layer_t *self, strata_record_t *record) {
     bool has_free_stream = strata_free_stream_make(&self->frees) == STRATA_OK;
     uint64_t bytes = record->size;
     bool gone = cover_all(self, record, has_free_stream) && give_back(self, record, has_free_stream, self->frees.stream);
     finish_free(self, record, gone);
-    if (gone && has_free_stream) strata_free_stream_note(&self->frees, bytes);
-    else if (gone) strata_domain_discount(self->base.domain, bytes);
+    if (gone && has_free_stream) strata_free_stream_note(&self->frees, bytes, &self->live_bytes);
+    else end_live(self, bytes);
+    if (gone && !has_free_stream) strata_domain_discount(self->base.domain, bytes);
     take_lock(self);
     self->borrowed_frees++;
     drop_lock(self);
@@ -385,6 +390,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
         bool gone = give_back(self, record, true, user.stream);
         leave_handle(self, owner);
         finish_free(self, record, gone);
+        end_live(self, bytes);
         if (gone) strata_domain_discount(base->domain, bytes);
     } else {
         if (usable) leave_handle(self, owner);
