@@ -29,11 +29,13 @@ static bool is_free(const caching_t *self, uint32_t slot) {
     return caching_block(self, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
 }
 
-/* The mark of a block that merges with another; of two streams' blocks: several. */
-static void merge_marks(strata_record_t *into, const strata_record_t *other) {
-    uint64_t count = strata_max(caching_mark_count(into), caching_mark_count(other));
-    bool same = caching_mark_stream(into) == caching_mark_stream(other);
-    caching_mark(into, count, same ? caching_mark_stream(into) : 0);
+/* Without streams: the mark of a block that merges with another. A use that the host has waited for is none; of two streams' blocks
+ * it is several. */
+static void merge_marks(const caching_t *self, strata_record_t *into, const strata_record_t *other) {
+    uint64_t own = caching_mark_count(into), its = caching_mark_count(other);
+    if (its <= self->waited) return;
+    bool same = own <= self->waited || caching_mark_stream(into) == caching_mark_stream(other);
+    caching_mark(into, strata_max(own, its), same ? caching_mark_stream(other) : 0);
 }
 
 /* Without streams the mark tells who used the block last, and when; else since when the block is idle. */
@@ -51,13 +53,13 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     mark_freed(self, block);
     if (is_free(self, block->next)) {
         strata_caching_unindex(self, block->next);
-        if (no_streams) merge_marks(block, caching_block(self, block->next));
+        if (no_streams) merge_marks(self, block, caching_block(self, block->next));
         strata_pieces_join(slab, slot);
     }
     if (is_free(self, block->prev)) {
         uint32_t low = block->prev;
         strata_caching_unindex(self, low);
-        if (no_streams) merge_marks(block, caching_block(self, low));
+        if (no_streams) merge_marks(self, block, caching_block(self, low));
         caching_mark(caching_block(self, low), caching_mark_count(block), caching_mark_stream(block));
         strata_pieces_join(slab, low);
         slot = low;
