@@ -35,7 +35,7 @@ static const strata_option_row_t options[] = {
     {"pool_no_split", STRATA_OPTION_BOOL, ROW(pool_no_split), "false", 0, 0, NULL,
      "in private pools a block is a whole segment"},
     {"pools_on_oom", STRATA_OPTION_BOOL, ROW(pools_on_oom), "false", 0, 0, NULL,
-     "a request outside of private pools that would fail gets a free block of one"},
+     "a request outside of private pools that would fail gets a free block of one that is held"},
     {"search_after_events", STRATA_OPTION_BOOL, ROW(search_after_events), "false", 0, 0, NULL,
      "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch #189504 "
      "fails where that would do)"},
@@ -171,12 +171,13 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
     return slot ? take(self, slot, want) : search_gone(self, want);
 }
 
-/* Private pools, in order: existing blocks alone. */
+/* Private pools that are still held, in order: existing blocks alone. */
 static strata_record_t *search_pools(caching_t *self, const want_t *want) {
     for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
-        uint32_t slot = bank->pool != 0 && same_stream ? fitting(self, bank, want) : 0;
+        bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
+        uint32_t slot = held ? fitting(self, bank, want) : 0;
         strata_record_t *block = slot && !is_in_use(self, caching_block(self, slot), want) ? take(self, slot, want) : NULL;
         if (block) return block;
     }
@@ -314,6 +315,7 @@ static strata_status_t serve(caching_t *self, const want_t *want, strata_record_
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                            (unsigned long long)want->rounded);
+    if (strata_caching_bury_threads(self, request->path) && (*record = search(self, want)) != NULL) return STRATA_OK;
     if (ask_callbacks(self, request) && (*record = search(self, want)) != NULL) return STRATA_OK;
     return grow_or_wait(self, want, record);
 }

@@ -74,6 +74,7 @@ typedef struct caching {
     uint32_t use_count, lost_blocks, gone_banks, captures;
     uint32_t kept;         /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
     uint64_t pending_bytes;
+    bool burying;          /* a thread waits for what exited threads have left; the others do not */
     uint32_t waiting;
     strata_condition_t grown;
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
@@ -132,6 +133,9 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
 uint64_t strata_caching_poll_uses(caching_t *self);
 /* The host waits for every use; the lock is opened. */
 void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path);
+/* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.
+ * Whether there was any. */
+bool strata_caching_bury_threads(caching_t *self, strata_path_t *path);
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream, strata_path_t *path);
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream, strata_path_t *path);

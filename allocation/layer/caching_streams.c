@@ -3,6 +3,7 @@
  * At the free of a borrowed block one event is taken for each borrower; a use is such an event, in the order of its stream. A block
  * goes back when its last use has passed. Uses are polled at every request, one query for each stream that has any. */
 #include "allocation/layer/caching.h"
+#include "allocation/threads.h"
 
 enum { BORROWS = 1 << 20, USES = STRATA_EVENTS };
 
@@ -355,26 +356,53 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 
 /* ---- streams that end, captures ---- */
 
-/* All work of the stream gets one event, which stands for every use by it that is still to come. */
-void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_path_t *path) {
-    caching_t *self = (caching_t *)base;
-    uint32_t node = strata_users_find(&self->streams, handle);
-    if (node == 0) return;
+/* From now on no use goes by the stream's handle; what its banks have is anybody's once its work is done. */
+static void leave_behind(caching_t *self, uint32_t node, strata_user_state_t state, strata_handle_t event) {
     caching_stream_t *stream = caching_stream_at(self, node);
-    stream->user.holds++;
-    strata_handle_t event = take_event(self, path);
-    bool marked = event && strata_device_event_record(device_of(self), event, handle) == STRATA_OK;
-    if (event && !marked) strata_events_give(events_of(self), event);
-    bool done = marked || wait_for_all(self, path);
-    stream->gone = marked ? event : NULL;
-    stream->user.state = done ? STRATA_USER_BEHIND : STRATA_USER_LOST;
+    stream->gone = event;
+    stream->user.state = state;
     for (uint32_t bank = self->first_bank, next; bank; bank = next) {
         next = caching_bank_at(self, bank)->next;
         if (caching_bank_at(self, bank)->stream != node) continue;
         self->gone_banks++;
         strata_caching_bank_settle(self, bank);
     }
+}
+
+/* All work of the stream gets one event, which stands for every use by it that is still to come. */
+void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_path_t *path) {
+    caching_t *self = (caching_t *)base;
+    uint32_t node = strata_users_find(&self->streams, handle);
+    if (node == 0) return;
+    caching_stream_at(self, node)->user.holds++;
+    strata_handle_t event = take_event(self, path);
+    bool marked = event && strata_device_event_record(device_of(self), event, handle) == STRATA_OK;
+    if (event && !marked) strata_events_give(events_of(self), event);
+    bool done = marked || wait_for_all(self, path);
+    leave_behind(self, node, done ? STRATA_USER_BEHIND : STRATA_USER_LOST, marked ? event : NULL);
     strata_caching_stream_let_go(self, node);
+}
+
+/* An own default stream of a thread that has exited. */
+static bool is_of_the_dead(const caching_t *self, uint32_t node, strata_user_state_t state) {
+    const strata_user_t *user = &caching_stream_at(self, node)->user;
+    return user->state == state && user->thread != 0 && user->holds > 0 && !strata_threads_is_alive(user->thread);
+}
+
+bool strata_caching_bury_threads(caching_t *self, strata_path_t *path) {
+    bool any = false, done = false;
+    if (self->burying) return false;
+    for (uint32_t node = 1; node < self->streams.used; node++) {
+        if (!is_of_the_dead(self, node, STRATA_USER_NAMED)) continue;
+        leave_behind(self, node, STRATA_USER_LOST, NULL);
+        any = true;
+    }
+    self->burying = true;
+    if (any) done = wait_for_all(self, path);
+    for (uint32_t node = 1; done && node < self->streams.used; node++)
+        if (is_of_the_dead(self, node, STRATA_USER_LOST)) caching_stream_at(self, node)->user.state = STRATA_USER_BEHIND;
+    self->burying = false;
+    return done;
 }
 
 void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path) {
