@@ -120,6 +120,21 @@ TEST(caching, a_small_rest_of_a_large_block_stays_with_it) {
     rig_close(&rig);
 }
 
+/* A block of 60 MiB serves what is larger than 40 MiB: the rest must be below 20 MiB. */
+TEST(caching, a_block_that_is_not_split_serves_what_is_near_its_size) {
+    static const struct { size_t size; bool serves; } cases[] = {
+        {40 * MIB, false}, {40 * MIB + 1, true}, {60 * MIB, true}, {20 * MIB, false}, {20 * MIB - 512, false}, {60 * MIB + 1, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rig_t rig;
+        caching_open(&rig, "max_split_size: 20MiB", 0);
+        caching_leave_idle(&rig, NULL, (const size_t[]){60}, 1);
+        strata_block_t b = rig_allocate(&rig, NULL, cases[i].size);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), cases[i].serves ? 1 : 2);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_close(&rig);
+    }
+}
+
 TEST(caching, other_places_are_served_too) {
     static const char *const places[] = {"managed", "pinned", "host"};
     const strata_place_t each[] = {strata_managed(0), strata_pinned(), strata_host()};
@@ -143,6 +158,22 @@ TEST(caching, other_places_are_served_too) {
         EXPECT_OK(strata_free(rig.s, b.ref));
         rig_close(&rig);
     }
+}
+
+/* The stream that asked is the first borrower, and stays one. */
+TEST(caching, without_owners_the_stream_that_asked_borrows_to_the_end) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstack: [system]\nplaces:\n  pinned: [caching, system]\n", NULL, 0, 0, 1);
+    strata_stream_t one = rig_stream(&rig);
+    strata_block_t a, b;
+    EXPECT_OK(strata_allocate(rig.s, strata_pinned(), one, 5000, &a));
+    EXPECT_OK(strata_stream_work(rig.s, rig.gpu, one, MILLISECOND, &a.ref, 1));
+    EXPECT_OK(strata_erase_stream(rig.s, a.ref, one));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_allocate(rig.s, strata_pinned(), one, 5000, &b));
+    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
 }
 
 TEST(caching, refuses_what_does_not_fit_together) {
