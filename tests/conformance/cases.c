@@ -40,18 +40,14 @@ static void add_pools(subject_t *list, size_t *count) {
     static const subject_t pools[] = {
         {.name = "auto_growth_small_and_large",
          .preset = "stack:\n  - stream_safe\n  - auto_growth: {small_pool_size: 16KiB, small_chunk_size: 256KiB, chunk_size: 4MiB, "
-                   "small_preallocate: 1MiB, preallocate: 8MiB}\n  - system\n"},
-        {.name = "auto_growth_small_alone",
-         .preset = "stack:\n  - auto_growth: {small_pool_size: 64KiB, order: any, free_when_no_cache_hit: true}\n  - system\n"},
+                   "small_preallocate: 1MiB, preallocate: 8MiB, order: any}\n  - system\n"},
         {.name = "auto_growth_split",
          .preset = "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, order: any, reclaim: ladder, "
                    "smaller_growth: true}\n  - system\n"},
         {.name = "auto_growth_split_by_address",
          .preset = "stack:\n  - auto_growth: {chunk_size: 64KiB, split_pools: true, free_idle_chunk: true}\n  - system\n"},
         {.name = "auto_growth_warming_up",
-         .preset = "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 1MiB, warm_up_steps: 1}\n  - system\n"},
-        {.name = "auto_growth_warming_up_split",
-         .preset = "stack:\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, order: any, warm_up_steps: 1, preallocate: "
+         .preset = "stack:\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, warm_up_steps: 1, preallocate: "
                    "1MiB}\n  - system\n"},
     };
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++, ++*count)
