@@ -1,4 +1,5 @@
-/* auto_growth's warm-up: exact chunks until the program's first steps have ended. */
+/* auto_growth's warm-up: exact chunks until the program's first steps have ended. The peer has one flag a process, which the
+ * program clears; here each stack counts the program's steps. */
 #include "allocation/layer/auto_growth.h"
 #include "tests/allocation/planted.h"
 
@@ -112,6 +113,7 @@ TEST(auto_growth_warm_up, a_chunk_larger_than_asked_serves_its_request) {
     bench_close(&bench);
 }
 
+/* The peer asks the device how much is free before each miss, and tries once; here it is the refusal that has idle chunks freed. */
 TEST(auto_growth_warm_up, out_of_memory_frees_idle_chunks_and_asks_once_more) {
     bench_t bench;
     bench_open_cache(&bench, 8 * MIB, (const char *const[]){"chunk_size=64MiB", "warm_up_steps=1", NULL});
