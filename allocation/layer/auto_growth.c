@@ -117,35 +117,43 @@ static inline uint32_t find_in(auto_growth_t *self, uint64_t rounded, bool by_ad
     return whole ? strata_bins_find_any(&p->bins, slab_of(self), rounded) : strata_bins_find(&p->bins, slab_of(self), rounded);
 }
 
-/* `exact`: no block is cut. */
-static HOT strata_record_t *serve_as(auto_growth_t *self, uint64_t rounded, uint64_t size, bool by_address, bool whole,
-                                     bool exact) {
-    uint32_t pool = strata_auto_growth_pool_for(self, rounded);
+/* `divided`: there are two pools; `exact`: no block is cut. */
+static HOT strata_record_t *serve_as(auto_growth_t *self, uint64_t rounded, uint64_t size, bool by_address, bool divided,
+                                     bool whole, bool exact) {
+    uint32_t pool = divided ? strata_auto_growth_pool_for(self, rounded) : 0;
     uint32_t slot = find_in(self, rounded, by_address, whole, pool);
-    if (slot == 0 && pool == 0 && self->spills) slot = find_in(self, rounded, by_address, whole, pool = 1);
+    if (divided && slot == 0 && pool == 0 && self->spills) slot = find_in(self, rounded, by_address, whole, pool = 1);
     if (slot == 0 || (exact && strata_slab_record(slab_of(self), slot)->size != rounded)) return NULL;
     return serve_from(self, slot, rounded, size, by_address, pool);
 }
 
-static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
+static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
+    return serve_as(self, rounded_size(self, size), size, true, false, false, false);
+}
+
+static COLD strata_record_t *hit_as_said(auto_growth_t *self, size_t size) {
     uint64_t rounded = rounded_size(self, size);
     if (self->warming_up) return NULL;
-    return self->by_address ? serve_as(self, rounded, size, true, false, false)
-                            : serve_as(self, rounded, size, false, false, false);
+    return self->by_address ? serve_as(self, rounded, size, true, true, false, false)
+                            : serve_as(self, rounded, size, false, true, false, false);
+}
+
+static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
+    return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? hit_by_address(self, size) : hit_as_said(self, size);
 }
 
 static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (__builtin_expect(alignment > self->unit, 0)) return NULL;
-    if (__builtin_expect(!self->plain, 0)) return hit_otherwise(self, size);
+    if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) return hit_otherwise(self, size);
     uint64_t rounded = rounded_size(self, size);
     uint32_t slot = find_in(self, rounded, false, false, 0);
     return __builtin_expect(slot != 0, 1) ? serve_from(self, slot, rounded, size, false, 0) : NULL;
 }
 
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
-    return self->by_address ? serve_as(self, rounded, size, true, true, exact)
-                            : serve_as(self, rounded, size, false, true, exact);
+    return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
+                            : serve_as(self, rounded, size, false, true, true, exact);
 }
 
 /* ---- free ---- */
@@ -214,15 +222,23 @@ static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool b
     return low;
 }
 
-static COLD uint32_t put_back_otherwise(auto_growth_t *self, strata_record_t *block) {
+static COLD uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) {
+    return put_back(self, block, true, 0);
+}
+
+static COLD uint32_t put_back_as_said(auto_growth_t *self, strata_record_t *block) {
     uint32_t pool = block->pool;
     return self->by_address ? put_back(self, block, true, pool) : put_back(self, block, false, pool);
+}
+
+static COLD uint32_t put_back_otherwise(auto_growth_t *self, strata_record_t *block) {
+    return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? put_back_by_address(self, block) : put_back_as_said(self, block);
 }
 
 static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (__builtin_expect(self->gives_idle_back, 0)) return false;
-    if (__builtin_expect(!self->plain, 0)) (void)put_back_otherwise(self, block);
+    if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) (void)put_back_otherwise(self, block);
     else (void)put_back(self, block, false, 0);
     return true;
 }
@@ -230,7 +246,7 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t number = block->chunk;
-    uint32_t slot = put_back_otherwise(self, block);
+    uint32_t slot = put_back_as_said(self, block);
     if (slot == 0 || !self->gives_idle_back || !strata_auto_growth_chunk_is_idle(self, chunk_at(self, number))) return;
     (void)strata_auto_growth_give_back(self, number, path);
 }
@@ -262,10 +278,10 @@ static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
     return strata_round_down(size + self->unit - 1, self->unit);
 }
 
-/* Whether a free block may be cut, and by which road a hit goes: from the options and the steps that have ended. */
+/* From the options and the steps that have ended. */
 static void set_rules(auto_growth_t *self) {
     self->warming_up = self->steps < strata_auto_growth_options(self)->warm_up_steps;
-    self->plain = !self->by_address && !self->warming_up && self->first_up_to == UINT64_MAX;
+    self->road = strata_auto_growth_road(self);
 }
 
 /* A split by chunk_size: larger requests ask for chunks of their own size, smaller ones may have what is free of them. */
@@ -276,7 +292,7 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
     self->first_up_to = has_small ? o->small_pool_size : o->split_pools ? chunk_size : UINT64_MAX;
     self->pools[0].growth = has_small ? rounded_up(self, o->small_chunk_size) : chunk_size;
     self->pools[1].growth = chunk_size;
-    for (uint32_t pool = 0; pool < (self->first_up_to == UINT64_MAX ? 1 : STRATA_AUTO_GROWTH_POOLS); pool++)
+    for (uint32_t pool = 0; pool < strata_auto_growth_pools(self); pool++)
         strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->unit));
 }
 

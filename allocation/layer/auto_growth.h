@@ -18,6 +18,8 @@ enum {
 };
 
 enum { STRATA_AUTO_GROWTH_BY_ADDRESS, STRATA_AUTO_GROWTH_ANY_ORDER };
+/* Of a hit and its free: with one pool and no warm-up they need not ask for the pool, nor whether a block may be cut. */
+enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_AS_SAID };
 enum { STRATA_AUTO_GROWTH_RECLAIM_OWN, STRATA_AUTO_GROWTH_RECLAIM_LADDER };
 
 typedef struct auto_growth_options {
@@ -56,7 +58,7 @@ typedef struct auto_growth {
     strata_layer_t base;
     uint64_t unit;       /* alignment */
     uint64_t used_bytes; /* of the chunks, what is not in an index */
-    bool plain;          /* one pool, any order, no warm-up: a hit and its free need not ask which */
+    uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
     bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
@@ -92,6 +94,17 @@ static inline uint64_t strata_auto_growth_idle(const auto_growth_t *self) { retu
 static inline bool strata_auto_growth_chunk_is_idle(auto_growth_t *self, const chunk_t *chunk) {
     const strata_record_t *block = strata_slab_record(slab_of(self), chunk->first);
     return block->state == STRATA_RECORD_FREE && block->size == chunk->size;
+}
+
+/* Whether there is more than one pool. */
+static inline bool strata_auto_growth_is_divided(const auto_growth_t *self) { return self->first_up_to != UINT64_MAX; }
+static inline uint32_t strata_auto_growth_pools(const auto_growth_t *self) {
+    return strata_auto_growth_is_divided(self) ? STRATA_AUTO_GROWTH_POOLS : 1;
+}
+
+static inline uint8_t strata_auto_growth_road(const auto_growth_t *self) {
+    if (self->warming_up || strata_auto_growth_is_divided(self)) return STRATA_AUTO_GROWTH_AS_SAID;
+    return self->by_address ? STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS : STRATA_AUTO_GROWTH_PLAIN;
 }
 
 /* The pool that a request of so many rounded bytes asks first, and grows. */

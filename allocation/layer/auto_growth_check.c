@@ -49,12 +49,12 @@ static strata_status_t validate_blocks(auto_growth_t *self, uint32_t number, tal
 }
 
 static strata_status_t validate_chunks(auto_growth_t *self, tally_t *tally) {
-    uint32_t pools = self->first_up_to == UINT64_MAX ? 1 : STRATA_AUTO_GROWTH_POOLS, previous = 0;
+    uint32_t previous = 0;
     for (uint32_t number = self->first_chunk; number; number = chunk_at(self, number)->next) {
         const chunk_t *chunk = chunk_at(self, number);
         if (tally->chunks >= STRATA_AUTO_GROWTH_CHUNKS) return corrupt("the list of chunks is a circle", 0);
         if (chunk->prev != previous) return corrupt("a chunk's link back is wrong", chunk->first);
-        if (chunk->pool >= pools) return corrupt("a chunk names a pool that is none", chunk->first);
+        if (chunk->pool >= strata_auto_growth_pools(self)) return corrupt("a chunk names a pool that is none", chunk->first);
         strata_status_t status = validate_blocks(self, number, tally);
         if (status != STRATA_OK) return status;
         tally->chunk_bytes += chunk->size;
@@ -70,10 +70,10 @@ static strata_status_t validate_rules(const auto_growth_t *self) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
     bool divided = o->small_pool_size > 0 || o->split_pools;
     bool warming_up = self->steps < o->warm_up_steps;
-    if (divided != (self->first_up_to != UINT64_MAX) || self->spills != o->split_pools)
+    if (divided != strata_auto_growth_is_divided(self) || self->spills != o->split_pools)
         return corrupt("the chunks are not divided as the options say", 0);
     if (self->warming_up != warming_up) return corrupt("the warm-up is not where the steps are", 0);
-    if (self->plain != (!self->by_address && !divided && !warming_up)) return corrupt("a hit takes the wrong road", 0);
+    if (self->road != strata_auto_growth_road(self)) return corrupt("a hit takes the wrong road", 0);
     return STRATA_OK;
 }
 
@@ -95,10 +95,8 @@ strata_status_t strata_auto_growth_validate(strata_layer_t *base) {
     if (less || tally.chunks != self->chunk_count || tally.chunk_bytes != self->chunk_bytes)
         return corrupt("the sum of chunks is wrong", 0);
     uint64_t free_bytes = 0;
-    for (uint32_t pool = 0; pool < STRATA_AUTO_GROWTH_POOLS; pool++) {
+    for (uint32_t pool = 0; pool < strata_auto_growth_pools(self); pool++) {
         free_bytes += tally.free[pool].bytes;
-        /* Without a division there is but one index. */
-        if (pool > 0 && self->first_up_to == UINT64_MAX) break;
         status = validate_pool(self, pool, tally.free[pool].blocks, tally.free[pool].bytes);
         if (status != STRATA_OK) return status;
     }
