@@ -2,8 +2,8 @@
  *
  * The rules are those of Paddle's auto_growth_best_fit (v1, 2025-01): a request takes the high end of the smallest free block
  * that fits, by (size, address); the remainder, however small, stays low; freed blocks merge with free neighbours of their
- * chunk; a chunk is max(request, chunk_size). What the peer lacks is an option, off by default; so are the pools and the warm-up
- * that it has since.
+ * chunk; a chunk is max(request, chunk_size). What the peer lacks is an option, off by default; so are the pools and the
+ * warm-up that it has since.
  *
  * The remainder and the merged block keep the lower block's slot: so the first slot of a chunk never changes.
  */
@@ -41,8 +41,8 @@ static const strata_option_row_t options[] = {
     {"small_preallocate", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, small_preallocate), "0", 0, 1ull << 44, NULL,
      "`preallocate` of the small pool"},
     {"warm_up_steps", STRATA_OPTION_COUNT, offsetof(auto_growth_options_t, warm_up_steps), "0", 0, 1ull << 32, NULL,
-     "until so many steps of the program (strata_step) have ended, each miss grows by the rounded request alone and a free block "
-     "serves its own size alone; then idle chunks go back and the other options' rules begin; 0: no warm-up"},
+     "until so many steps of the program (strata_step) have ended, each miss grows by the rounded request alone and a free "
+     "block serves its own size alone; then idle chunks go back and the other options' rules begin; 0: no warm-up"},
     {0},
 };
 
@@ -256,13 +256,13 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_path
 static strata_status_t check_pools(const auto_growth_options_t *o, const char **option) {
     if (o->small_pool_size > 0 && o->split_pools) {
         *option = "split_pools";
-        return strata_fail(STRATA_E_STRATEGY, 0, "split_pools and small_pool_size are two ways to divide the chunks; write one of "
-                           "them");
+        return strata_fail(STRATA_E_STRATEGY, 0, "split_pools and small_pool_size are two ways to divide the chunks; write one "
+                           "of them");
     }
     if (o->small_pool_size > 0 || (o->small_chunk_size == 0 && o->small_preallocate == 0)) return STRATA_OK;
     *option = o->small_chunk_size > 0 ? "small_chunk_size" : "small_preallocate";
-    return strata_fail(STRATA_E_STRATEGY, 0, "there is no small pool; write small_pool_size: 1MiB, for requests up to that size, "
-                       "beside it");
+    return strata_fail(STRATA_E_STRATEGY, 0, "there is no small pool; write small_pool_size: 1MiB, for requests up to that "
+                       "size, beside it");
 }
 
 static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {

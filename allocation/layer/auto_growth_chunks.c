@@ -145,7 +145,8 @@ void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn block, void *c
 const strata_record_t *strata_auto_growth_find(strata_layer_t *base, uint64_t address) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t number = self->first_chunk;
-    while (number && address - chunk_at(self, number)->base >= chunk_at(self, number)->size) number = chunk_at(self, number)->next;
+    while (number && address - chunk_at(self, number)->base >= chunk_at(self, number)->size)
+        number = chunk_at(self, number)->next;
     if (!number) return NULL;
     const strata_record_t *block = strata_slab_record(slab_of(self), chunk_at(self, number)->first);
     while (address - block->ptr >= block->size) block = strata_slab_record(slab_of(self), block->next);

@@ -39,7 +39,8 @@ static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t siz
     const auto_growth_options_t *o = strata_auto_growth_options(self);
     if (o->free_when_no_cache_hit) (void)strata_auto_growth_release(&self->base, request->path);
     strata_status_t status = grow(self, size, pool, request);
-    if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit || o->reclaim != STRATA_AUTO_GROWTH_RECLAIM_OWN) return status;
+    if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit) return status;
+    if (o->reclaim != STRATA_AUTO_GROWTH_RECLAIM_OWN) return status;
     (void)strata_auto_growth_release(&self->base, request->path);
     return grow(self, size, pool, request);
 }

@@ -297,9 +297,10 @@ STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place
  *       0x7f0000000000 12MiB free
  *       0x7f0000c00000 4MiB live, asked 4194000
  *       ...
- * In address order, of one moment, as strata_snapshot() is. Writes at most `capacity` bytes with the closing zero; *needed (may be
- * NULL) gets the whole length. E_HOST_MEMORY: `text` may have been written. */
-STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity, size_t *needed);
+ * In address order, of one moment, as strata_snapshot() is. Writes at most `capacity` bytes with the closing zero; *needed (may
+ * be NULL) gets the whole length. E_HOST_MEMORY: `text` may have been written. */
+STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity,
+                                              size_t *needed);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
 

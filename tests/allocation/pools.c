@@ -14,15 +14,16 @@ static void free_all(bench_t *bench, strata_record_t **records, size_t count) {
 
 /* ---- small and large ---- */
 
-/* Paddle's PY::memory_pool_flags: small <= 1 MiB, chunks 2 and 16 MiB, preallocated 2 and 20 MiB; 7 x 0.5 MiB: reserved 22, then 24
- * MiB, allocated 3.5. What is ignored there as soon as there is a small pool, the chunk size, is the large pool's here. */
+/* Paddle's PY::memory_pool_flags: small <= 1 MiB, chunks 2 and 16 MiB, preallocated 2 and 20 MiB; 7 x 0.5 MiB: reserved 22, then
+ * 24 MiB, allocated 3.5. What is ignored there as soon as there is a small pool, the chunk size, is the large pool's here. */
 TEST(auto_growth_pools, paddle_py_memory_pool_flags) {
     static const char *const orders[] = {"order=address", "order=any"};
     for (int order = 0; order < 2; order++) {
         bench_t bench;
         strata_record_t *records[8];
         bench_open_cache(&bench, 0, (const char *const[]){orders[order], "small_pool_size=1MiB", "small_chunk_size=2MiB",
-                                                          "chunk_size=16MiB", "small_preallocate=2MiB", "preallocate=20MiB", NULL});
+                                                          "chunk_size=16MiB", "small_preallocate=2MiB",
+                                                          "preallocate=20MiB", NULL});
         EXPECT_EQ(reserved(&bench), 22 * MIB);
         EXPECT_EQ(bench.stack->figures.allocated_bytes, 0);
         for (int i = 0; i < 7; i++) records[i] = bench_allocate(&bench, MIB / 2);
@@ -56,9 +57,9 @@ TEST(auto_growth_pools, paddle_py_single_pool) {
     bench_close(&bench);
 }
 
-/* Paddle's multi_scale_allocator_test: preallocated small/large 10/0, 0/20, 5/15, 0/0 MiB, small <= 20 MiB, then 10 and 30 MiB. The
- * peer's is over virtual memory, where growth is roundup(size + 256, 2 MiB): 12, 22, 22, 0 and at last 44; these are cudaMallocs
- * of what is asked: 10, 20, 20, 0 and at last 40. There, too, what is preallocated serves the requests of its own pool. */
+/* Paddle's multi_scale_allocator_test: preallocated small/large 10/0, 0/20, 5/15, 0/0 MiB, small <= 20 MiB, then 10 and 30 MiB.
+ * The peer's is over virtual memory, where growth is roundup(size + 256, 2 MiB): 12, 22, 22, 0 and at last 44; these are
+ * cudaMallocs of what is asked: 10, 20, 20, 0 and at last 40. There, too, what is preallocated serves the requests of its own pool. */
 TEST(auto_growth_pools, paddle_multi_scale_allocator) {
     static const struct { const char *small, *large; uint64_t before, after; } cases[] = {
         {"small_preallocate=10MiB", "preallocate=0", 10 * MIB, 40 * MIB},

@@ -12,16 +12,16 @@ static void expect_figures(const bench_t *bench, uint64_t growths, uint64_t hits
     EXPECT_EQ(bench->stack->figures.cache_hits, hits);
 }
 
-/* Paddle's auto_growth_best_fit_allocator_v2_test, both forms: align 512, chunk 64 MiB; the first allocation is a miss and no hit, in
- * the warm-up and behind it. Strata goes on: what was freed is found again, in both. The peer's own test says that its v2 finds
- * nothing again, for what is freed goes into other indices than its search reads. */
+/* Paddle's auto_growth_best_fit_allocator_v2_test, both forms: align 512, chunk 64 MiB; the first allocation is a miss and no hit,
+ * in the warm-up and behind it. Strata goes on: what was freed is found again, in both. The peer's own test says that its v2
+ * finds nothing again, for what is freed goes into other indices than its search reads. */
 TEST(auto_growth_warm_up, paddle_v2_first_allocation_misses) {
     static const char *const orders[] = {"order=address", "order=any"};
     for (int form = 0; form < 4; form++) {
         bench_t bench;
         bool behind = form & 1;
-        bench_open_cache(&bench, 0, (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1", orders[form / 2],
-                                                          NULL});
+        bench_open_cache(&bench, 0, (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1",
+                                                          orders[form / 2], NULL});
         if (behind) strata_stack_step(bench.stack);
         strata_record_t *record = bench_allocate(&bench, 1000);
         EXPECT_EQ(record->size, 1024);
@@ -100,7 +100,8 @@ TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
 TEST(auto_growth_warm_up, a_chunk_larger_than_asked_serves_its_request) {
     bench_t bench;
     bench_begin(&bench);
-    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("buffered"), &test_source_type, NULL};
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("buffered"), &test_source_type,
+                                          NULL};
     bench_straight(&bench, types, (const char *const[]){"warm_up_steps=1", "free_idle_chunk=true", NULL});
     bench_open(&bench, 0);
     bench_free(&bench, bench_allocate(&bench, 8192));
@@ -113,7 +114,7 @@ TEST(auto_growth_warm_up, a_chunk_larger_than_asked_serves_its_request) {
     bench_close(&bench);
 }
 
-/* The peer asks the device how much is free before each miss, and tries once; here it is the refusal that has idle chunks freed. */
+/* The peer asks the device how much is free before each miss, and tries once; here the refusal has idle chunks freed. */
 TEST(auto_growth_warm_up, out_of_memory_frees_idle_chunks_and_asks_once_more) {
     bench_t bench;
     bench_open_cache(&bench, 8 * MIB, (const char *const[]){"chunk_size=64MiB", "warm_up_steps=1", NULL});

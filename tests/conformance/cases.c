@@ -39,11 +39,11 @@ static const strata_layer_type_t *older_cache(void) {
 static void add_pools(subject_t *list, size_t *count) {
     static const subject_t pools[] = {
         {.name = "auto_growth_small_and_large",
-         .preset = "stack:\n  - stream_safe\n  - auto_growth: {small_pool_size: 16KiB, small_chunk_size: 256KiB, chunk_size: 4MiB, "
-                   "small_preallocate: 1MiB, preallocate: 8MiB, order: any}\n  - system\n"},
+         .preset = "stack:\n  - stream_safe\n  - auto_growth: {small_pool_size: 16KiB, small_chunk_size: 256KiB, "
+                   "chunk_size: 4MiB, small_preallocate: 1MiB, preallocate: 8MiB, order: any}\n  - system\n"},
         {.name = "auto_growth_split",
-         .preset = "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, order: any, reclaim: ladder, "
-                   "smaller_growth: true}\n  - system\n"},
+         .preset = "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, order: any, "
+                   "reclaim: ladder, smaller_growth: true}\n  - system\n"},
         {.name = "auto_growth_split_by_address",
          .preset = "stack:\n  - auto_growth: {chunk_size: 64KiB, split_pools: true, free_idle_chunk: true}\n  - system\n"},
         {.name = "auto_growth_warming_up",
