@@ -45,6 +45,8 @@ static const strata_option_row_t options[] = {
 };
 
 static const strata_stat_row_t stats[] = {
+    {"limit_bytes", "bytes", offsetof(caching_t, allowed), "the most that may be reserved"},
+    {"used_bytes", "bytes", offsetof(caching_t, asked_bytes), "segments, those that are being asked for included"},
     {"retries", "", offsetof(caching_t, retries), "segments asked for again after every idle one was given back"},
     {"waits_for_all", "", offsetof(caching_t, waits_for_all), "waits of the host for every borrow"},
     {"collected_bytes", "bytes", offsetof(caching_t, collected_bytes), "segments given back as garbage"},

@@ -63,9 +63,9 @@ typedef struct caching_pool {
 typedef struct caching {
     strata_layer_t base;
     uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */
-    uint64_t allowed;      /* bytes of the memory fraction */
+    uint64_t allowed;       /* bytes of the memory fraction; UINT64_MAX: any */
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
-    uint64_t asked_bytes;  /* of the segments, and of those that are under way below */
+    _Atomic uint64_t asked_bytes; /* of the segments, and of those that are under way below; read by reports without the lock */
     uint64_t segment_bytes, used_bytes;
     uint64_t searches;     /* of the large blocks that are in no pool: what ages are counted in */
     uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
