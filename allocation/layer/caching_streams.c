@@ -1,7 +1,7 @@
 /* The streams of caching: who owns, who borrows, and what freed blocks wait for.
  *
- * At the free of a borrowed block one event is taken for each borrower; a use is such an event, in the order of its stream. A block
- * goes back when its last use has passed. Uses are polled at every request, one query for each stream that has any. */
+ * At the free of a borrowed block one event is taken for each borrower; a use is such an event, in the order of its stream. A
+ * block goes back when its last use has passed. Uses are polled at every request, one query for each stream that has any. */
 #include "allocation/layer/caching.h"
 #include "allocation/threads.h"
 
@@ -302,8 +302,8 @@ uint64_t strata_caching_poll_uses(caching_t *self) {
     return freed;
 }
 
-/* The host waits for the first use of a stream. It leaves the list meanwhile, so that its event is nobody else's; where the device
- * fails, all of it is waited for, and if that fails too the use stays. False: nothing more can be done. */
+/* The host waits for the first use of a stream. It leaves the list meanwhile, so that its event is nobody else's; where the
+ * device fails, all of it is waited for, and if that fails too the use stays. False: nothing more can be done. */
 static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) {
     caching_stream_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;

@@ -244,7 +244,8 @@ TEST(caching_memory, less_than_a_segment_is_asked_for_where_that_is_wanted) {
 /* Under `retry` the domain's ladder climbs, and waits for another stream's events. */
 TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - retry: {timeout: 50ms}\n  - caching: {reclaim: ladder}\n  - system\n", NULL, 0, 64 * MIB, 1);
+    const char *text = "version: 1\nstack:\n  - retry: {timeout: 50ms}\n  - caching: {reclaim: ladder}\n  - system\n";
+    rig_open(&rig, text, NULL, 0, 64 * MIB, 1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
