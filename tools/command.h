@@ -22,6 +22,7 @@ typedef struct strata_command {
 extern const strata_command_t strata_commands[];
 
 int strata_command_compare(const strata_command_t *self, int argc, char **argv);
+int strata_command_stats(const strata_command_t *self, int argc, char **argv);
 int strata_command_merge(const strata_command_t *self, int argc, char **argv);
 int strata_command_check(const strata_command_t *self, int argc, char **argv);
 int strata_command_explain(const strata_command_t *self, int argc, char **argv);
