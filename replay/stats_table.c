@@ -121,7 +121,8 @@ static void say_layer(const table_t *table, uint32_t number) {
     strata_own_figure_t sums[STRATA_OWN_FIGURES];
     uint32_t count = strata_domain_own_figures(table->domain, number, sums);
     for (uint32_t row = 0; row < count; row++) {
-        begin_row(table, layer_name(table->domain->plan, number, sums[row].name).text, cell_of(sums[row].value, sums[row].unit));
+        strata_cell_t name = layer_name(table->domain->plan, number, sums[row].name);
+        begin_row(table, name.text, cell_of(sums[row].value, sums[row].unit));
         for (uint32_t i = 0; i < table->count; i++) {
             strata_layer_t *layer = table->stacks[i]->layers[number];
             bool own = layer && layer->stack == table->stacks[i];
@@ -177,7 +178,8 @@ static strata_status_t say_place(table_t *table, bool blocks) {
     if (status == STRATA_OK) say_tables(table);
     listing_t listing = {.table = table};
     if (status == STRATA_OK && blocks) strata_output_print(table->out, "  chunks and blocks\n");
-    if (status == STRATA_OK && blocks) status = strata_snapshot(table->moment->facade, table->domain->place, say_block, &listing);
+    if (status == STRATA_OK && blocks)
+        status = strata_snapshot(table->moment->facade, table->domain->place, say_block, &listing);
     strata_host_delete(table->stacks);
     return status;
 }

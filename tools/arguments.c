@@ -128,7 +128,8 @@ static int take_at(const reading_t *reading, const char *value) {
     uint32_t row = 0;
     arguments->at_end = strcmp(value, "end") == 0;
     if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
-        return strata_wrong_usage(reading->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end", value);
+        return strata_wrong_usage(reading->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end",
+                                  value);
     arguments->at = row;
     return STRATA_EXIT_DONE;
 }

@@ -29,6 +29,7 @@ int strata_command_explain(const strata_command_t *self, int argc, char **argv);
 int strata_command_diff(const strata_command_t *self, int argc, char **argv);
 int strata_command_conform(const strata_command_t *self, int argc, char **argv);
 int strata_command_layers(const strata_command_t *self, int argc, char **argv);
+int strata_command_grammar(const strata_command_t *self, int argc, char **argv);
 int strata_command_presets(const strata_command_t *self, int argc, char **argv);
 int strata_command_fields(const strata_command_t *self, int argc, char **argv);
 int strata_command_help(const strata_command_t *self, int argc, char **argv);

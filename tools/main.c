@@ -78,6 +78,7 @@ const strata_command_t strata_commands[] = {
      "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a simulated\n"
      "device, with the defaults of its options. Exit status: 0 all checks passed, 1 one failed, 2 the object or its\n"
      "layers cannot be loaded.\n"},
+    {"grammar", strata_command_grammar, "", "explains strategy files (docs/strategy.md)", NULL},
     {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
     {"fields", strata_command_fields, "", "explains the figures of a comparison (docs/fields.md)", NULL},
     {"help", strata_command_help, "[COMMAND]", "explains a command", NULL},

@@ -126,6 +126,7 @@ TEST(explain, a_full_disk_is_an_error) {
     strata_strategy_t *strategy = load_text("stack: [system]");
     EXPECT_STATUS(STRATA_E_IO, strata_config_explain(strategy, out));
     EXPECT_STATUS(STRATA_E_IO, strata_config_layers(out, true));
+    EXPECT_STATUS(STRATA_E_IO, strata_config_grammar(out));
     strata_strategy_delete(strategy);
     fclose(out);
 }
