@@ -232,6 +232,19 @@ static bool suggest_against_pieces(report_t *r) {
     return true;
 }
 
+/* What was freed and still in use would have been enough: the request gave up too early. */
+static bool suggest_more_time(report_t *r) {
+    char value[64];
+    uint64_t deferred = r->survey.deferred, size = r->event->size;
+    if (deferred == 0 || !r->climbed.slept || r->event->device_free + deferred < size) return false;
+    const strata_plan_node_t *node = node_with(r->domain, "timeout", value, sizeof value);
+    if (!node) return false;
+    strata_text_say(&r->text, "\n  may help: a longer %s.timeout (now %s), since", node->name, value);
+    strata_text_say_size(&r->text, " ", deferred);
+    strata_text_say(&r->text, " are freed and wait for other streams");
+    return true;
+}
+
 static void say_what_helps(report_t *r) {
     const strata_survey_t *survey = &r->survey;
     uint64_t size = r->event->size;
@@ -245,6 +258,7 @@ static void say_what_helps(report_t *r) {
     }
     if (r->event->device_free >= size) said = suggest(r, "smaller_growth", "since the device has what was asked") || said;
     if (survey->deferred >= size) said = suggest(r, "wait_first", "since enough was freed and waits for other streams") || said;
+    said = suggest_more_time(r) || said;
     if (survey->idle >= size && survey->largest_free < size) said = suggest_against_pieces(r) || said;
     if (r->outside >= size) {
         strata_text_say(&r->text, "\n  may help: to end what else uses the device");

@@ -277,6 +277,11 @@ static void look(const run_t *run, size_t rows) {
 
 /* ---- one run ----------------------------------------------------------------------------------------------------------- */
 
+const char *strata_run_trace_name(const strata_trace_t *trace) {
+    const char *slash = strrchr(trace->path, '/');
+    return slash && slash[1] ? slash + 1 : trace->path;
+}
+
 strata_status_t strata_run_check(const strata_trace_t *trace) {
     if (!trace->pool_line) return STRATA_OK;
     return strata_fail_at(STRATA_E_UNSUPPORTED, trace->pool_line, 0,

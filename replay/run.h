@@ -38,6 +38,8 @@ typedef struct strata_run_result {
     char first_failure[1024]; /* "file:line: ..." of the first operation that failed, not for memory; "" if none did */
 } strata_run_result_t;
 
+/* What a trace is called in figures: its file's name, without the folder. */
+const char *strata_run_trace_name(const strata_trace_t *trace);
 /* Whether a trace can be replayed at all. E_UNSUPPORTED, as "file:line: ...". */
 strata_status_t strata_run_check(const strata_trace_t *trace);
 /* figures.strategy is the strategy's own string, figures.device points into the result. Fails only where no run took place. */

@@ -74,7 +74,7 @@ static strata_status_t put_json(const strata_stats_t *stats, const strata_run_mo
     strata_output_t *out = stats->out;
     const strata_figures_t *figures = &moment->result->figures;
     strata_output_print(out, "{\"schema\": 1, \"trace\": ");
-    strata_json_text(out, moment->trace->path);
+    strata_json_text(out, strata_run_trace_name(moment->trace));
     strata_output_print(out, ", \"row\": %zu, \"rows\": %zu, \"line\": %u, \"strategy\": ", moment->rows, moment->trace->count,
                         (unsigned)moment->trace->events[moment->rows - 1].line);
     strata_json_text(out, figures->strategy);

@@ -192,8 +192,8 @@ static bool place_was_used(strata_domain_t *domain) {
 
 strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks) {
     const strata_figures_t *figures = &moment->result->figures;
-    strata_output_print(out, "%s behind row %zu of %zu (line %u): %s on %s\n", moment->trace->path, moment->rows,
-                        moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line, figures->strategy,
+    strata_output_print(out, "%s behind row %zu of %zu (line %u): %s on %s\n", strata_run_trace_name(moment->trace),
+                        moment->rows, moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line, figures->strategy,
                         figures->device);
     if (figures->oom_count)
         strata_output_print(out, "%" PRIu64 " request%s failed for memory so far\n", figures->oom_count,

@@ -144,6 +144,7 @@ TEST(layers, as_text_have_every_option) {
             EXPECT_CONTAINS(text, row->name);
             EXPECT_CONTAINS(text, row->doc);
         }
+        for (const strata_stat_row_t *row = type->stats; row && row->name; row++) EXPECT_CONTAINS(text, row->doc);
     }
     EXPECT_TRUE(strata_layer_find("no_such_layer") == NULL);
 }
