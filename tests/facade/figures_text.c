@@ -1,4 +1,5 @@
 /* The figures as JSON and for Prometheus. */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "tests/facade/fixture.h"
@@ -155,4 +156,61 @@ TEST(facade_figures, prometheus_has_no_sample_twice) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
+}
+
+/* Figures are read while others allocate, borrow and free: every total is one that there was. */
+typedef struct busy {
+    pthread_t thread;
+    rig_t *rig;
+    strata_stream_t stream, other;
+    _Atomic bool *stop;
+    uint64_t done;
+} busy_t;
+
+static void *keep_busy(void *context) {
+    busy_t *busy = context;
+    while (!atomic_load(busy->stop) || busy->done < 100) {
+        strata_block_t b;
+        if (strata_allocate(busy->rig->s, busy->rig->gpu, busy->stream, MIB, &b) != STRATA_OK) return busy;
+        /* Where no layer knows borrows the free waits for the stream. */
+        strata_status_t borrowed = busy->done % 16 ? STRATA_OK : strata_record_stream(busy->rig->s, b.ref, busy->other);
+        if (borrowed != STRATA_OK && borrowed != STRATA_E_UNSUPPORTED) return busy;
+        if (strata_free(busy->rig->s, b.ref) != STRATA_OK) return busy;
+        busy->done++;
+    }
+    return NULL;
+}
+
+static void read_while_busy(const char *layers) {
+    static char json[65536], strategy[1024];
+    rig_t rig;
+    _Atomic bool stop = false;
+    snprintf(strategy, sizeof strategy, "version: 1\nstrategy: busy\ndevices: sim\nstack: %s\n", layers);
+    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    busy_t threads[2] = {{.rig = &rig, .stop = &stop}, {.rig = &rig, .stop = &stop}};
+    for (int i = 0; i < 2; i++) threads[i].stream = rig_stream(&rig);
+    for (int i = 0; i < 2; i++) {
+        threads[i].other = threads[1 - i].stream;
+        ASSERT_EQ(pthread_create(&threads[i].thread, NULL, keep_busy, &threads[i]), 0);
+    }
+    for (int i = 0; i < 200; i++) {
+        size_t needed = 0;
+        EXPECT_OK(strata_statistics_json(rig.s, json, sizeof json, &needed));
+        EXPECT_LT(needed, sizeof json);
+        EXPECT_STREQ(json + needed - 4, "]}\n");
+        EXPECT_OK(strata_statistics_prometheus(rig.s, json, sizeof json, &needed));
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++) {
+        void *failed = NULL;
+        ASSERT_EQ(pthread_join(threads[i].thread, &failed), 0);
+        EXPECT_TRUE(failed == NULL);
+    }
+    rig_close(&rig);
+}
+
+TEST(facade_figures, are_read_while_others_are_busy) {
+    read_while_busy("[stat, guard: {report: false}, stream_safe, auto_growth, stat: {name: chunks}, limit: {bytes: 1GiB}, system]");
+    read_while_busy("[retry, scrub, trace: {path: none}, fallback: {stacks: [[buffered, fault, system], [system]]}]");
+    read_while_busy("[stat, cuda_malloc_async]");
 }
