@@ -29,9 +29,10 @@ static bool implies_use(const strata_watch_t *watch) {
 }
 
 void strata_watch_name_streams(strata_watch_t *watch) {
+    if (!watch->checker) return;
     const strata_trace_t *trace = watch->timeline->trace;
     char label[40];
-    for (uint32_t i = 0; watch->checker && i < trace->stream_count; i++) {
+    for (uint32_t i = 0; i < trace->stream_count; i++) {
         const strata_trace_stream_t *stream = &trace->streams[i];
         int length = snprintf(label, sizeof label, "stream %llu", (unsigned long long)stream->number);
         if (trace->devices > 1)

@@ -21,6 +21,7 @@ static void carve(strata_checker_t *checker, check_life_t *old, void *context) {
     check_uses_join(checker, &life->before, &old->uses);
     if (!old->met) check_uses_join(checker, &life->before, &old->before);
     if (!old->birth_actor) return;
+    check_uses_join(checker, &life->freed, &old->freed);
     life->birth_actor = old->birth_actor;
     life->birth_epoch = old->birth_epoch;
 }

@@ -83,7 +83,7 @@ typedef struct check_use {
 
 typedef struct check_uses {
     uint32_t count, room;
-    check_use_t few[2], *more; /* `more` once two are not enough */
+    check_use_t few[1], *more; /* `more` once one is not enough */
 } check_uses_t;
 
 check_use_t *check_uses_all(check_uses_t *uses);
@@ -109,8 +109,9 @@ typedef struct check_life {
     uint64_t address, size;
     sim_device_t *device; /* of a told block */
     uint32_t owner;
-    uint32_t birth_actor; /* 0: none: memory of a pool is valid behind this point */
+    uint32_t birth_actor; /* memory of a pool is valid behind this point; 0: it is of no pool */
     uint64_t birth_epoch;
+    check_uses_t freed;   /* frees in stream order of what lay there before, as far as the allocating thread has not seen them */
     check_uses_t uses, before; /* own; those of earlier owners */
     check_uses_t borrowers;    /* `actor` alone matters */
     check_access_t *accesses;  /* rule 1 */

@@ -73,6 +73,7 @@ void check_life_drop(check_life_t *life) {
     if (--life->refs > 0) return;
     check_uses_end(&life->uses);
     check_uses_end(&life->before);
+    check_uses_end(&life->freed);
     check_uses_end(&life->borrowers);
     free(life->accesses);
     free(life);
@@ -147,6 +148,7 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
     part->birth_epoch = life->birth_epoch;
     check_uses_join(checker, &part->uses, &life->uses);
     check_uses_join(checker, &part->before, &life->before);
+    check_uses_join(checker, &part->freed, &life->freed);
     if (!copy_accesses(part, life)) checker->lost = true;
     check_cut(checker, address, size, NULL, NULL);
     check_segment_new(checker, address, size, part);
@@ -158,20 +160,49 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
 
 /* ---- memory comes from the device and goes back ---- */
 
+/* Memory in nobody's hands but the device's, or its caller's. */
+static check_life_t *raw_life(strata_checker_t *checker, strata_address_t address, uint64_t size, bool alive) {
+    check_life_t *life = check_life_new(checker, address, size);
+    if (!life) return NULL;
+    life->raw = true;
+    life->alive = alive;
+    life->refs = 1;
+    check_segment_new(checker, address, size, life);
+    if (--life->refs > 0) return life;
+    life->refs = 1;
+    check_life_drop(life);
+    return NULL;
+}
+
+/* What a pool serves again was freed in some stream's order: the pool has ordered the allocating stream behind that. */
+static void collect_frees(strata_checker_t *checker, check_life_t *life, void *context) {
+    check_uses_join(checker, context, &life->uses);
+}
+
+static void keep_unseen(check_uses_t *frees, const check_clock_t *seen) {
+    for (uint32_t i = frees->count; i-- > 0;) {
+        const check_use_t *free_point = &check_uses_all(frees)[i];
+        if (check_clock_get(seen, free_point->actor) >= free_point->epoch) check_uses_remove(frees, i);
+    }
+}
+
 void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;
-    check_cut(checker, address, size, NULL, NULL);
-    check_life_t *life = check_life_new(checker, address, size);
-    if (!life) return;
-    life->raw = true;
+    check_uses_t freed = {0};
+    check_cut(checker, address, size, stream ? collect_frees : NULL, &freed);
+    check_life_t *life = raw_life(checker, address, size, true);
+    if (!life) {
+        check_uses_end(&freed);
+        return;
+    }
+    life->freed = freed;
     if (stream) {
         life->birth_actor = check_arrive(checker, stream);
         life->birth_epoch = check_tick(checker, life->birth_actor);
+        keep_unseen(&life->freed, &check_actor(checker, check_host(checker))->clock);
     }
-    check_segment_new(checker, address, size, life);
-    if (life->refs == 0) free(life);
-    else check_note(checker, CHECK_NOTE_GOT, check_host(checker), life->number, 0);
+    check_note(checker, CHECK_NOTE_GOT, stream ? life->birth_actor : check_host(checker), life->number, 0);
 }
 
 typedef struct leaving {
@@ -195,6 +226,15 @@ static void leave(strata_checker_t *checker, check_life_t *life, void *context) 
                                          .actor = leaving->actor, .note = note, .old = old});
 }
 
+/* Freed in a stream's order it stays the pool's, which knows where in that order. */
+static void stay_in_pool(strata_checker_t *checker, strata_address_t address, uint64_t size, uint32_t actor) {
+    check_life_t *life = raw_life(checker, address, size, false);
+    if (!life) return;
+    check_use_t use = {.actor = actor, .how = CHECK_FREE_POINT, .life = life->number, .epoch = check_tick(checker, actor)};
+    use.note = check_note(checker, CHECK_NOTE_FREED, actor, life->number, 0);
+    check_uses_add(checker, &life->uses, &use);
+}
+
 /* In a stream's order it goes behind that stream's work (rule 6), else behind what the calling thread has seen (rule 7). */
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
@@ -202,6 +242,7 @@ void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64
     leaving_t leaving = {.actor = stream ? check_arrive(checker, stream) : check_host(checker), .rule = stream ? 6 : 7};
     leaving.clock = &check_actor(checker, leaving.actor)->clock;
     check_cut(checker, address, size, leave, &leaving);
+    if (stream) stay_in_pool(checker, address, size, leaving.actor);
 }
 
 void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size) {
