@@ -7,7 +7,7 @@
 #include "platform/sim/checker_internal.h"
 
 strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata_checker_t **out) {
-    if (rules & ~STRATA_CHECKER_ALL) return strata_fail(STRATA_E_INVALID, 0, "there are rules 1 to 8, and no others");
+    if (rules & ~(STRATA_CHECKER_ALL | STRATA_CHECKER_FRESH_IS_VALID)) return strata_fail(STRATA_E_INVALID, 0, "there are rules 1 to 8, and no others");
     strata_checker_t *checker = calloc(1, sizeof *checker);
     if (!checker) return sim_no_host_memory();
     strata_lock(&world->lock);

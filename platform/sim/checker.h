@@ -12,8 +12,11 @@
 /* What is told apart by the rules of docs/contracts.md §9. One that is left out is taken in its most lenient sense. */
 #define STRATA_CHECKER_RULE(number) (1u << (number))
 #define STRATA_CHECKER_ALL 0x1feu
-/* Where it is not known what reads and what writes: all but rule 1. */
-#define STRATA_CHECKER_LIFETIMES (STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(1))
+/* Rule 6 is asked only of pool memory whose last free the allocating thread has not seen: what nobody had before is valid at
+ * once, since there is no earlier use to meet. */
+#define STRATA_CHECKER_FRESH_IS_VALID 1u
+/* Where it is not known what reads, what writes, and what orders a program's own data: the lifetimes of blocks alone. */
+#define STRATA_CHECKER_LIFETIMES ((STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(1)) | STRATA_CHECKER_FRESH_IS_VALID)
 
 /* X(name, text) */
 #define STRATA_HAZARD_MAP(X)                                                                              \
@@ -36,7 +39,8 @@ typedef enum strata_hazard {
 
 typedef struct strata_checker strata_checker_t;
 
-/* Watches a world: before any of its devices is used, once in the world's life. E_INVALID if that is not so. */
+/* Watches a world from now on, once in the world's life (else E_INVALID). What came before is not known: memory that was got
+ * then is watched as far as blocks are told of, work that was submitted then is not. */
 strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata_checker_t **checker);
 /* The world, which must still be there, goes on unwatched. NULL is ignored. */
 void strata_checker_end(strata_checker_t *checker);

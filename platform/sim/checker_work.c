@@ -13,12 +13,11 @@ static const check_use_t *old_use(const strata_checker_t *checker, check_life_t 
     return NULL;
 }
 
-/* Rule 6. Where only lifetimes are checked (rule 1 is left out), memory that nobody had before, or whose last free the allocating
- * thread had seen, is valid at once: there is no earlier use that this one could meet. */
+/* Rule 6. */
 static bool is_too_early(const strata_checker_t *checker, check_life_t *life, const check_clock_t *clock) {
     if (!life->birth_actor || !check_rule(checker, 6)) return false;
     if (check_clock_get(clock, life->birth_actor) >= life->birth_epoch) return false;
-    return check_rule(checker, 1) || check_unordered(&life->freed, clock) != NULL;
+    return !(checker->rules & STRATA_CHECKER_FRESH_IS_VALID) || check_unordered(&life->freed, clock) != NULL;
 }
 
 void check_owner(strata_checker_t *checker, check_life_t *life, const check_clock_t *clock, const check_use_t *use) {

@@ -183,6 +183,7 @@ static strata_status_t work(sim_device_t *device, strata_handle_t handle, uint64
     sim_charge(device, &device->world->profile.launch, 0);
     if (stream->capture) return sim_capture_work(stream, duration, accesses, count);
     uint64_t end = sim_submit(stream, duration);
+    check_on_work(stream, accesses, count);
     for (size_t i = 0; i < count; i++) {
         if (sim_touch(device, accesses[i].address, accesses[i].size, end)) continue;
         sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
@@ -190,7 +191,6 @@ static strata_status_t work(sim_device_t *device, strata_handle_t handle, uint64
                            "CUDA_ERROR_ILLEGAL_ADDRESS: work touches 0x%llx, %llu bytes, which it may not",
                            (unsigned long long)accesses[i].address, (unsigned long long)accesses[i].size);
     }
-    check_on_work(stream, accesses, count);
     return STRATA_OK;
 }
 
