@@ -120,9 +120,10 @@ static void run_free(run_t *run, const strata_trace_event_t *event) {
     uint32_t device = run->timeline.streams[served->stream].device;
     strata_status_t status;
     use_until_now(run, served, event->id);
-    if (event->stream != served->stream) use_a_last_time(run, event->id, event->stream);
-    strata_watch_free(&run->watch, event);
-    if (event->stream == served->stream) {
+    bool on_another = event->stream != served->stream;
+    if (on_another) use_a_last_time(run, event->id, event->stream);
+    strata_watch_free(&run->watch, event, on_another);
+    if (!on_another) {
         TIMED(run, status, strata_free(run->facade, served->ref));
     } else {
         TIMED(run, status, strata_free_on(run->facade, served->ref, handle_of(run, event->stream)));

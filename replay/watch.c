@@ -75,8 +75,10 @@ void strata_watch_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t st
     if (implies_use(watch)) strata_checker_used(watch->checker, name_of(lifetime), handle_of(watch, stream), false);
 }
 
-void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event) {
-    if (watch->checker) strata_checker_freed(watch->checker, name_of(event->id), handle_of(watch, event->stream));
+void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another) {
+    if (!watch->checker) return;
+    if (on_another) strata_checker_freed_on(watch->checker, name_of(event->id), handle_of(watch, event->stream));
+    else strata_checker_freed(watch->checker, name_of(event->id));
 }
 
 strata_status_t strata_watch_access(strata_watch_t *watch, size_t index, uint32_t lifetime) {

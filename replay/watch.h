@@ -31,8 +31,8 @@ void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *even
 void strata_watch_unborrow(strata_watch_t *watch, const strata_trace_event_t *event);
 /* A block's time ends for a stream: its owner's, the one of the free, each borrower's. */
 void strata_watch_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
-/* Before the facade's free. */
-void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event);
+/* Before the facade's free; `on_another`: its stream is not the owner's. */
+void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
 /* Access `index` of the kernel that comes next is to a lifetime; then the kernel comes. */
 strata_status_t strata_watch_access(strata_watch_t *watch, size_t index, uint32_t lifetime);
 void strata_watch_kernel(strata_watch_t *watch, size_t count);

@@ -65,7 +65,7 @@ typedef struct strata_checker_block {
     strata_handle_t stream;  /* the owner's */
     strata_address_t address;
     uint64_t size;           /* granted; 0: nothing to watch */
-    bool ownerless;          /* a place without an owner stream: `stream` is the first borrower */
+    bool ownerless;          /* a place without an owner stream: `stream`, unless NULL, is the first borrower */
     bool planned;            /* rule 8: the free itself must be ordered before the next use */
 } strata_checker_block_t;
 
@@ -73,8 +73,9 @@ typedef struct strata_checker_block {
 void strata_checker_allocated(strata_checker_t *checker, const strata_checker_block_t *block);
 void strata_checker_borrowed(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
 void strata_checker_erased(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
-/* The program is about to give it back; `stream`: the one of its last use (free_on), else the owner's. */
-void strata_checker_freed(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
+/* The program is about to give it back; the last use was on its owner's stream, or on `stream` (free_on). */
+void strata_checker_freed(strata_checker_t *checker, uint64_t name);
+void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
 
 /* Work that no device call stands for. `begins`: it is the owner's first, which must be ordered after the old owner's;
  * otherwise only its end matters. */

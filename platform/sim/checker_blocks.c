@@ -46,7 +46,7 @@ static void serve(strata_checker_t *checker, const strata_checker_block_t *block
     life->ownerless = block->ownerless;
     life->planned = block->planned;
     life->owner = check_stream(checker, stream);
-    if (block->ownerless) check_uses_add(checker, &life->borrowers, &(check_use_t){.actor = life->owner});
+    if (block->ownerless && block->stream) check_uses_add(checker, &life->borrowers, &(check_use_t){.actor = life->owner});
     carving_t carving = {life, check_note(checker, CHECK_NOTE_SERVED, life->owner, life->number, 0)};
     check_cut(checker, block->address, block->size, carve, &carving);
     check_segment_new(checker, block->address, block->size, life);
@@ -162,10 +162,8 @@ static void mark_free(strata_checker_t *checker, const freeing_t *freeing, uint6
     check_uses_add(checker, &freeing->life->uses, &use);
 }
 
-static void end_life(strata_checker_t *checker, check_life_t *life, strata_handle_t handle) {
-    sim_stream_t *stream = stream_of(life->device, handle);
-    freeing_t freeing = {.life = life, .host = check_host(checker)};
-    freeing.stream = stream ? check_arrive(checker, stream) : life->owner;
+static void end_life(strata_checker_t *checker, check_life_t *life, uint32_t stream) {
+    freeing_t freeing = {.life = life, .host = check_host(checker), .stream = stream};
     uint64_t note = check_note(checker, CHECK_NOTE_FREED, freeing.stream, life->number, 0);
     check_uncovered(checker, &freeing, note);
     if (life->planned && check_rule(checker, 8)) mark_free(checker, &freeing, note);
@@ -177,13 +175,22 @@ static void end_life(strata_checker_t *checker, check_life_t *life, strata_handl
     if (life->met) check_uses_end(&life->before);
 }
 
-void strata_checker_freed(strata_checker_t *checker, uint64_t name, strata_handle_t stream) {
+static void end_named(strata_checker_t *checker, uint64_t name, const strata_handle_t *on) {
     strata_lock(&checker->world->lock);
     check_life_t *life = life_of(checker, name);
+    uint32_t stream = life && on ? actor_of(checker, life, *on) : 0;
     if (life) {
-        end_life(checker, life, stream);
+        end_life(checker, life, stream ? stream : life->owner);
         check_map_remove(&checker->names, name);
         check_life_drop(life);
     }
     strata_unlock(&checker->world->lock);
+}
+
+void strata_checker_freed(strata_checker_t *checker, uint64_t name) {
+    end_named(checker, name, NULL);
+}
+
+void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream) {
+    end_named(checker, name, &stream);
 }

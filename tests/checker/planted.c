@@ -13,7 +13,7 @@ static void two_writers(watched_t *w) {
     strata_checker_borrowed(w->checker, 1, B(w));
     work_at(w, 0, A(w), true);
     work_at(w, 0, B(w), true);
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
 }
 
 /* B waits for an event that was recorded before the work, and recorded again behind the wait. */
@@ -24,7 +24,7 @@ static void early_event(watched_t *w) {
     work_at(w, 0, A(w), true);
     EXPECT_OK(strata_device_stream_wait(w->device, B(w), event));
     EXPECT_OK(strata_device_event_record(w->device, event, A(w)));
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
     serve(w, 2, 0, B(w));
     work_at(w, 0, B(w), true);
     EXPECT_OK(strata_device_event_destroy(w->device, event));
@@ -43,7 +43,7 @@ static void silent_thread(watched_t *w) {
     serve(w, 1, 0, A(w));
     work_at(w, 0, A(w), true);
     EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
     ASSERT_TRUE(pthread_create(&thread, NULL, serve_on_another_thread, w) == 0);
     pthread_join(thread, NULL);
 }
@@ -52,7 +52,7 @@ static void silent_thread(watched_t *w) {
 static void legacy_takes_over(watched_t *w) {
     serve(w, 1, 0, A(w));
     work_at(w, 0, A(w), true);
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
     serve(w, 2, 0, NULL);
     work_at(w, 0, NULL, true);
 }
@@ -65,7 +65,7 @@ static void graph_elsewhere(watched_t *w) {
     work_at(w, 0, A(w), true);
     EXPECT_OK(strata_device_capture_end(w->device, A(w), &graph));
     EXPECT_OK(strata_device_graph_launch(w->device, graph, B(w)));
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
     EXPECT_OK(strata_device_graph_destroy(w->device, graph));
 }
 
@@ -83,7 +83,7 @@ static void outside_the_pool(watched_t *w) {
 static void hasty_owner(watched_t *w) {
     serve(w, 1, 0, A(w));
     work_at(w, 0, A(w), true);
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
     serve(w, 2, 0, B(w));
     work_at(w, 0, B(w), true);
 }
@@ -93,7 +93,7 @@ static void planned_overlap(watched_t *w) {
     strata_checker_block_t block = {.name = 1, .device = w->device, .stream = A(w), .address = w->chunk, .size = MIB,
                                     .planned = true};
     strata_checker_allocated(w->checker, &block);
-    strata_checker_freed(w->checker, 1, A(w));
+    strata_checker_freed(w->checker, 1);
     block.name = 2;
     block.stream = B(w);
     strata_checker_allocated(w->checker, &block);

@@ -13,7 +13,7 @@ TEST(verdicts, a_use_after_free) {
     watched_open(&w, STRATA_CHECKER_ALL);
     serve(&w, 1, 0, A(&w));
     work_at(&w, 0, A(&w), true);
-    strata_checker_freed(w.checker, 1, A(&w));
+    strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 0);
     work_at(&w, 0, A(&w), false);
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
@@ -28,7 +28,7 @@ TEST(verdicts, a_free_under_work_that_nobody_borrowed_for) {
     serve(&w, 1, 0, A(&w));
     work_at(&w, 0, B(&w), true);
     EXPECT_HAZARDS(&w, FREE, 0); /* a use of a live block on any stream is no fault by itself */
-    strata_checker_freed(w.checker, 1, A(&w));
+    strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 1);
     serve(&w, 2, 0, A(&w));
     work_at(&w, 0, A(&w), true);
@@ -50,7 +50,8 @@ static void lawful_free(int way) {
         order(&w, C(&w), B(&w));
         strata_checker_borrowed(w.checker, 1, C(&w));
     }
-    strata_checker_freed(w.checker, 1, way == 4 ? B(&w) : A(&w));
+    if (way == 4) strata_checker_freed_on(w.checker, 1, B(&w));
+    else strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 0);
     watched_close(&w);
 }
@@ -66,7 +67,7 @@ TEST(verdicts, a_borrow_taken_back_covers_no_more) {
     strata_checker_borrowed(w.checker, 1, B(&w));
     work_at(&w, 0, B(&w), true);
     strata_checker_erased(w.checker, 1, B(&w));
-    strata_checker_freed(w.checker, 1, A(&w));
+    strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 1);
     watched_close(&w);
 }
@@ -81,7 +82,7 @@ TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
     strata_access_t access = {address, MIB, true};
     strata_checker_allocated(w.checker, &block);
     EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-    strata_checker_freed(w.checker, 1, A(&w));
+    strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 0);
     /* Served to A again at once: there it is in order; the host is not. */
     block.name = 2;
@@ -93,7 +94,7 @@ TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
     EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_NEW_OWNER), 1);
     EXPECT_OK(strata_device_synchronise(w.device));
     strata_checker_host_access(w.checker, address, 64, true);
-    strata_checker_freed(w.checker, 2, A(&w));
+    strata_checker_freed(w.checker, 2);
     EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, address));
     EXPECT_EQ(strata_checker_hazards(w.checker), 2);
     watched_close(&w);
@@ -185,7 +186,7 @@ TEST(verdicts, memory_taken_from_a_live_block) {
     serve(&w, 1, 3, A(&w));
     put(w.device, w.chunk);
     EXPECT_HAZARDS(&w, TAKEN_AWAY, 1);
-    strata_checker_freed(w.checker, 1, A(&w));
+    strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, TAKEN_AWAY, 1);
     watched_close(&w);
 }
@@ -195,7 +196,7 @@ TEST(verdicts, work_for_a_block_that_another_owner_has) {
     watched_open(&w, STRATA_CHECKER_ALL);
     const uint64_t old = 1, fresh = 2;
     serve(&w, old, 0, A(&w));
-    strata_checker_freed(w.checker, old, A(&w));
+    strata_checker_freed(w.checker, old);
     serve(&w, fresh, 0, A(&w));
     strata_checker_expect(w.checker, &fresh, 1);
     work_at(&w, 0, A(&w), true);
@@ -229,11 +230,11 @@ TEST(verdicts, blocks_that_merge_and_are_cut) {
             serve(&w, 1 + i, i, A(&w));
             work_at(&w, i, i == last ? B(&w) : A(&w), true);
             strata_checker_borrowed(w.checker, 1 + i, B(&w));
-            strata_checker_freed(w.checker, 1 + i, A(&w));
+            strata_checker_freed(w.checker, 1 + i);
         }
         strata_checker_block_t block = {.name = 9, .device = w.device, .stream = A(&w), .address = w.chunk, .size = 3 * MIB};
         strata_checker_allocated(w.checker, &block);
-        strata_checker_freed(w.checker, 9, A(&w)); /* never used: what was before it is before the next */
+        strata_checker_freed(w.checker, 9); /* never used: what was before it is before the next */
         serve(&w, 10, last, A(&w));
         serve(&w, 11, (last + 1) % 3, A(&w));
         work_at(&w, last, A(&w), true);
@@ -249,7 +250,7 @@ TEST(verdicts, allocators_fill_free_memory) {
         watched_open(&w, STRATA_CHECKER_ALL);
         serve(&w, 1, 0, A(&w));
         work_at(&w, 0, A(&w), true);
-        strata_checker_freed(w.checker, 1, A(&w));
+        strata_checker_freed(w.checker, 1);
         strata_handle_t filler = other ? B(&w) : A(&w);
         EXPECT_OK(strata_device_fill(w.device, w.chunk + 4096, 0, 4096, filler));
         EXPECT_HAZARDS(&w, NEW_OWNER, (uint64_t)other);
@@ -430,7 +431,7 @@ TEST(verdicts, a_report_tells_both_sides) {
     strata_checker_borrowed(w.checker, 1, B(&w));
     strata_checker_line(w.checker, 12);
     work_at(&w, 0, B(&w), true);
-    strata_checker_freed(w.checker, 1, A(&w));
+    strata_checker_freed(w.checker, 1);
     strata_checker_line(w.checker, 13);
     order(&w, C(&w), B(&w));
     serve(&w, 2, 0, A(&w));
@@ -452,7 +453,7 @@ TEST(verdicts, many_hazards_are_counted_and_the_first_kept) {
     for (uint64_t i = 1; i <= 40; i++) {
         serve(&w, i, 0, A(&w));
         work_at(&w, 0, B(&w), true);
-        strata_checker_freed(w.checker, i, A(&w));
+        strata_checker_freed(w.checker, i);
     }
     EXPECT_HAZARDS(&w, FREE, 40);
     size_t kept = 0;

@@ -1,0 +1,115 @@
+/* Whole stacks under the checker: those that are safe, and those that are not. */
+#include "tests/checker/mutant_safe.h"
+#include "tests/checker/told.h"
+
+#define STACK(layer)                                                                              \
+    "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"  \
+    "places:\n  pinned:\n    - " layer "\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
+
+#define WITHOUT                                                                             \
+    "strategy: without\nstack:\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"         \
+    "places:\n  pinned:\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
+
+#define A (told.streams[0])
+#define B (told.streams[1])
+#define C (told.streams[2])
+
+TEST(checked_stacks, every_preset_is_safe) {
+    static const char *const presets[] = {"strata", "system", "cuda_malloc_async", STACK("stream_safe")};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            told_t told;
+            told_open(&told, presets[i]);
+            told_program(&told, seed, 1500);
+            EXPECT_EQ(told_close(&told, true), 0);
+        }
+    }
+}
+
+/* Paddle's event covers what was submitted before the borrow: only a program that borrows behind its work is safe. */
+TEST(checked_stacks, paddle_takes_its_event_too_early) {
+    for (int borrows_first = 0; borrows_first < 2; borrows_first++) {
+        told_t told;
+        told_open(&told, "paddle");
+        strata_block_t block = told_allocate(&told, told.rig.gpu, A, MIB);
+        if (borrows_first) told_borrow(&told, &block, B);
+        told_work(&told, B, 500, &block);
+        if (!borrows_first) told_borrow(&told, &block, B);
+        rig_pass(&told.rig, 50000);
+        told_free(&told, &block);
+        block = told_allocate(&told, told.rig.gpu, A, MIB);
+        told_work(&told, A, 10, &block);
+        EXPECT_EQ(told_close(&told, !borrows_first), (uint64_t)borrows_first);
+    }
+}
+
+/* Two streams, one block, no borrow: nobody can know. */
+TEST(checked_stacks, a_program_that_borrows_nothing_is_at_fault) {
+    told_t told;
+    told_open(&told, "strata");
+    strata_block_t block = told_allocate(&told, told.rig.gpu, A, MIB);
+    told_work(&told, B, 500, &block);
+    told_free(&told, &block);
+    EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_FREE), 1);
+    EXPECT_EQ(told_close(&told, false), 1);
+}
+
+/* A copy from A to B's kernel and back into the cache, step by step: two streams and a borrow each. */
+static void two_streams(told_t *told) {
+    for (int step = 0; step < 20; step++) {
+        strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+        told_work(told, told->streams[0], 50, &block);
+        told_order(told, told->streams[1], told->streams[0]);
+        told_borrow(told, &block, told->streams[1]);
+        told_work(told, told->streams[1], 200, &block);
+        told_free(told, &block);
+    }
+}
+
+/* Without a layer that knows borrows the facade waits on the host. Where one says that it knows them, and does not, the block
+ * comes back at once. */
+TEST(checked_stacks, without_stream_safe) {
+    told_t told;
+    told_open(&told, WITHOUT);
+    two_streams(&told);
+    EXPECT_EQ(told.unsupported, 20);
+    EXPECT_EQ(told_close(&told, true), 0);
+    mutant_choose(MUTATION_NO_BORROW);
+    told_open(&told, STACK("mutant_safe"));
+    two_streams(&told);
+    EXPECT_EQ(told.unsupported, 0);
+    EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_NEW_OWNER), 19);
+    EXPECT_EQ(told_close(&told, false), 19);
+}
+
+/* ---- mutants ---- */
+
+/* No event can be recorded at the free: the host must wait instead. */
+static void free_where_no_event_can_be_recorded(told_t *told) {
+    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_borrow(told, &block, told->streams[1]);
+    told_work(told, told->streams[1], 500, &block);
+    EXPECT_OK(strata_sim_fail(told->rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    told_free(told, &block);
+    strata_sim_clear_faults(told->rig.devices[0]);
+    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_work(told, told->streams[0], 10, &block);
+    told_free(told, &block);
+}
+
+static uint64_t hazards_of(mutation_t mutation) {
+    told_t told;
+    mutant_choose(mutation);
+    told_open(&told, mutation == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}") : STACK("mutant_safe"));
+    free_where_no_event_can_be_recorded(&told);
+    told_program(&told, 1, 3000);
+    return told_close(&told, mutation == MUTATION_NONE);
+}
+
+TEST(checked_stacks, every_mutation_of_stream_safe_is_found) {
+    for (int i = 0; i < MUTATIONS; i++) {
+        uint64_t hazards = hazards_of((mutation_t)i);
+        if ((hazards > 0) != (i != MUTATION_NONE))
+            FAIL_TEST("%llu hazards with: %s", (unsigned long long)hazards, mutation_what((mutation_t)i));
+    }
+}
