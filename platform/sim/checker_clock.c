@@ -74,7 +74,8 @@ uint32_t check_stream(strata_checker_t *checker, sim_stream_t *stream) {
     if (stream->actor) return stream->actor;
     if (stream->legacy) snprintf(label, sizeof label, "the legacy stream");
     else if (stream->thread) snprintf(label, sizeof label, "a thread's own stream");
-    else snprintf(label, sizeof label, "stream 0x%llx", (unsigned long long)stream->handle);
+    /* Handles are recycled; the number is the stream's own. */
+    else snprintf(label, sizeof label, "stream 0x%llx #%u", (unsigned long long)stream->handle, checker->actor_count);
     stream->actor = check_actor_new(checker, (int32_t)stream->device->base.ordinal, label);
     check_actor_t *actor = check_actor(checker, stream->actor);
     actor->legacy = stream->legacy;

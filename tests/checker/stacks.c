@@ -88,6 +88,7 @@ TEST(checked_stacks, without_stream_safe) {
 static void free_where_no_event_can_be_recorded(told_t *told) {
     strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
     told_borrow(told, &block, told->streams[1]);
+    told_order(told, told->streams[1], told->streams[0]);
     told_work(told, told->streams[1], 500, &block);
     EXPECT_OK(strata_sim_fail(told->rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
     told_free(told, &block);
@@ -97,11 +98,51 @@ static void free_where_no_event_can_be_recorded(told_t *told) {
     told_free(told, &block);
 }
 
+/* The borrower is destroyed while its work runs, before the free. */
+static void free_behind_a_destroyed_stream(told_t *told) {
+    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_borrow(told, &block, told->streams[1]);
+    told_order(told, told->streams[1], told->streams[0]);
+    told_work(told, told->streams[1], 500, &block);
+    told_renew(told, 1);
+    told_free(told, &block);
+    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_work(told, told->streams[0], 10, &block);
+    told_free(told, &block);
+}
+
+/* Two borrow; one gives its borrow back in good order, the other still works at the free. */
+static void free_behind_one_of_two(told_t *told) {
+    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_borrow(told, &block, told->streams[1]);
+    told_borrow(told, &block, told->streams[2]);
+    told_order(told, told->streams[1], told->streams[0]);
+    told_work(told, told->streams[1], 500, &block);
+    told_erase(told, &block, told->streams[2]);
+    told_free(told, &block);
+    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_work(told, told->streams[0], 10, &block);
+    told_free(told, &block);
+}
+
+/* Nobody owns pinned memory: the stream that it was served for is a borrower like any other. */
+static void pinned_memory_for_another(told_t *told) {
+    strata_block_t block = told_allocate(told, strata_pinned(), told->streams[0], MIB);
+    told_work(told, told->streams[0], 500, &block);
+    told_free(told, &block);
+    block = told_allocate(told, strata_pinned(), told->streams[1], MIB);
+    told_work(told, told->streams[1], 10, &block);
+    told_free(told, &block);
+}
+
 static uint64_t hazards_of(mutation_t mutation) {
     told_t told;
     mutant_choose(mutation);
     told_open(&told, mutation == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}") : STACK("mutant_safe"));
     free_where_no_event_can_be_recorded(&told);
+    free_behind_a_destroyed_stream(&told);
+    free_behind_one_of_two(&told);
+    pinned_memory_for_another(&told);
     told_program(&told, 1, 3000);
     return told_close(&told, mutation == MUTATION_NONE);
 }
