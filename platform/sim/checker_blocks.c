@@ -126,7 +126,7 @@ typedef struct freeing {
 } freeing_t;
 
 static bool knows(strata_checker_t *checker, uint32_t actor, const check_use_t *use) {
-    return check_clock_get(&check_actor(checker, actor)->clock, use->actor) >= use->epoch;
+    return check_clock_get(check_clock_of(checker, actor), use->actor) >= use->epoch;
 }
 
 /* Whether the allocator answers for a use: what the owner stream, the stream of the free and the borrowers have been given by
@@ -158,6 +158,7 @@ static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing,
 /* Rule 8: who plans memory for several owners in turn must order the next one behind the free itself. */
 static void mark_free(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
     check_use_t use = {.actor = freeing->stream, .how = CHECK_FREE_POINT, .life = freeing->life->number, .note = note};
+    if (check_actor(checker, use.actor)->gone) use.actor = freeing->host;
     use.epoch = check_tick(checker, use.actor);
     check_uses_add(checker, &freeing->life->uses, &use);
 }

@@ -68,6 +68,8 @@ uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream);
 /* A new operation of an actor; its count. */
 uint64_t check_tick(strata_checker_t *checker, uint32_t actor);
 void check_learn(strata_checker_t *checker, uint32_t actor, const check_clock_t *clock);
+/* What an actor knows; of a stream that is gone, what all those of its device knew. */
+const check_clock_t *check_clock_of(const strata_checker_t *checker, uint32_t actor);
 
 /* ---- who used what (checker_memory.c) ---- */
 

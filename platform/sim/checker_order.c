@@ -56,13 +56,21 @@ uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream) {
     return actor;
 }
 
+/* A stream that is gone leaves what it knew to its device: only a wait for all of that ends its work. */
 void check_on_stream_gone(sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker || !stream->actor) return;
+    uint32_t legacy = check_stream(checker, &stream->device->legacy);
     check_actor_t *at = check_actor(checker, stream->actor);
     at->gone = true;
     check_clock_join(checker, &checker->done[stream->device->base.ordinal], &at->clock);
-    if (at->blocking) check_learn(checker, check_stream(checker, &stream->device->legacy), &at->clock);
+    if (at->blocking) check_learn(checker, legacy, &at->clock);
+    check_clock_end(&at->clock);
+}
+
+const check_clock_t *check_clock_of(const strata_checker_t *checker, uint32_t actor) {
+    const check_actor_t *at = &checker->actors[actor];
+    return at->gone ? &checker->done[at->device] : &at->clock;
 }
 
 /* ---- events (rule 2) ---- */
@@ -94,7 +102,7 @@ void check_on_record(sim_stream_t *stream, sim_event_t *event) {
 
 /* Without rule 2 an event stands for all that its stream has by now. */
 static const check_clock_t *meaning(strata_checker_t *checker, const struct sim_recorded *recorded) {
-    return check_rule(checker, 2) ? &recorded->clock : &check_actor(checker, recorded->actor)->clock;
+    return check_rule(checker, 2) ? &recorded->clock : check_clock_of(checker, recorded->actor);
 }
 
 void check_on_wait(sim_stream_t *stream, const sim_event_t *event) {

@@ -216,7 +216,7 @@ struct strata_sim {
     sim_thread_t *_Atomic threads[SIM_THREADS_HASH];
     sim_thread_t spare_thread; /* stands in when a thread cannot be registered */
     _Atomic uint32_t thread_count;
-    struct strata_checker *checker; /* NULL: nobody watches */
+    _Atomic(struct strata_checker *) checker; /* NULL: nobody watches; set under the lock */
     bool was_checked;
 };
 

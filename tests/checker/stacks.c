@@ -1,4 +1,6 @@
 /* Whole stacks under the checker: those that are safe, and those that are not. */
+#include <pthread.h>
+
 #include "tests/checker/mutant_safe.h"
 #include "tests/checker/told.h"
 
@@ -20,9 +22,39 @@ TEST(checked_stacks, every_preset_is_safe) {
         for (uint64_t seed = 1; seed <= 4; seed++) {
             told_t told;
             told_open(&told, presets[i]);
-            told_program(&told, seed, 1500);
+            told_program(&told, seed, 1500, true);
             EXPECT_EQ(told_close(&told, true), 0);
         }
+    }
+}
+
+typedef struct shared {
+    told_t told; /* a copy: the facade, the world and the streams are common */
+    uint64_t seed;
+} shared_t;
+
+static void *run_shared(void *context) {
+    shared_t *shared = context;
+    strata_checker_observe(shared->told.checker, 1);
+    told_program(&shared->told, shared->seed, 1000, false);
+    strata_checker_publish(shared->told.checker, 2);
+    return NULL;
+}
+
+/* Memory passes from thread to thread in the caches: what one has seen the other knows by the lock of the stack. */
+TEST(checked_stacks, threads_share_the_caches) {
+    static const char *const presets[] = {"strata", "cuda_malloc_async", STACK("stream_safe")};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        told_t told;
+        told_open(&told, presets[i]);
+        shared_t shared[3];
+        pthread_t threads[3];
+        strata_checker_publish(told.checker, 1);
+        for (uint64_t t = 0; t < 3; t++) shared[t] = (shared_t){told, 7 + t};
+        for (int t = 0; t < 3; t++) ASSERT_TRUE(pthread_create(&threads[t], NULL, run_shared, &shared[t]) == 0);
+        for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
+        strata_checker_observe(told.checker, 2);
+        EXPECT_EQ(told_close(&told, true), 0);
     }
 }
 
@@ -143,7 +175,7 @@ static uint64_t hazards_of(mutation_t mutation) {
     free_behind_a_destroyed_stream(&told);
     free_behind_one_of_two(&told);
     pinned_memory_for_another(&told);
-    told_program(&told, 1, 3000);
+    told_program(&told, 1, 3000, true);
     return told_close(&told, mutation == MUTATION_NONE);
 }
 

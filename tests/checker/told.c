@@ -141,7 +141,7 @@ static void renew(playing_t *play) {
     }
 }
 
-void told_program(told_t *told, uint64_t seed, int steps) {
+void told_program(told_t *told, uint64_t seed, int steps, bool renews) {
     playing_t play = {.told = told, .random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1};
     for (int i = 0; i < steps && !strata_test_has_failed(); i++) {
         held_t *held = &play.held[below(&play, HELD)];
@@ -150,7 +150,7 @@ void told_program(told_t *told, uint64_t seed, int steps) {
         if (held->block.ref == 0) take(&play, held);
         else if (dice < 40) lend(&play, held);
         else if (dice < 50) unlend(&play, held);
-        else if (dice < 98) drop(&play, held);
+        else if (dice < 98 || !renews) drop(&play, held);
         else renew(&play);
     }
     for (int i = 0; i < HELD; i++)

@@ -30,7 +30,8 @@ void told_order(told_t *told, strata_stream_t stream, strata_stream_t other);
 /* Forgets and destroys a stream, and makes another. */
 void told_renew(told_t *told, int stream);
 
-/* A lawful program of three streams that does everything a program may do with borrows, the same at every run. */
-void told_program(told_t *told, uint64_t seed, int steps);
+/* A lawful program of three streams that does everything a program may do with borrows, the same at every run. `renews`: it
+ * destroys streams too. */
+void told_program(told_t *told, uint64_t seed, int steps, bool renews);
 
 #endif

@@ -389,6 +389,23 @@ TEST(verdicts, work_outlives_its_stream) {
     }
 }
 
+/* A wait for one device says nothing of another's work: a device free is an order for its own streams alone. */
+TEST(verdicts, a_device_free_waits_for_its_own_device) {
+    for (int waits = 0; waits < 2; waits++) {
+        const strata_sim_options_t options = {.devices = 2};
+        watched_t w;
+        watched_open_on(&w, STRATA_CHECKER_ALL, &options);
+        strata_handle_t abroad = stream_new(w.sim.other, STRATA_STREAM_NON_BLOCKING);
+        EXPECT_OK(strata_device_enable_peer(w.sim.other, 0));
+        strata_access_t access = {w.chunk, MIB, true};
+        EXPECT_OK(strata_device_work(w.sim.other, abroad, 100 * US, &access, 1));
+        if (waits) EXPECT_OK(strata_device_synchronise(w.sim.other));
+        put(w.device, w.chunk);
+        EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
+        watched_close(&w);
+    }
+}
+
 /* ---- graphs ---- */
 
 /* Two branches that join: ordered inside or not, and behind the launch. */
