@@ -97,6 +97,21 @@ TEST(checked, a_free_that_covers_too_little) {
     strata_trace_delete(trace);
 }
 
+/* What keeps `system` safe is that a device free waits, which CUDA promises nowhere. */
+TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
+    strata_sim_profile_t profile = *strata_sim_profile("h100");
+    profile.free_waits = false;
+    strata_trace_t *trace = project_trace("alexnet-training.csv.gz");
+    strata_strategy_t *strategy = strategy_of("system", NULL);
+    strata_run_options_t options = {.target = {.profile = &profile}, .timeline = {.lag_ns = LAG}, .check = true};
+    strata_run_result_t result;
+    EXPECT_OK(strata_run(trace, strategy, &options, &result));
+    EXPECT_GT(result.figures.hazards, 0);
+    EXPECT_CONTAINS(result.first_hazards, "under running work");
+    strata_strategy_delete(strategy);
+    strata_trace_delete(trace);
+}
+
 TEST(checked, a_check_changes_no_other_figure) {
     strata_run_result_t with = check_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB);
     strata_run_result_t without = replay_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB, LAG);
