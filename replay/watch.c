@@ -47,10 +47,6 @@ void strata_watch_end(strata_watch_t *watch) {
     *watch = (strata_watch_t){0};
 }
 
-void strata_watch_row(strata_watch_t *watch, const strata_trace_event_t *event) {
-    if (watch->checker) strata_checker_line(watch->checker, event->line);
-}
-
 void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted) {
     if (!watch->checker) return;
     strata_checker_block_t block = {.name = name_of(event->id),

@@ -24,7 +24,9 @@ void strata_watch_name_streams(strata_watch_t *watch);
 /* Before the facade closes. */
 void strata_watch_end(strata_watch_t *watch);
 
-void strata_watch_row(strata_watch_t *watch, const strata_trace_event_t *event);
+static inline void strata_watch_row(strata_watch_t *watch, const strata_trace_event_t *event) {
+    if (watch->checker) strata_checker_line(watch->checker, event->line);
+}
 /* Behind a successful alloc, borrow, unborrow. */
 void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
 void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *event);

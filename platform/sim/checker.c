@@ -42,7 +42,10 @@ void strata_checker_end(strata_checker_t *checker) {
     checker->world->checker = NULL;
     strata_unlock(&checker->world->lock);
     segments_end(checker);
-    for (uint32_t i = 0; i < checker->actor_count; i++) check_clock_end(&checker->actors[i].clock);
+    for (uint32_t i = 0; i < checker->actor_count; i++) {
+        check_clock_end(&checker->actors[i].clock);
+        free(checker->actors[i].expected);
+    }
     for (size_t i = 0; i < checker->clock_count; i++) check_clock_end(&checker->clocks[i]);
     for (size_t i = 0; i < SIM_DEVICES_MAX; i++) check_clock_end(&checker->done[i]);
     for (size_t i = 0; i < checker->report_count; i++) free(checker->reports[i]);

@@ -51,8 +51,8 @@ typedef struct check_actor {
     /* What it has joined already: the host thread that submitted last, the legacy stream. */
     uint32_t host;
     uint64_t host_version, legacy_version;
-    const uint64_t *expected; /* of a host thread: strata_checker_expect() */
-    size_t expected_count;
+    uint64_t *expected; /* of a host thread: strata_checker_expect() */
+    size_t expected_count, expected_room;
 } check_actor_t;
 
 /* 0: no host memory (the checker is incomplete then). Indices stay; pointers do not. */

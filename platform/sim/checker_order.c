@@ -84,10 +84,6 @@ void check_event_end(sim_event_t *event) {
 void check_on_record(sim_stream_t *stream, sim_event_t *event) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker) return;
-    if (stream->capture) {
-        check_event_end(event);
-        return;
-    }
     if (!event->recorded) event->recorded = calloc(1, sizeof *event->recorded);
     if (!event->recorded) {
         checker->lost = true;

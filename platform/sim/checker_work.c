@@ -1,4 +1,7 @@
 /* Work and the memory that it touches (rules 6 to 8, and what stands beside the rules). */
+#include <stdlib.h>
+#include <string.h>
+
 #include "platform/sim/checker_internal.h"
 
 static const int RULE_OF_FREE = 8;
@@ -151,10 +154,23 @@ void strata_checker_host_access(strata_checker_t *checker, strata_address_t addr
     strata_unlock(&checker->world->lock);
 }
 
+static void expect(strata_checker_t *checker, check_actor_t *host, const uint64_t *names, size_t count) {
+    host->expected_count = 0;
+    if (count > host->expected_room) {
+        uint64_t *more = realloc(host->expected, count * sizeof *more);
+        if (!more) {
+            checker->lost = true;
+            return;
+        }
+        host->expected = more;
+        host->expected_room = count;
+    }
+    if (count) memcpy(host->expected, names, count * sizeof *names);
+    host->expected_count = count;
+}
+
 void strata_checker_expect(strata_checker_t *checker, const uint64_t *names, size_t count) {
     strata_lock(&checker->world->lock);
-    check_actor_t *host = check_actor(checker, check_host(checker));
-    host->expected = names;
-    host->expected_count = count;
+    expect(checker, check_actor(checker, check_host(checker)), names, count);
     strata_unlock(&checker->world->lock);
 }

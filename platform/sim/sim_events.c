@@ -50,8 +50,12 @@ static strata_status_t record(sim_device_t *device, strata_handle_t event_handle
     if (!stream) return strata_last_error()->status;
     uint64_t called = sim_now(device);
     sim_charge(device, &device->world->profile.event_record, 0);
+    if (stream->capture) {
+        strata_status_t status = sim_capture_record(stream, event);
+        if (status == STRATA_OK) check_event_end(event);
+        return status;
+    }
     check_on_record(stream, event);
-    if (stream->capture) return sim_capture_record(stream, event);
     uint64_t before = sim_stream_order(stream);
     sim_stream_extend(stream, before);
     event->at = strata_max(before, called);
