@@ -1,4 +1,4 @@
-/* stream_safe with faults to choose from: a copy of the layer, registered as `mutant_safe`, that does one thing wrong. */
+/* Layers with a fault to choose: a copy of stream_safe, registered as `mutant_safe`, that does one thing wrong. */
 #ifndef STRATA_TESTS_CHECKER_MUTANT_SAFE_H
 #define STRATA_TESTS_CHECKER_MUTANT_SAFE_H
 
@@ -34,5 +34,11 @@ typedef enum mutation {
 const char *mutation_what(mutation_t mutation);
 /* Registers the layer at the first call, and chooses the fault of all its instances from then on. */
 void mutant_choose(mutation_t mutation);
+
+/* The same of cuda_malloc_async, registered as `mutant_async`: whom the stream on which it frees borrowed blocks waits for. */
+typedef enum mutant_async {
+    MUTANT_ASYNC_NONE, MUTANT_ASYNC_WAITS_FOR_NOBODY, MUTANT_ASYNC_WAITS_FOR_OWNER, MUTANTS_ASYNC
+} mutant_async_t;
+void mutant_async_choose(mutant_async_t mutation);
 
 #endif

@@ -205,3 +205,14 @@ TEST(checked_stacks, every_mutation_of_stream_safe_is_found) {
             FAIL_TEST("%llu hazards with: %s", (unsigned long long)hazards, mutation_what((mutation_t)i));
     }
 }
+
+TEST(checked_stacks, every_mutation_of_cuda_malloc_async_is_found) {
+    for (int i = 0; i < MUTANTS_ASYNC; i++) {
+        told_t told;
+        mutant_async_choose((mutant_async_t)i);
+        told_open(&told, "strategy: mutant\nstack: [mutant_async]\n");
+        told_program(&told, 5, 1500, true);
+        EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_UNDER_WORK) > 0, i != MUTANT_ASYNC_NONE);
+        EXPECT_EQ(told_close(&told, i == MUTANT_ASYNC_NONE) > 0, i != MUTANT_ASYNC_NONE);
+    }
+}
