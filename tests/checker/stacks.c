@@ -30,15 +30,17 @@ TEST(checked_stacks, every_preset_is_safe) {
 
 /* Layers that fill memory by themselves, in free blocks and beside live ones, and routes by size. */
 TEST(checked_stacks, layers_that_write_are_safe) {
+    static const char routes[] =
+        "strategy: f\nstack: [retry, stream_safe, binning: {routes: [{up_to: 512KiB, stack: [buffered, auto_growth, system]}, "
+        "{stack: [auto_growth: {chunk_size: 4MiB}, system]}]}]\n";
     static const char *const stacks[] = {
         "strategy: a\nstack: [retry, stream_safe, scrub, auto_growth: {chunk_size: 2MiB}, system]\n",
         "strategy: b\nstack: [retry, guard: {report: false}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n",
         "strategy: c\nstack: [retry, stream_safe, guard: {report: false, synchronise: false}, auto_growth, system]\n",
         "strategy: d\nstack: [retry, stream_safe, fill, auto_growth: {chunk_size: 2MiB}, system]\n",
         "strategy: e\nstack: [retry, fill, cuda_malloc_async]\n",
-        "strategy: f\nstack: [retry, stream_safe, binning: {routes: [{up_to: 512KiB, stack: [buffered, auto_growth, system]}, "
-        "{stack: [auto_growth: {chunk_size: 4MiB}, system]}]}]\n",
-        "strategy: g\nstack: [retry, stream_safe, aligned: {alignment: 4096}, auto_growth: {chunk_size: 2MiB}, system]\n"};
+        "strategy: g\nstack: [retry, stream_safe, aligned: {alignment: 4096}, auto_growth: {chunk_size: 2MiB}, system]\n",
+        routes};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         told_t told;
         told_open(&told, stacks[i]);
