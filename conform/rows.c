@@ -12,10 +12,15 @@ static uint64_t draw(uint64_t *random) {
     return *random >> 33;
 }
 
+/* A thread with others beside it does not wait for what can never be had: those others only compute. */
+static _Thread_local bool among_others;
+
 /* Whether it was served. */
 static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, size_t size, strata_block_t *block) {
     strata_block_t served = {.ref = 3};
-    strata_status_t status = strata_allocate(rig->s, rig->gpu, stream, size, &served);
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    if (among_others && subject->may_refuse) options.flags = STRATA_NO_RETRY;
+    strata_status_t status = strata_allocate_with(rig->s, rig->gpu, stream, &options, &served);
     if (subject->may_refuse && (status == STRATA_E_NO_MEMORY || status == STRATA_E_DEVICE)) {
         EXPECT_TRUE(served.ptr == NULL && served.size == 0 && served.ref == 3);
         return false;
@@ -49,8 +54,8 @@ static bool begins_behind(rig_t *rig, strata_stream_t stream, uint64_t done) {
 
 /* ---- sizes ---- */
 
-/* Rows 2 and 3 on one stream. `flags`: a thread that has others beside it does not wait for what can never be had. */
-static void ask_for_sizes(const subject_t *subject, rig_t *rig, strata_stream_t stream, uint32_t flags) {
+/* Rows 2 and 3 on one stream. */
+static void ask_for_sizes(const subject_t *subject, rig_t *rig, strata_stream_t stream) {
     static const size_t sizes[] = {4, KIB, MIB, GIB};
     strata_block_t b = {.ref = 5};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -61,7 +66,8 @@ static void ask_for_sizes(const subject_t *subject, rig_t *rig, strata_stream_t 
     /* No request is larger than 2^48 bytes; one below is for the layers to refuse. */
     b = (strata_block_t){.ref = 5};
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig->s, rig->gpu, stream, 1024 * 1024 * GIB, &b));
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 128 * 1024 * GIB, .flags = flags};
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 128 * 1024 * GIB};
+    if (among_others) options.flags = STRATA_NO_RETRY;
     strata_status_t status = strata_allocate_with(rig->s, rig->gpu, stream, &options, &b);
     EXPECT_TRUE(status == STRATA_E_NO_MEMORY || (subject->may_refuse && status == STRATA_E_DEVICE));
     EXPECT_TRUE(b.ptr == NULL && b.size == 0 && b.ref == 5);
@@ -71,8 +77,8 @@ void sizes_from_4_bytes_to_1_petabyte(const subject_t *subject) {
     rig_t rig;
     strata_block_t b = {.ref = 5};
     subject_open(subject, 0, &rig);
-    ask_for_sizes(subject, &rig, NULL, 0);
-    ask_for_sizes(subject, &rig, rig_stream(&rig), 0);
+    ask_for_sizes(subject, &rig, NULL);
+    ask_for_sizes(subject, &rig, rig_stream(&rig));
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     rig_close(&rig);
     if (subject->may_refuse) return;
@@ -201,11 +207,12 @@ typedef struct worker {
 static void *do_everything(void *context) {
     worker_t *w = context;
     strata_block_t a, b;
+    among_others = true;
     bool first = serve(w->subject, w->rig, w->stream, 8, &a), second = serve(w->subject, w->rig, w->stream, 8, &b);
     if (first && second) EXPECT_FALSE(overlap(&a, &b));
     if (first) give(w->rig, &a, w->seed);
     if (second) give(w->rig, &b, w->seed + 1);
-    ask_for_sizes(w->subject, w->rig, w->stream, STRATA_NO_RETRY);
+    ask_for_sizes(w->subject, w->rig, w->stream);
     hold_a_hundred(w->subject, w->rig, w->stream, w->seed);
     take_turns(w->subject, w->rig, w->stream, w->seed + THREADS);
     return NULL;
@@ -215,6 +222,7 @@ static void *hold_twenty(void *context) {
     worker_t *w = context;
     strata_block_t blocks[TOGETHER];
     uint32_t count = 0;
+    among_others = true;
     for (int i = 0; i < TOGETHER; i++) 
         if (serve(w->subject, w->rig, w->stream, 32 * KIB, &blocks[count])) count++;
     for (uint32_t i = 0; i < count; i++) give(w->rig, &blocks[i], i);

@@ -16,6 +16,7 @@ typedef struct subject {
     bool may_refuse;    /* a layer is told to refuse requests, as out of memory or as a fault of the device */
     bool at_use;        /* borrows cover what was submitted before the call */
     bool asks_for_more; /* a decorator asks below for more than it was asked for */
+    bool drawn;         /* one of many stacks: of a long series of failures a few are tried */
 } subject_t;
 
 /* Appends the stacks in which a layer is checked; their number. What does not fit in SUBJECTS is counted and not written. */
