@@ -129,6 +129,9 @@ static bool fits(const chain_t *chain, const strata_layer_type_t *type, const st
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)
         return strcmp(text, "place") == 0 || strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) == 0 ||
                (chain->any_memory && strata_place_reaches(STRATA_PLACE_GPU, text));
+    /* Blocks of larger alignment want such chunks: a matter of the layer below it and its options, which the builder leaves to
+     * the first request. */
+    if (type->role == STRATA_CACHE && strcmp(row->name, "alignment") == 0) return strcmp(text, "256") == 0;
     bool asked = type->struct_size >= offsetof(strata_layer_type_t, check) + sizeof type->check && type->check;
     return !asked || type->check(options, STRATA_PLACE_GPU, &option) == STRATA_OK;
 }
@@ -149,6 +152,8 @@ static void note_option(drawing_t *d, const strata_layer_type_t *type, const str
     subject_t *subject = &d->stack->subject;
     subject->may_refuse |= tells_to_refuse(type, row);
     subject->at_use |= strcmp(row->name, "event") == 0 && strcmp(text, "use") == 0;
+    subject->elsewhere |= type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0 && strcmp(text, "place") != 0 &&
+                          strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;
 }
 
 /* Whether there are some. Each second one is drawn; what the layer does not take with the others stays as it was. */
@@ -220,7 +225,7 @@ static void print_chain(drawing_t *d, uint32_t number, bool top) {
 static void print_stack(drawing_t *d, bool optioned) {
     d->length = 0;
     d->optioned = optioned;
-    d->stack->subject.may_refuse = d->stack->subject.at_use = false;
+    d->stack->subject = (subject_t){.drawn = true};
     print(d, "version: 1\nstack:\n");
     print_chain(d, 0, true);
 }
@@ -256,7 +261,6 @@ static void expect_a_reason(const drawn_stack_t *stack) {
 static void fill_subject(drawing_t *d) {
     subject_t *subject = &d->stack->subject;
     subject->preset = d->stack->text;
-    subject->drawn = true;
     snprintf(subject->name, sizeof subject->name, "%.30s_random_%llu", d->with ? d->with->name : "stack",
              (unsigned long long)d->stack->seed);
     for (uint32_t i = 0; d->stack->layers[i]; i++) {
@@ -286,12 +290,21 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
     return true;
 }
 
+static bool is_one_of(int check, const int *list, size_t count) {
+    bool found = false;
+    for (size_t i = 0; i < count; i++) found = found || list[i] == check;
+    return found;
+}
+
 bool stack_is_for(const drawn_stack_t *stack, int check) {
-    static const int patient[] = {CHECK_sizes_from_4_bytes_to_1_petabyte, CHECK_a_hundred_are_live_at_once,
-                                  CHECK_five_of_ten_are_counted_and_told, CHECK_a_copy_of_the_handle_is_the_handle,
-                                  CHECK_four_threads_at_once, CHECK_another_thread_frees_on_its_stream,
-                                  CHECK_a_destroyed_stream_leaves_its_memory, CHECK_what_threads_freed_is_one_piece_again};
-    for (size_t i = 0; i < sizeof patient / sizeof *patient; i++)
-        if (check == patient[i]) return true;
-    return !stack->subject.may_refuse;
+    static const int allow_refusals[] = {CHECK_sizes_from_4_bytes_to_1_petabyte, CHECK_a_hundred_are_live_at_once,
+                                         CHECK_five_of_ten_are_counted_and_told, CHECK_a_copy_of_the_handle_is_the_handle,
+                                         CHECK_four_threads_at_once, CHECK_another_thread_frees_on_its_stream,
+                                         CHECK_a_destroyed_stream_leaves_its_memory,
+                                         CHECK_what_threads_freed_is_one_piece_again};
+    static const int of_the_device[] = {CHECK_release_returns_everything, CHECK_out_of_memory_leaves_everything_as_it_was,
+                                        CHECK_no_retry_climbs_no_ladder, CHECK_the_bottom_is_out_of_memory_at_every_call,
+                                        CHECK_the_bottom_refuses_every_call};
+    if (stack->subject.elsewhere && is_one_of(check, of_the_device, sizeof of_the_device / sizeof *of_the_device)) return false;
+    return !stack->subject.may_refuse || is_one_of(check, allow_refusals, sizeof allow_refusals / sizeof *allow_refusals);
 }

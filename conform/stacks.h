@@ -17,7 +17,8 @@ typedef struct drawn_stack {
 /* Draws orders by the seed until the builder takes one, then options; each refusal must name two layers that stand there. `with`
  * (NULL: none) is one of the layers; as an author's own it keeps its defaults. False: no order with it was taken. */
 bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *with);
-/* Whether a check holds for the stack at all: where a layer is told to refuse, only the checks that allow for it. */
+/* Whether a check holds for the stack at all: where a layer is told to refuse, only those that allow for it; where memory comes
+ * from elsewhere, none that counts the device's. */
 bool stack_is_for(const drawn_stack_t *stack, int check);
 
 #endif

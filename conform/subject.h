@@ -16,6 +16,7 @@ typedef struct subject {
     bool may_refuse;    /* a layer is told to refuse requests, as out of memory or as a fault of the device */
     bool at_use;        /* borrows cover what was submitted before the call */
     bool asks_for_more; /* a decorator asks below for more than it was asked for */
+    bool elsewhere;     /* some memory is not the device's own: its capacity bounds nothing, its figures do not tell of it */
     bool drawn;         /* one of many stacks: of a long series of failures a few are tried */
 } subject_t;
 
