@@ -12,7 +12,7 @@
 #include "strategy/code.h"
 #include "tools/command.h"
 
-enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 6 };
+enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4 };
 
 /* ---- in the process of a check ---- */
 

@@ -162,10 +162,18 @@ static const strata_layer_type_t late_type = {
     .destroy = nothing_to_destroy, .allocate = late_allocate, .free = late_free,
 };
 
+typedef struct user {
+    pthread_t thread;
+    rig_t *rig;
+    void *ptr;
+} user_t;
+
 static void *allocate_and_free(void *context) {
-    rig_t *rig = context;
+    user_t *user = context;
+    rig_t *rig = user->rig;
     strata_block_t b, nothing;
     EXPECT_OK(try(rig, 256, &b));
+    user->ptr = b.ptr;
     EXPECT_OK(try(rig, 0, &nothing));
     EXPECT_OK(strata_free(rig->s, nothing.ref));
     EXPECT_OK(strata_free_pointer(rig->s, b.ptr));
@@ -175,14 +183,15 @@ static void *allocate_and_free(void *context) {
 /* Frees by address while the one before is still under way below: nothing is outstanding at the end. */
 TEST(peers_composable, row_22_an_address_that_is_back_early) {
     rig_t rig;
-    pthread_t threads[2];
+    user_t users[2] = {{.rig = &rig}, {.rig = &rig}};
     EXPECT_OK(strata_register_layer(&late_type));
     open_stack(&rig, "[late, auto_growth, system]");
     for (int round = 0; round < 3; round++) {
-        ASSERT_EQ(pthread_create(&threads[0], NULL, allocate_and_free, &rig), 0);
+        ASSERT_EQ(pthread_create(&users[0].thread, NULL, allocate_and_free, &users[0]), 0);
         (void)usleep(10 * 1000);
-        ASSERT_EQ(pthread_create(&threads[1], NULL, allocate_and_free, &rig), 0);
-        for (int i = 0; i < 2; i++) ASSERT_EQ(pthread_join(threads[i], NULL), 0);
+        ASSERT_EQ(pthread_create(&users[1].thread, NULL, allocate_and_free, &users[1]), 0);
+        for (int i = 0; i < 2; i++) ASSERT_EQ(pthread_join(users[i].thread, NULL), 0);
+        EXPECT_EQ((uintptr_t)users[1].ptr, (uintptr_t)users[0].ptr);
         EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     }
     EXPECT_EQ(rig_figures(&rig).allocations, 12);
