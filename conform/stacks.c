@@ -25,7 +25,7 @@ typedef struct drawing {
     const strata_layer_type_t *with;
     chain_t chains[STACK_LAYERS];
     uint32_t chain_count, layer_count;
-    bool optioned;
+    bool optioned, late; /* late: nothing is got before the first request */
     size_t length;
 } drawing_t;
 
@@ -165,6 +165,7 @@ static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         char text[WORD];
         if (row->kind == STRATA_OPTION_TEXT || strata_option_branch(row) || draw(d, 2)) continue;
+        if (d->late && strstr(row->name, "preallocate")) continue;
         draw_value(d, type, row, text);
         EXPECT_OK(strata_option_set(row, options, text));
         if (!fits(chain, type, row, options, text)) {
@@ -285,6 +286,9 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
     }
     if (stack->refused == TRIES) return false;
     print_stack(&d, true);
+    /* What is got at open would be refused there. */
+    d.late = stack->subject.may_refuse;
+    if (d.late) print_stack(&d, true);
     fill_subject(&d);
     EXPECT_OK(ask_the_builder(stack));
     return true;
