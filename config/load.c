@@ -70,6 +70,19 @@ static strata_status_t plan_own(const strata_reader_t *reader, const strata_mode
     return status;
 }
 
+static strata_status_t plan_named(const strata_reader_t *reader, strata_named_kind_t kind) {
+    const strata_model_names_t *names = &reader->strategy->named[kind];
+    strata_status_t status = STRATA_OK;
+    strata_plan_t plan;
+    for (size_t i = 0; i < names->count; i++)
+        for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
+            const strata_model_named_t *named = &names->list[i];
+            if (named->stacks[place].count == 0 || (named->broken & (1u << place))) continue;
+            status = strata_note_wrong(reader->wrongs, strata_stack_plan(&named->stacks[place], place, &plan));
+        }
+    return status;
+}
+
 static strata_status_t plan_all(const strata_reader_t *reader) {
     strata_status_t status = STRATA_OK;
     strata_plan_t plan;
@@ -78,6 +91,8 @@ static strata_status_t plan_all(const strata_reader_t *reader) {
             status = strata_note_wrong(reader->wrongs, strata_strategy_plan(reader->strategy, place, &plan));
     for (size_t i = 0; i < reader->strategy->own_count && status == STRATA_OK; i++)
         status = plan_own(reader, &reader->strategy->own[i], reader->broken_own[i]);
+    for (int kind = 0; kind < STRATA_NAMED_KINDS && status == STRATA_OK; kind++)
+        status = plan_named(reader, (strata_named_kind_t)kind);
     return status;
 }
 

@@ -167,20 +167,13 @@ static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t
     return STRATA_OK;
 }
 
-static strata_status_t read_later(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    (void)reader;
-    strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
-    return strata_fail_origin(&origin, "\"%s\" is not there yet: this version reads no such key; take it out", node->key);
-}
-
 static const struct {
     const char *key;
     read_fn read;
 } keys[] = {
     {"version", read_version}, {"strategy", read_strategy}, {"description", read_description}, {"peer", read_peer},
     {"extends", read_nothing}, {"devices", read_devices},   {"stack", read_stack},             {"places", read_places},
-    {"load", read_nothing},
-    {"pools", read_later},     {"streams", read_later},
+    {"load", read_nothing},    {"pools", strata_read_pools}, {"streams", strata_read_streams},
 };
 
 static const char *key_word(size_t index, const void *context) {

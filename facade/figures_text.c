@@ -29,13 +29,43 @@ static void say_fields(strata_text_t *text, const strata_statistics_t *figures) 
 #undef SAY_FIELD
 }
 
+/* A name that the program or the strategy gave, if there is one; it has no control characters. */
+static void say_name(strata_text_t *text, const char *key, const char *name) {
+    if (!*name) return;
+    strata_text_say(text, "\"%s\": \"", key);
+    for (; *name; name++) strata_text_say(text, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
+    strata_text_say(text, "\", ");
+}
+
 static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *before) {
     strata_statistics_t figures;
     strata_facade_stack_figures(stack, &figures);
-    strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", \"thread\": %" PRIu64 ", \"forgotten\": %s, ", before,
-                    (uintptr_t)stack->stream, stack->thread, stack->orphan ? "true" : "false");
+    strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", ", before, (uintptr_t)stack->stream);
+    say_name(text, "name", stack->name);
+    say_name(text, "pool", stack->family->pool ? stack->family->name : "");
+    strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread, stack->orphan ? "true" : "false");
     say_fields(text, &figures);
     strata_text_say(text, "}");
+}
+
+/* The next pool of a place that was used; NULL behind the last. */
+static strata_family_t *next_pool(strata_domain_t *domain, strata_family_t *previous) {
+    strata_family_t *family = previous;
+    while ((family = strata_domain_next_family(domain, family)) != NULL && family->pool == 0) {}
+    return family;
+}
+
+static void say_pools(strata_text_t *text, strata_domain_t *domain) {
+    const char *comma = "";
+    for (strata_family_t *family = next_pool(domain, NULL); family; family = next_pool(domain, family)) {
+        strata_statistics_t figures;
+        strata_facade_pool_figures(domain, family->pool, &figures);
+        strata_text_say(text, "%s\n    {", comma);
+        say_name(text, "pool", family->name);
+        say_fields(text, &figures);
+        strata_text_say(text, "}");
+        comma = ",";
+    }
 }
 
 static void say_domain(strata_text_t *text, strata_domain_t *domain, const char *before) {
@@ -52,6 +82,8 @@ static void say_domain(strata_text_t *text, strata_domain_t *domain, const char 
         say_stream(text, stack, comma);
         comma = ",";
     }
+    strata_text_say(text, "], \"pools\": [");
+    say_pools(text, domain);
     strata_text_say(text, "]}");
 }
 
@@ -101,6 +133,29 @@ static void say_metric(strata_text_t *text, const char *name, const char *unit, 
     }
 }
 
+/* A place's total is not the sum of its pools, so theirs are metrics of their own. */
+static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const char *name, const char *unit, const char *meaning,
+                            size_t offset) {
+    const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
+    uint32_t index = 0;
+    bool begun = false;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        for (strata_family_t *family = next_pool(domain, NULL); family; family = next_pool(domain, family)) {
+            strata_statistics_t figures;
+            uint64_t value;
+            strata_facade_pool_figures(domain, family->pool, &figures);
+            memcpy(&value, (const char *)&figures + offset, sizeof value);
+            if (!begun)
+                strata_text_say(text, "# HELP strata_pool_%s%s %s (%s)\n# TYPE strata_pool_%s%s %s\n", name, suffix, meaning, unit,
+                                name, suffix, kind);
+            begun = true;
+            strata_text_say(text, "strata_pool_%s%s{place=\"", name, suffix);
+            say_place(text, domain->place);
+            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", family->name, value);
+        }
+}
+
 strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t capacity, size_t *needed) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -117,5 +172,9 @@ strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t 
     say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
     STRATA_STATISTICS_MAP(SAY_METRIC)
 #undef SAY_METRIC
+#define SAY_POOL_METRIC(name, unit, meaning) \
+    say_pool_metric(&text, facade, #name, unit, meaning, offsetof(strata_statistics_t, name));
+    STRATA_STATISTICS_MAP(SAY_POOL_METRIC)
+#undef SAY_POOL_METRIC
     return hand_out(&text, needed);
 }

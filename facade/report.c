@@ -9,7 +9,7 @@
 #include "facade/text.h"
 #include "platform/arithmetic.h"
 
-enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4 };
+enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, PREFIX = STRATA_NAME_LETTERS + 32 };
 
 typedef struct report {
     strata_text_t text;
@@ -22,11 +22,19 @@ typedef struct report {
     uint64_t outside; /* bytes of the device that others hold */
 } report_t;
 
+/* The name of a stack's stream and its pool, where there are such. */
+static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
+    if (*stack->name) strata_text_say(text, " \"%s\"", stack->name);
+    if (stack->family->pool) strata_text_say(text, " in pool %s", stack->family->name);
+}
+
 static void say_totals(report_t *r) {
     static const char *const kinds[] = {"gpu", "managed", "pinned", "host"};
     strata_text_t *text = &r->text;
-    strata_text_say(text, "out of memory in %s:%u on stream %p:", kinds[strata_place_kind(r->domain->place)],
+    strata_text_say(text, "out of memory in %s:%u on stream %p", kinds[strata_place_kind(r->domain->place)],
                     (unsigned)strata_place_device(r->domain->place), r->refused->stream);
+    say_whose(text, r->refused->stack);
+    strata_text_say(text, ":");
     strata_text_say_size(text, " asked ", r->event->size);
     strata_text_say_size(text, ", free on the device ", r->event->device_free);
     strata_text_say_size(text, " of ", r->event->device_total);
@@ -52,10 +60,11 @@ static bool own_figure(strata_layer_t *layer, const char *name, uint64_t *value)
 
 /* The shared layer that holds requests of this place to a limit that the request would have broken; NULL: none. */
 static const char *limiting_layer(const report_t *r, uint64_t *limit, uint64_t *used) {
-    for (uint32_t i = 1; i <= r->domain->plan->count; i++) {
-        strata_layer_t *layer = r->domain->shared[i];
+    const strata_family_t *family = r->refused->stack->family;
+    for (uint32_t i = 1; i <= family->plan->count; i++) {
+        strata_layer_t *layer = family->shared[i];
         if (!layer || !own_figure(layer, "limit_bytes", limit) || !own_figure(layer, "used_bytes", used)) continue;
-        if (*limit - strata_min(*used, *limit) < r->event->size) return r->domain->plan->nodes[i].name;
+        if (*limit - strata_min(*used, *limit) < r->event->size) return family->plan->nodes[i].name;
     }
     return NULL;
 }
@@ -79,7 +88,7 @@ static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
         strata_unlock(&stack->lock);
         if (idle == 0) continue;
         strata_text_say_size(text, ", idle ", idle);
-        strata_text_say(text, " in %s", stack->domain->plan->nodes[layer->number].name);
+        strata_text_say(text, " in %s", stack->family->plan->nodes[layer->number].name);
     }
 }
 
@@ -92,7 +101,9 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
         return;
     }
     ++*shown;
-    strata_text_say(&r->text, "\n  stream %p%s:", stack->stream, stack->orphan ? " (forgotten)" : "");
+    strata_text_say(&r->text, "\n  stream %p", stack->stream);
+    say_whose(&r->text, stack);
+    strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
     strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
     strata_text_say_size(&r->text, ", allocated ", f.allocated_bytes);
     strata_text_say_size(&r->text, ", deferred ", f.deferred_bytes);
@@ -103,6 +114,20 @@ static void say_stacks(report_t *r) {
     uint32_t shown = 0, more = 0;
     STRATA_DOMAIN_EACH(r->domain, stack) say_stack(r, stack, &shown, &more);
     if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
+}
+
+/* Pools that hold anything, each with all its streams. */
+static void say_pools(report_t *r) {
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(r->domain, family)) != NULL) {
+        strata_statistics_t f;
+        strata_facade_pool_figures(r->domain, family->pool, &f);
+        if (!family->pool || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) continue;
+        strata_text_say(&r->text, "\n  pool %s:", family->name);
+        strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
+        strata_text_say_size(&r->text, ", allocated ", f.allocated_bytes);
+        strata_text_say_size(&r->text, ", deferred ", f.deferred_bytes);
+    }
 }
 
 static void say_waits(report_t *r) {
@@ -165,10 +190,10 @@ static void say_ladder(report_t *r) {
 
 /* ---- what may help ---- */
 
-/* The layer of the place's stack that has an option and what it says; NULL: none has it. */
-static const strata_plan_node_t *node_with(const strata_domain_t *domain, const char *option, char *value, size_t capacity) {
-    for (uint32_t i = 1; i <= domain->plan->count; i++) {
-        const strata_plan_node_t *node = &domain->plan->nodes[i];
+/* The layer of the stack that has an option and what it says; NULL: none has it. */
+static const strata_plan_node_t *node_with(const strata_family_t *family, const char *option, char *value, size_t capacity) {
+    for (uint32_t i = 1; i <= family->plan->count; i++) {
+        const strata_plan_node_t *node = &family->plan->nodes[i];
         const strata_option_row_t *row = strata_option_find(node->type, option);
         if (!row) continue;
         strata_option_print(row, node->options, value, capacity);
@@ -177,21 +202,37 @@ static const strata_plan_node_t *node_with(const strata_domain_t *domain, const 
     return NULL;
 }
 
+/* What stands before a layer in a path of the refused stack: "" of the gpu's, "pinned.", "pools.weights.", ... */
+static const char *prefix_of(const report_t *r, char *text, size_t capacity) {
+    const strata_family_t *family = r->refused->stack->family;
+    const strata_named_kind_t kind = family->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
+    const strata_model_named_t *named =
+        *family->name ? strata_strategy_named(r->facade->strategy, kind, family->name) : NULL;
+    strata_place_kind_t place = strata_place_kind(r->domain->place);
+    strata_text_t prefix = {.text = text, .capacity = capacity};
+    strata_text_say(&prefix, "%s", "");
+    if (named && named->stacks[place].count > 0) strata_text_say(&prefix, "%s.%s.", strata_named_key(kind), named->name);
+    if (place != STRATA_PLACE_GPU) strata_text_say(&prefix, "%s.", strata_place_name(place));
+    return text;
+}
+
 /* "auto_growth.smaller_growth: true", where the option is there and off. */
 static bool suggest(report_t *r, const char *option, const char *why) {
     char value[64];
-    const strata_plan_node_t *node = node_with(r->domain, option, value, sizeof value);
+    const strata_plan_node_t *node = node_with(r->refused->stack->family, option, value, sizeof value);
     if (!node || value[0] != 'f') return false;
-    strata_text_say(&r->text, "\n  may help: %s.%s: true, %s", node->name, option, why);
+    char prefix[PREFIX];
+    strata_text_say(&r->text, "\n  may help: %s%s.%s: true, %s", prefix_of(r, prefix, sizeof prefix), node->name, option, why);
     return true;
 }
 
 static bool suggest_against_pieces(report_t *r) {
     char value[64];
-    const strata_plan_node_t *node = node_with(r->domain, "chunk_size", value, sizeof value);
+    const strata_plan_node_t *node = node_with(r->refused->stack->family, "chunk_size", value, sizeof value);
     if (!node) return false;
-    strata_text_say(&r->text, "\n  may help: a smaller %s.chunk_size (now %s), so that chunks become idle as a whole", node->name,
-                    value);
+    char prefix[PREFIX];
+    strata_text_say(&r->text, "\n  may help: a smaller %s%s.chunk_size (now %s), so that chunks become idle as a whole",
+                    prefix_of(r, prefix, sizeof prefix), node->name, value);
     return true;
 }
 
@@ -227,6 +268,7 @@ void strata_report_write(strata_facade_t *facade, const strata_refused_t *refuse
     say_totals(&report);
     say_limit(&report);
     say_stacks(&report);
+    say_pools(&report);
     say_waits(&report);
     say_owners(&report);
     say_ladder(&report);
