@@ -242,7 +242,8 @@ static void say_what_helps(report_t *r) {
     uint64_t limit, used;
     const char *limiting = limiting_layer(r, &limit, &used);
     bool said = limiting != NULL;
-    if (limiting) strata_text_say(&r->text, "\n  may help: a higher bound in %s", limiting);
+    char prefix[PREFIX];
+    if (limiting) strata_text_say(&r->text, "\n  may help: a higher bound in %s%s", prefix_of(r, prefix, sizeof prefix), limiting);
     if (r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) {
         strata_text_say(&r->text, "\n  may help: the request without STRATA_NO_RETRY and STRATA_NO_GROW");
         said = true;
