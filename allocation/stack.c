@@ -12,12 +12,15 @@ static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
 
-/* A number whose refs can still be told from those of its earlier lives; 0: none. */
-static uint16_t take_number(void) {
+/* A number whose refs can still be told from those of its earlier lives; 0: none. Trunks have theirs from the other end: a
+ * number's lock lives as long as the process, and so keeps its place in the order of locks from one life to the next. */
+static uint16_t take_number(bool trunk) {
     uint16_t found = 0;
     pthread_mutex_lock(&numbers);
-    for (uint16_t n = 1; n < STRATA_STACKS && !found; n++)
+    for (uint16_t i = 1; i < STRATA_STACKS && !found; i++) {
+        uint16_t n = trunk ? (uint16_t)(STRATA_STACKS - i) : i;
         if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
+    }
     if (found) taken[found] = true;
     pthread_mutex_unlock(&numbers);
     return found;
@@ -47,7 +50,7 @@ static strata_stack_t *stack_struct(uint16_t number) {
 
 strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **out) {
     strata_domain_t *domain = family->domain;
-    uint16_t number = take_number();
+    uint16_t number = take_number(trunk);
     if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
     strata_stack_t *stack = stack_struct(number);
     if (!stack) goto fail;
