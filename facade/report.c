@@ -9,7 +9,7 @@
 #include "facade/text.h"
 #include "platform/arithmetic.h"
 
-enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, PREFIX = STRATA_NAME_LETTERS + 32 };
+enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_POOLS = 5, SHOWN_LETTERS = 24, PREFIX = STRATA_NAME_LETTERS + 32 };
 
 typedef struct report {
     strata_text_t text;
@@ -24,8 +24,8 @@ typedef struct report {
 
 /* The name of a stack's stream and its pool, where there are such. */
 static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
-    if (*stack->name) strata_text_say(text, " \"%s\"", stack->name);
-    if (stack->family->pool) strata_text_say(text, " in pool %s", stack->family->name);
+    if (*stack->name) strata_text_say(text, " \"%.*s\"", SHOWN_LETTERS, stack->name);
+    if (stack->family->pool) strata_text_say(text, " in pool %.*s", SHOWN_LETTERS, stack->family->name);
 }
 
 static void say_totals(report_t *r) {
@@ -119,15 +119,17 @@ static void say_stacks(report_t *r) {
 /* Pools that hold anything, each with all its streams. */
 static void say_pools(report_t *r) {
     strata_family_t *family = NULL;
+    uint32_t found = 0;
     while ((family = strata_domain_next_family(r->domain, family)) != NULL) {
         strata_statistics_t f;
         strata_facade_pool_figures(r->domain, family->pool, &f);
-        if (!family->pool || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) continue;
-        strata_text_say(&r->text, "\n  pool %s:", family->name);
+        if (!family->pool || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0 || ++found > SHOWN_POOLS) continue;
+        strata_text_say(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, family->name);
         strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
         strata_text_say_size(&r->text, ", allocated ", f.allocated_bytes);
         strata_text_say_size(&r->text, ", deferred ", f.deferred_bytes);
     }
+    if (found > SHOWN_POOLS) strata_text_say(&r->text, "\n  and %u pools more", (unsigned)(found - SHOWN_POOLS));
 }
 
 static void say_waits(report_t *r) {
