@@ -20,8 +20,7 @@ typedef struct strata_callback {
 typedef struct strata_named_stream {
     strata_place_t place;
     strata_stream_t stream;
-    const char *name;                    /* in the facade's names */
-    const strata_model_named_t *pattern; /* the first that fits; NULL: none */
+    const char *name; /* in the facade's names */
 } strata_named_stream_t;
 
 typedef struct strata_facade {
@@ -44,7 +43,7 @@ typedef struct strata_facade {
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
-    strata_names_t names;   /* of tags, operators and streams */
+    strata_names_t names;   /* of tags, operators, streams and pools */
     strata_named_stream_t *named_streams; /* while building alone */
     uint32_t named_stream_count, named_stream_room;
     _Atomic uint64_t step;  /* how many strata_step() have ended */
@@ -101,12 +100,12 @@ void strata_facade_note_pointers(strata_facade_t *facade);
 /* ---- pools and names of streams ---- */
 
 /* What a request that says `pool` means: a pool's number, 0 of no pool. E_INVALID. */
-strata_status_t strata_facade_pool(const strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool);
+strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool);
 
 /* Building is one thread's at a time; no lock is held. */
 void strata_facade_begin_building(strata_facade_t *facade);
 void strata_facade_end_building(strata_facade_t *facade);
-/* While building: the name of a stream and its pattern; NULL: it has none. */
+/* While building: a stream that has a name; NULL: it has none. */
 const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place, strata_stream_t stream);
 /* The stream is gone, and its name. */
 void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, strata_stream_t stream);

@@ -154,7 +154,7 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     /* Threads come and go; what they leave behind is collected when the next one comes. */
     if (thread) strata_domain_forget_dead_threads(domain);
     strata_family_t *family;
-    status = strata_plans_family(facade, domain, pool, named ? named->pattern : NULL, &family);
+    status = strata_plans_family(facade, domain, pool, whose.name, &family);
     return status == STRATA_OK ? strata_stack_create(family, &whose, stack) : status;
 }
 

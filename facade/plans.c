@@ -44,25 +44,24 @@ const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place
     return &facade->plans[kind];
 }
 
-uint64_t strata_plans_pool(const strata_facade_t *facade, size_t index) {
-    return facade->handle << 8 | (index + 1);
+const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64_t pool) {
+    uint64_t number = pool & ((1ull << STRATA_POOL_NAME_BITS) - 1);
+    if (pool >> STRATA_POOL_NAME_BITS != facade->handle) return NULL;
+    const char *name = strata_names_find(&facade->names, number);
+    return name ? strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name) : NULL;
 }
 
-int strata_plans_pool_index(const strata_facade_t *facade, uint64_t pool) {
-    uint64_t number = pool & 0xff;
-    bool known = pool >> 8 == facade->handle && number >= 1 && number <= facade->strategy->named[STRATA_NAMED_POOL].count;
-    return known ? (int)number - 1 : -1;
-}
-
-strata_status_t strata_plans_family(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool,
-                                    const strata_model_named_t *pattern, strata_family_t **family) {
+strata_status_t strata_plans_family(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, const char *stream,
+                                    strata_family_t **family) {
     const strata_strategy_t *strategy = facade->strategy;
     strata_named_kind_t kind = pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
-    const strata_model_names_t *names = &strategy->named[kind];
-    const strata_model_named_t *named = pool ? &names->list[strata_plans_pool_index(facade, pool)] : pattern;
+    const strata_model_named_t *named = NULL;
+    if (pool) named = strata_plans_of_pool(facade, pool);
+    else if (stream) named = strata_strategy_pattern(strategy, stream);
     *family = &domain->ordinary;
     if (!named) return STRATA_OK;
-    const strata_plan_t *plan = &facade->plans[named_at(strategy, kind, (size_t)(named - names->list)) + strata_place_kind(domain->place)];
+    size_t index = (size_t)(named - strategy->named[kind].list);
+    const strata_plan_t *plan = &facade->plans[named_at(strategy, kind, index) + strata_place_kind(domain->place)];
     /* Streams without layers of their own here are as all others; a pool has its own instances of the place's. */
     if (plan->count == 0 && !pool) return STRATA_OK;
     if (plan->count == 0) plan = strata_plans_of(facade, domain->place);

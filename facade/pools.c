@@ -10,7 +10,7 @@ enum { BEGUN_MOST = 16 };
 typedef struct begun {
     strata_t facade; /* may be closed by now: then it names none */
     strata_place_t place;
-    uint32_t pool;   /* from 1; 0: the ordinary stacks */
+    uint32_t pool;   /* its name's number; 0: the ordinary stacks */
 } begun_t;
 
 static _Thread_local begun_t begun[BEGUN_MOST];
@@ -34,35 +34,42 @@ static void take_out_closed(void) {
 
 static uint64_t current(const strata_facade_t *facade, strata_place_t place) {
     const begun_t *one = innermost(facade->handle, place);
-    return one && one->pool ? strata_plans_pool(facade, one->pool - 1) : 0;
+    return one && one->pool ? strata_plans_pool(facade, one->pool) : 0;
 }
 
-strata_status_t strata_facade_pool(const strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool) {
+strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool) {
     *pool = said == STRATA_POOL_ORDINARY ? 0 : said ? said : current(facade, place);
-    if (*pool == 0 || strata_plans_pool_index(facade, *pool) >= 0) return STRATA_OK;
+    if (*pool == 0 || strata_plans_of_pool(facade, *pool)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "%#llx is no pool of this facade; ask strata_pool() for its number",
-                       (unsigned long long)said);
+                       (unsigned long long)*pool);
 }
 
 static const char *pool_word(size_t index, const void *context) {
     return ((const strata_model_names_t *)context)->list[index].name;
 }
 
-strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {
-    const strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    const strata_model_names_t *pools = &facade->strategy->named[STRATA_NAMED_POOL];
-    const strata_model_named_t *found = name ? strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name) : NULL;
-    if (found) {
-        *pool = strata_plans_pool(facade, (size_t)(found - pools->list));
-        return STRATA_OK;
-    }
+static strata_status_t fail_unknown(const strata_strategy_t *strategy, const char *name) {
+    const strata_model_names_t *pools = &strategy->named[STRATA_NAMED_POOL];
     if (pools->count == 0)
-        return strata_fail(STRATA_E_INVALID, 0, "strategy %s names no pools; write pools: {%.40s: {stack: [...]}}",
-                           facade->strategy->name, name ? name : "weights");
-    const char *nearest = name ? strata_nearest_word(name, pools->count, pool_word, pools) : NULL;
-    return strata_fail(STRATA_E_INVALID, 0, "strategy %s has no pool \"%.40s\"; write %s", facade->strategy->name, name ? name : "",
+        return strata_fail(STRATA_E_INVALID, 0, "strategy %s names no pools; write pools: {%.40s: {stack: [...]}}", strategy->name,
+                           *name ? name : "weights");
+    const char *nearest = strata_nearest_word(name, pools->count, pool_word, pools);
+    return strata_fail(STRATA_E_INVALID, 0, "strategy %s has no pool \"%.40s\"; write %s", strategy->name, name,
                        nearest ? nearest : pools->list[0].name);
+}
+
+strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    const strata_model_named_t *found = name ? strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name) : NULL;
+    if (!found) return fail_unknown(facade->strategy, name ? name : "");
+    uint32_t number;
+    strata_status_t status = strata_names_number(&facade->names, found->name, &number);
+    if (status != STRATA_OK) return status;
+    if (!strata_names_find(&facade->names, number))
+        return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);
+    *pool = strata_plans_pool(facade, number);
+    return STRATA_OK;
 }
 
 strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_t pool) {
@@ -77,7 +84,7 @@ strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_
     take_out_closed();
     if (begun_count == BEGUN_MOST)
         return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools and ended none of them, the most", BEGUN_MOST);
-    uint32_t number = meant ? (uint32_t)strata_plans_pool_index(facade, meant) + 1 : 0;
+    uint32_t number = (uint32_t)(meant & ((1u << STRATA_POOL_NAME_BITS) - 1));
     begun[begun_count++] = (begun_t){.facade = handle, .place = place, .pool = number};
     strata_lookup_forget_own(handle);
     return STRATA_OK;

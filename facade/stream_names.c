@@ -67,8 +67,8 @@ strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata
     uint32_t number;
     status = strata_names_number(&facade->names, name, &number);
     if (status != STRATA_OK) return status;
-    strata_named_stream_t named = {.place = place, .stream = key, .name = strata_names_text(&facade->names, number),
-                                   .pattern = strata_strategy_pattern(facade->strategy, name)};
+    strata_named_stream_t named = {.place = place, .stream = key, .name = strata_names_find(&facade->names, number)};
+    if (!named.name) return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);
     strata_facade_begin_building(facade);
     status = give_name(facade, domain, key, &named);
     strata_facade_end_building(facade);

@@ -207,13 +207,14 @@ STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t pl
 STRATA_API strata_status_t strata_set_default_stream(strata_t facade, strata_place_t place, strata_stream_t stream);
 
 /* Says what a stream is for, before its first request in a place: it is served by the stack of the strategy's first `streams:`
- * pattern that fits the name (`streams: {"copy*": {stack: [...]}}`), by the place's own where none does. Reports show the name.
+ * pattern that fits the name (`streams: {"copy*": {stack: [...]}}`), by the place's own where none does. Reports show the name;
+ * names are kept as tags are.
  *
  *     strata_stream_name(s, strata_gpu(0), upload, "copy0");
  *
  * It lasts until the stream is forgotten. E_BUSY: the stream was served already, without a pool, under another name or none.
  * E_INVALID: an empty name, a default stream of the driver's; E_UNSUPPORTED: pinned and host places, which have one stack for all
- * streams; E_LIMIT: 4,096 names in a facade. */
+ * streams; E_LIMIT: 4,096 streams with names, or 65,536 names of all kinds in a facade. */
 STRATA_API strata_status_t strata_stream_name(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
 
 /* Streams of the facade's own device, for programs that have no runtime beside Strata (simulated devices above all). The
@@ -355,7 +356,8 @@ STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
 /* Requests that go to no pool, whatever the thread has begun. */
 #define STRATA_POOL_ORDINARY 1ull
 
-/* The pool that the strategy calls `name`, for this facade as long as it is open. E_INVALID, with the nearest name: there is none. */
+/* The pool that the strategy calls `name`, for this facade as long as it is open. E_INVALID, with the nearest name: there is none;
+ * E_LIMIT: 65,536 names in the facade; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_pool(strata_t facade, const char *name, uint64_t *pool);
 /* From now on requests of the calling thread in this place that name no pool themselves go to `pool` (STRATA_POOL_ORDINARY: to none),
  * until the matching end. Pools nest: the innermost counts, and an end goes back to the one before. Other threads and places are
