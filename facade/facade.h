@@ -106,7 +106,8 @@ strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place
 void strata_facade_begin_building(strata_facade_t *facade);
 void strata_facade_end_building(strata_facade_t *facade);
 /* While building: a stream that has a name; NULL: it has none. */
-const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place, strata_stream_t stream);
+const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place,
+                                                        strata_stream_t stream);
 /* The stream is gone, and its name. */
 void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, strata_stream_t stream);
 

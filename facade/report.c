@@ -9,7 +9,8 @@
 #include "facade/text.h"
 #include "platform/arithmetic.h"
 
-enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_POOLS = 5, SHOWN_LETTERS = 24, PREFIX = STRATA_NAME_LETTERS + 32 };
+enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_POOLS = 5, SHOWN_LETTERS = 24 };
+enum { PREFIX = STRATA_NAME_LETTERS + 32 }; /* of a path */
 
 typedef struct report {
     strata_text_t text;

@@ -6,7 +6,8 @@
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 
-const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place, strata_stream_t stream) {
+const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place,
+                                                        strata_stream_t stream) {
     for (uint32_t i = 0; i < facade->named_stream_count; i++) {
         const strata_named_stream_t *named = &facade->named_streams[i];
         if (named->place == place && named->stream == stream) return named;

@@ -277,8 +277,8 @@ typedef struct strata_statistics {
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
 
-/* Figures of a place: of one stream's stack in no pool (zeros if it has none; ladders and out_of_memory are counted per pool), or
- * of all of them, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
+/* Figures of a place: of one stream's stack in no pool (zeros if it has none; ladders and out_of_memory are not counted by
+ * stream), or of all of them, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
@@ -289,7 +289,8 @@ STRATA_API strata_status_t strata_statistics_pool(strata_t facade, strata_place_
 /* The figures of every place that was opened, as JSON: {"places": [{"place": "gpu:0", "total": {"requested_bytes": 0, ...},
  * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ...}, ...],
  * "pools": [{"pool": "weights", "requested_bytes": 0, ...}, ...]}, ...]}. `thread` numbers whose own default stream it is; a stream
- * that has a name has "name", its stack in a pool has "pool". Writes at most `capacity` bytes with the closing zero; *needed (may be NULL) gets the whole length. */
+ * that has a name has "name", its stack in a pool has "pool". Writes at most `capacity` bytes with the closing zero; *needed (may
+ * be NULL) gets the whole length. */
 STRATA_API strata_status_t strata_statistics_json(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ...; what only grows is a
  * counter and ends in _total. Of each pool that was used strata_pool_requested_bytes{place="gpu:0",pool="weights"} 0, ... */
@@ -359,9 +360,9 @@ STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
 /* The pool that the strategy calls `name`, for this facade as long as it is open. E_INVALID, with the nearest name: there is none;
  * E_LIMIT: 65,536 names in the facade; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_pool(strata_t facade, const char *name, uint64_t *pool);
-/* From now on requests of the calling thread in this place that name no pool themselves go to `pool` (STRATA_POOL_ORDINARY: to none),
- * until the matching end. Pools nest: the innermost counts, and an end goes back to the one before. Other threads and places are
- * not concerned. A thread that has begun none pays nothing. E_INVALID: no such pool; E_LIMIT: 16 begun by one thread. */
+/* From now on requests of the calling thread in this place that name no pool themselves go to `pool` (STRATA_POOL_ORDINARY: to
+ * none), until the matching end. Pools nest: the innermost counts, and an end goes back to the one before. Other threads and
+ * places are not concerned. A thread that has begun none pays nothing. E_INVALID: no such pool; E_LIMIT: 16 begun by one thread. */
 STRATA_API strata_status_t strata_pool_begin(strata_t facade, strata_place_t place, uint64_t pool);
 /* E_INVALID: the calling thread has begun none in this place. */
 STRATA_API strata_status_t strata_pool_end(strata_t facade, strata_place_t place);
@@ -401,8 +402,8 @@ typedef struct strata_neighbours {
 } strata_neighbours_t;
 /* What lies beside a live block in its chunk. O(1). */
 STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
-/* The cheapest set of live blocks of a place, in the thread's current pool, whose freeing makes a run of `size` bytes in one chunk: the fewest bytes, then the
- * fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the first `capacity` of them in address
+/* The cheapest set of live blocks of a place, in the thread's current pool, whose freeing makes a run of `size` bytes in one
+ * chunk: the fewest bytes, then the fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the first `capacity` of them in address
  * order. Looks at every block. E_NO_MEMORY: no chunk has so much that could be freed; `victims` may have been written. */
 STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
                                                size_t capacity, size_t *count);
