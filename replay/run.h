@@ -12,6 +12,7 @@ typedef void (*strata_run_progress_fn)(void *context, uint64_t rows);
 typedef struct strata_run_options {
     strata_target_t target;
     strata_timeline_options_t timeline;
+    bool check;                      /* the happens-before checker watches; simulated devices alone */
     strata_run_progress_fn progress; /* may be NULL */
     void *progress_context;
 } strata_run_options_t;
@@ -21,6 +22,7 @@ typedef struct strata_run_result {
     double host_ns_per_op;
     bool work_left_out; /* the trace has work, which the device does not carry out */
     char device[64];
+    char first_hazards[12288]; /* of a checked run, with their histories; "" if it found none */
     char first_failure[1024]; /* "file:line: ..." of the first operation that failed, not for memory; "" if none did */
 } strata_run_result_t;
 

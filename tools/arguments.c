@@ -127,7 +127,7 @@ static const struct option_of {
     take_fn take;
 } options[] = {{"--strategy", take_strategy}, {"--set", take_set},        {"--label", take_label},   {"--device", take_device},
                {"--capacity", take_capacity}, {"--gpu-lag", take_lag},    {"--repeat", take_repeat}, {"--json", take_json},
-               {"--shard", take_shard},       {"--smallest", NULL},          {"--legacy-default-stream", NULL},
+               {"--shard", take_shard},       {"--smallest", NULL},          {"--check", NULL},        {"--legacy-default-stream", NULL},
                {"--allow-code", NULL}};
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -163,6 +163,8 @@ static int take_option(const reading_t *reading, int argc, char **argv, int *at)
     if (value) return strata_wrong_usage(reading->self, "%s takes no value", option->name);
     if (strcmp(option->name, "--smallest") == 0) {
         reading->arguments->smallest = true;
+    } else if (strcmp(option->name, "--check") == 0) {
+        reading->arguments->check = true;
     } else if (strcmp(option->name, "--allow-code") == 0) {
         reading->arguments->allow_code = true;
     } else {
