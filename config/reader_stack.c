@@ -5,6 +5,7 @@
 
 #include "allocation/option.h"
 #include "config/hint.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
@@ -200,4 +201,44 @@ strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_
     *broken &= ~(1u << place);
     if (!whole || reader->lost > 0) *broken |= 1u << place;
     return status;
+}
+
+/* ---- the page ---- */
+
+static const char about_layers[] =
+    "\nA layer is `- layer`, or `- layer: {option: value, ...}`. `name:` among its options gives it a name of its own, for\n"
+    "paths: up to %d letters, digits, - and _, and no place's name. A stack has at most %d layers, those of its routers'\n"
+    "stacks counted in. A `stack:` replaces the one of `extends:` whole:\n\n"
+    "```yaml\n"
+    "extends: paddle\n"
+    "stack:\n"
+    "  - stream_safe\n"
+    "  - auto_growth: {name: small, chunk_size: 2MiB}\n"
+    "  - auto_growth: {name: large, chunk_size: 1GiB}\n"
+    "  - system\n"
+    "```\n";
+
+static const char about_chunks[] =
+    "\n### Two kinds of chunks in one cache\n\n"
+    "`auto_growth` can keep small requests in chunks of their own, so that one of them does not hold a large chunk back.\n"
+    "It stays on the hot path, where a router above it would not. What is preallocated is got when the facade is opened,\n"
+    "for the default stream:\n\n"
+    "```yaml\n"
+    "stack:\n"
+    "  - retry: {timeout: 100ms}\n"
+    "  - stream_safe\n"
+    "  - auto_growth:\n"
+    "      small_pool_size: 1MiB    # rounded requests up to this, in chunks of 2 MiB\n"
+    "      small_chunk_size: 2MiB\n"
+    "      chunk_size: 20MiB        # all others\n"
+    "      small_preallocate: 8MiB\n"
+    "      preallocate: 2GiB\n"
+    "  - system\n"
+    "```\n\n"
+    "`split_pools: true` divides by `chunk_size` instead: larger chunks serve smaller requests only when nothing else\n"
+    "can.\n";
+
+void strata_page_layers(FILE *out) {
+    fprintf(out, about_layers, STRATA_NAME_LETTERS, STRATA_STACK_LAYERS);
+    fputs(about_chunks, out);
 }
