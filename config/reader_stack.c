@@ -218,27 +218,6 @@ static const char about_layers[] =
     "  - system\n"
     "```\n";
 
-static const char about_chunks[] =
-    "\n### Two kinds of chunks in one cache\n\n"
-    "`auto_growth` can keep small requests in chunks of their own, so that one of them does not hold a large chunk back.\n"
-    "It stays on the hot path, where a router above it would not. What is preallocated is got when the facade is opened,\n"
-    "for the default stream:\n\n"
-    "```yaml\n"
-    "stack:\n"
-    "  - retry: {timeout: 100ms}\n"
-    "  - stream_safe\n"
-    "  - auto_growth:\n"
-    "      small_pool_size: 1MiB    # rounded requests up to this, in chunks of 2 MiB\n"
-    "      small_chunk_size: 2MiB\n"
-    "      chunk_size: 20MiB        # all others\n"
-    "      small_preallocate: 8MiB\n"
-    "      preallocate: 2GiB\n"
-    "  - system\n"
-    "```\n\n"
-    "`split_pools: true` divides by `chunk_size` instead: larger chunks serve smaller requests only when nothing else\n"
-    "can.\n";
-
 void strata_page_layers(FILE *out) {
     fprintf(out, about_layers, STRATA_NAME_LETTERS, STRATA_STACK_LAYERS);
-    fputs(about_chunks, out);
 }
