@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "config/hint.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 /* What messages say of a kind. */
@@ -163,4 +164,48 @@ strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *
 strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     reading_t reading = {.reader = reader, .text = text, .kind = STRATA_NAMED_STREAM};
     return read_all(&reading, node);
+}
+
+/* ---- the page ---- */
+
+static const char about_named[] =
+    "\n### Named pools\n\n"
+    "A pool is memory that lies apart from all other: it has stacks of its own, one for each stream, and what its caches\n"
+    "hold serves no request of another pool or of none. The program says which requests are the pool's (`strata_pool()`,\n"
+    "then `strata_pool_begin()` and `strata_pool_end()` around them, or `pool` of one request). Under out-of-memory idle\n"
+    "chunks of all pools go back as those of all streams do.\n\n"
+    "```yaml\n"
+    "strategy: serving\n"
+    "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
+    "pools:\n"
+    "  weights:                  # loaded once, kept for ever: large chunks, nothing in between\n"
+    "    stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 1GiB}, system]\n"
+    "    places:\n"
+    "      pinned: [stream_safe, buffered, system]\n"
+    "  kv_cache: [retry: {timeout: 100ms}, stream_safe, limit: {bytes: 40GiB}, system]   # a list is the gpu's stack\n"
+    "  scratch:                  # the layers of every place, in instances of its own\n"
+    "```\n\n"
+    "A place that a pool does not list has the place's layers (those of the device, where it has its own), in instances\n"
+    "of the pool's: a `limit` among them counts for the pool alone. A pool's name is of letters, digits, `-` and `_`, a\n"
+    "letter first.\n\n"
+    "### Streams by name\n\n"
+    "`streams` gives streams stacks of their own by the name that the program gives them before their first request\n"
+    "(`strata_stream_name()`). A key is the whole name, in which `*` stands for any letters; the first key that fits\n"
+    "counts, in the order of the file. A stream without a name, or whose name fits none, has the place's layers, and so\n"
+    "has every stream in a place that its key does not list. Streams that one key fits share what is of scope device, and\n"
+    "have a stack each. Pinned and host memory have one stack for all streams, so only the gpu's `stack` and `places:\n"
+    "{managed: ...}` can stand here. A replay calls each stream by its number in the trace.\n\n"
+    "```yaml\n"
+    "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
+    "streams:\n"
+    "  \"copy*\": {stack: [stream_safe, buffered, system]}   # staging buffers come back in few sizes\n"
+    "  \"nccl:*\": [stream_safe, auto_growth: {chunk_size: 64MiB, free_idle_chunk: true}, system]\n"
+    "```\n\n"
+    "Over a file that it `extends`, a file's pools and keys of streams replace those of the same name, place by place;\n"
+    "the others stay. Its keys of streams are tried before the others. A pool has its stack whatever the stream is\n"
+    "called.\n\n"
+    "There are at most %d pools and %d keys of streams.\n";
+
+void strata_page_named(FILE *out) {
+    fprintf(out, about_named, STRATA_MODEL_NAMED, STRATA_MODEL_NAMED);
 }

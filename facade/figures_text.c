@@ -2,8 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocation/figures.h"
+#include "allocation/layer.h"
 #include "facade/facade.h"
 #include "facade/text.h"
+#include "strategy/model.h"
 
 static const char *const places[] = {"gpu", "managed", "pinned", "host"};
 
@@ -37,6 +40,27 @@ static void say_name(strata_text_t *text, const char *key, const char *name) {
     strata_text_say(text, "\", ");
 }
 
+/* Names are words of strategy files: nothing in them needs an escape. */
+static void say_layer(strata_text_t *text, strata_layer_t *layer, const char **before) {
+    const strata_plan_node_t *node = &layer->stack->family->plan->nodes[layer->number];
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figures(layer, rows);
+    if (count == 0) return;
+    strata_text_say(text, "%s{\"layer\": \"%s\", \"type\": \"%s\", \"number\": %u, \"figures\": {", *before, node->name,
+                    node->type->name, (unsigned)layer->number);
+    for (uint32_t i = 0; i < count; i++)
+        strata_text_say(text, "%s\"%s\": %" PRIu64, i ? ", " : "", rows[i].name, rows[i].value);
+    strata_text_say(text, "}}");
+    *before = ", ";
+}
+
+static void say_layers(strata_text_t *text, strata_stack_t *stack) {
+    const char *before = "";
+    strata_text_say(text, ", \"layers\": [");
+    STRATA_EACH_OWN_LAYER(stack, layer) say_layer(text, layer, &before);
+    strata_text_say(text, "]");
+}
+
 static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *before) {
     strata_statistics_t figures;
     strata_facade_stack_figures(stack, &figures);
@@ -45,6 +69,7 @@ static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *b
     say_name(text, "pool", stack->family->pool ? stack->family->name : "");
     strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread, stack->orphan ? "true" : "false");
     say_fields(text, &figures);
+    say_layers(text, stack);
     strata_text_say(text, "}");
 }
 
@@ -63,6 +88,8 @@ static void say_pools(strata_text_t *text, strata_domain_t *domain) {
         strata_text_say(text, "%s\n    {", comma);
         say_name(text, "pool", family->name);
         say_fields(text, &figures);
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (stack->trunk && stack->family == family) say_layers(text, stack);
         strata_text_say(text, "}");
         comma = ",";
     }
@@ -82,7 +109,10 @@ static void say_domain(strata_text_t *text, strata_domain_t *domain, const char 
         say_stream(text, stack, comma);
         comma = ",";
     }
-    strata_text_say(text, "], \"pools\": [");
+    strata_text_say(text, "]");
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->trunk && stack->family == &domain->ordinary) say_layers(text, stack);
+    strata_text_say(text, ", \"pools\": [");
     say_pools(text, domain);
     strata_text_say(text, "]}");
 }
@@ -156,6 +186,54 @@ static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const 
         }
 }
 
+/* Help texts are what authors of layers wrote. */
+static void say_help(strata_text_t *text, const char *help) {
+    for (; *help; help++) {
+        if (*help == '\\') strata_text_say(text, "\\\\");
+        else if (*help == '\n') strata_text_say(text, "\\n");
+        else strata_text_say(text, "%c", *help);
+    }
+}
+
+/* One figure of one type of layers: its samples in all places. */
+typedef struct layer_metric {
+    const strata_layer_type_t *type;
+    const strata_own_figure_t *row;
+    uint32_t index; /* of the row */
+    bool begun;
+} layer_metric_t;
+
+static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_family_t *family, uint32_t number) {
+    strata_own_figure_t sums[STRATA_OWN_FIGURES];
+    if (strata_family_own_figures(family, number, sums) <= metric->index) return;
+    if (!metric->begun) {
+        strata_text_say(text, "# HELP strata_layer_%s_%s ", metric->type->name, metric->row->name);
+        say_help(text, metric->row->doc);
+        if (*metric->row->unit) strata_text_say(text, " (%s)", metric->row->unit);
+        strata_text_say(text, "\n# TYPE strata_layer_%s_%s gauge\n", metric->type->name, metric->row->name);
+        metric->begun = true;
+    }
+    strata_text_say(text, "strata_layer_%s_%s{place=\"", metric->type->name, metric->row->name);
+    say_place(text, family->domain->place);
+    if (*family->name) strata_text_say(text, "\",%s=\"%s", family->pool ? "pool" : "streams", family->name);
+    strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", family->plan->nodes[number].name, (unsigned)number,
+                    sums[metric->index].value);
+}
+
+static void say_layer_metrics(strata_text_t *text, strata_facade_t *facade, const strata_layer_type_t *type) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    for (uint32_t i = 0; i < count; i++) {
+        layer_metric_t metric = {.type = type, .row = &rows[i], .index = i};
+        uint32_t index = 0;
+        strata_domain_t *domain;
+        while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+            for (strata_family_t *family = NULL; (family = strata_domain_next_family(domain, family)) != NULL;)
+                for (uint32_t number = 1; number <= family->plan->count; number++)
+                    if (family->plan->nodes[number].type == type) say_sample(text, &metric, family, number);
+    }
+}
+
 strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t capacity, size_t *needed) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -176,5 +254,7 @@ strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t 
     say_pool_metric(&text, facade, #name, unit, meaning, offsetof(strata_statistics_t, name));
     STRATA_STATISTICS_MAP(SAY_POOL_METRIC)
 #undef SAY_POOL_METRIC
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) say_layer_metrics(&text, facade, type);
     return hand_out(&text, needed);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 #include "replay/borrows.h"
 #include "replay/measure.h"
@@ -255,24 +256,46 @@ static size_t run_row(run_t *run, size_t row) {
     return 1;
 }
 
-static void run_rows(run_t *run) {
-    size_t count = run->trace->count, steady = count - count / 3, told = 0;
+/* Whether more is reserved than ever before. */
+static void see_peak(run_t *run, size_t rows, uint64_t *most) {
+    if (run->measure.reserved <= *most) return;
+    *most = run->measure.reserved;
+    run->result->peak_row = rows;
+}
+
+static size_t run_rows(run_t *run) {
+    size_t all = run->trace->count, count = run->options->rows ? strata_min(run->options->rows, all) : all;
+    size_t steady = count - count / 3, told = 0, row = 0;
+    uint64_t most = 0;
     bool marked = false;
     strata_measure_begin(&run->measure);
-    for (size_t row = 0; row < count;) {
+    while (row < count) {
         if (row >= steady && !marked) {
             strata_measure_steady(&run->measure);
             marked = true;
         }
         row += run_row(run, row);
+        see_peak(run, row, &most);
         if (run->options->progress && row - told >= PROGRESS_ROWS) {
             run->options->progress(run->options->progress_context, row);
             told = row;
         }
     }
+    return row;
+}
+
+static void look(const run_t *run, size_t rows) {
+    strata_run_moment_t moment = {.trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows,
+                                  .result = run->result};
+    if (run->options->look && rows > 0) run->options->look(run->options->look_context, &moment);
 }
 
 /* ---- one run ----------------------------------------------------------------------------------------------------------- */
+
+const char *strata_run_trace_name(const strata_trace_t *trace) {
+    const char *slash = strrchr(trace->path, '/');
+    return slash && slash[1] ? slash + 1 : trace->path;
+}
 
 strata_status_t strata_run_check(const strata_trace_t *trace) {
     if (!trace->pool_line) return STRATA_OK;
@@ -369,7 +392,7 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
                                          .timeline = &run.timeline,
                                          .facade = run.facade,
                                          .figures = &result->figures};
-        run_rows(&run);
+        look(&run, run_rows(&run));
         result->figures.end_ms = (double)strata_timeline_length(&run.timeline) / 1e6;
         strata_measure_finish(&run.measure, &result->host_ns_per_op);
         status = finish_watch(&run);

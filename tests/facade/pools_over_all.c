@@ -62,6 +62,9 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     EXPECT_CONTAINS(text, "# TYPE strata_pool_requested_bytes gauge\n"
                           "strata_pool_requested_bytes{place=\"gpu:0\",pool=\"weights\"} 200000\n");
     EXPECT_CONTAINS(text, "strata_pool_allocations_total{place=\"gpu:0\",pool=\"weights\"} 2\n");
+    /* Layers' own figures are told apart by their pool. */
+    EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"3\"} ");
+    EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",pool=\"weights\",layer=\"auto_growth\",number=\"2\"} ");
     /* What has ended stays counted. */
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
