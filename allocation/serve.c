@@ -48,7 +48,9 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (!stack->orphan || !strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
+        /* Another family's layers may hold what this one's may not have, a pool's above all. */
+        if (stack->family != serving->stack->family || !stack->orphan) continue;
+        if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;
     }
@@ -81,14 +83,21 @@ static bool climbs(const strata_layer_t *layer) {
     return true;
 }
 
-/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the plan keeps or defers. */
-static bool is_all_reclaimed(const serving_t *serving) {
-    const strata_plan_t *plan = serving->stack->domain->plan;
-    if (!serving->reclaimed_by) return false;
-    for (uint32_t n = 1; n <= plan->count; n++) {
-        const strata_layer_type_t *type = plan->nodes[n].type;
-        if (type != serving->reclaimed_by->type && (type->release || type->poll)) return false;
+static bool keeps_or_defers(const strata_family_t *family, const strata_layer_t *but) {
+    for (uint32_t n = 1; n <= family->plan->count; n++) {
+        const strata_layer_type_t *type = family->plan->nodes[n].type;
+        bool same = family == but->stack->family && type == but->type;
+        if (!same && (type->release || type->poll)) return true;
     }
+    return false;
+}
+
+/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers. */
+static bool is_all_reclaimed(const serving_t *serving) {
+    strata_domain_t *domain = serving->stack->domain;
+    if (!serving->reclaimed_by) return false;
+    for (strata_family_t *family = NULL; (family = strata_domain_next_family(domain, family)) != NULL;)
+        if (keeps_or_defers(family, serving->reclaimed_by)) return false;
     return true;
 }
 
