@@ -23,26 +23,31 @@ static strata_status_t give_back(strata_layer_t *self, uint64_t address) {
     return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
 }
 
-strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, strata_address_t *got) {
     strata_device_t *device = self->domain->device;
     strata_memory_t memory = memory_of(self);
+    return on_host(memory)
+               ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, got)
+               : strata_device_malloc(device, memory, size, got);
+}
+
+strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+    strata_domain_t *domain = self->domain;
     strata_address_t got = 0;
-    strata_status_t status =
-        on_host(memory)
-            ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, &got)
-            : strata_device_malloc(device, memory, size, &got);
+    strata_status_t status = strata_domain_claim(domain, size);
     if (status != STRATA_OK) return status;
-    status = strata_domain_reserve(self->domain, got, size);
+    status = get(self, size, alignment, &got);
+    if (status == STRATA_OK && (status = strata_domain_book(domain, got, size)) != STRATA_OK) (void)give_back(self, got);
     if (status == STRATA_OK) *address = got;
-    else (void)give_back(self, got);
+    else strata_domain_unclaim(domain, size);
     return status;
 }
 
 strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {
-    /* Unbooked first: once the device has it back, another thread may be given the same address. */
-    strata_domain_unreserve(self->domain, address, size);
+    strata_domain_uncover(self->domain, address, size);
     strata_status_t status = give_back(self, address);
-    if (status != STRATA_OK) (void)strata_domain_reserve(self->domain, address, size);
+    if (status == STRATA_OK) strata_domain_unbook(self->domain, size);
+    else strata_domain_recover(self->domain, address, size);
     return status;
 }
 

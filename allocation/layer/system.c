@@ -155,28 +155,50 @@ static strata_status_t device_give(system_layer_t *self, strata_address_t addres
     return status;
 }
 
+/* Another thread may be given the address as soon as the device has it back. False: the device refuses it. */
+static bool give_back(system_layer_t *self, strata_address_t address, uint64_t size) {
+    strata_domain_t *domain = self->base.domain;
+    strata_domain_uncover(domain, address, size);
+    bool gone = device_give(self, address, size) == STRATA_OK;
+    if (gone) strata_domain_unbook(domain, size);
+    else strata_domain_recover(domain, address, size);
+    return gone;
+}
+
 /* Books what the device gave and makes its record; no lock is held. */
 static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
                                strata_record_t **record) {
     strata_layer_t *base = &self->base;
-    strata_status_t status = strata_domain_reserve(base->domain, address, request->size);
-    if (status != STRATA_OK) return status;
+    strata_status_t status = strata_domain_book(base->domain, address, request->size);
+    if (status != STRATA_OK) {
+        (void)device_give(self, address, request->size);
+        strata_domain_unclaim(base->domain, request->size);
+        return status;
+    }
     strata_lock(&base->stack->lock);
     *record = strata_record_new(base, request, address, request->size);
     strata_unlock(&base->stack->lock);
     if (*record) return STRATA_OK;
-    strata_domain_unreserve(base->domain, address, request->size);
+    (void)give_back(self, address, request->size);
     return STRATA_E_LIMIT;
 }
 
+static strata_status_t get(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_domain_t *domain = self->base.domain;
+    strata_address_t address;
+    strata_status_t status = strata_domain_claim(domain, request->size);
+    if (status != STRATA_OK) return status;
+    status = device_get(self, request, &address);
+    if (status == STRATA_OK) return take_in(self, request, address, record);
+    strata_domain_unclaim(domain, request->size);
+    return status;
+}
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
-    system_layer_t *self = (system_layer_t *)base;
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps nothing, and the request forbids asking the device");
-    strata_address_t address;
     strata_opened_t opened = strata_path_unlock(request->path);
-    strata_status_t status = device_get(self, request, &address);
-    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) (void)device_give(self, address, request->size);
+    strata_status_t status = get((system_layer_t *)base, request, record);
     strata_path_lock(request->path, opened);
     return status;
 }
@@ -200,14 +222,7 @@ static bool work_is_done(const strata_layer_t *base) {
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
-    bool done = work_is_done(base);
-    /* Unbooked first: once the device has it back, another thread may be given the same address. */
-    strata_domain_unreserve(base->domain, record->ptr, record->size);
-    bool gone = done && device_give((system_layer_t *)base, record->ptr, record->size) == STRATA_OK;
-    if (!gone) {
-        (void)strata_domain_reserve(base->domain, record->ptr, record->size);
-        atomic_fetch_sub(&base->domain->given_bytes, record->size);
-    }
+    bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, record->size);
     strata_lock(&base->stack->lock);
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);
@@ -221,8 +236,7 @@ static void destroy(strata_layer_t *base) {
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
-        strata_domain_unreserve(base->domain, record->ptr, record->size);
-        (void)device_give((system_layer_t *)base, record->ptr, record->size);
+        (void)give_back((system_layer_t *)base, record->ptr, record->size);
     }
 }
 

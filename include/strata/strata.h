@@ -228,9 +228,16 @@ typedef struct strata_mem_info {
     uint64_t free;   /* what the device says */
     uint64_t total;
     uint64_t cached; /* reserved by Strata and allocated to nobody */
+    uint64_t limit;  /* strata_set_limit(); STRATA_UNLIMITED: none */
 } strata_mem_info_t;
 STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place, strata_mem_info_t *info);
-/* Bytes that may be reserved in a place from now on. Not yet: E_UNSUPPORTED. */
+#define STRATA_UNLIMITED UINT64_MAX
+/* Bytes that may be reserved in a place, all its streams together, from the return on, under every strategy: never one more. What
+ * would break it meets out-of-memory as if the device were that small: the ladder, without asking the device, then E_NO_MEMORY.
+ * May be changed at any time. A limit below what is reserved is no error: idle chunks go back to the device as strata_trim() gives
+ * them, live blocks stay, and nothing grows until enough of them are freed. A higher one is tried at once by requests that wait
+ * for memory. A `limit` layer of the strategy holds beside it. Costs nothing on a hit. A part of the device, as other frameworks
+ * take it: total of strata_mem_info() x the fraction. */
 STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t place, uint64_t limit);
 
 /* ---- figures -------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@ static void open_with(bench_t *bench, uint64_t capacity, const char *const *opti
 }
 
 static uint64_t reserved(const bench_t *bench) {
-    return atomic_load(&bench->domain->reserved_bytes);
+    return strata_domain_reserved(bench->domain);
 }
 
 /* ---- the peer's tests ---- */
