@@ -5,6 +5,7 @@
 #include "allocation/threads.h"
 #include "config/config.h"
 #include "facade/devices.h"
+#include "facade/life.h"
 #include "facade/long_way.h"
 #include "facade/lookup.h"
 #include "platform/host_memory.h"
@@ -69,14 +70,14 @@ static void give_slot(strata_facade_t *facade) {
 
 /* ---- building: one thread at a time, no lock held ---- */
 
-static void begin_building(strata_facade_t *facade) {
+void strata_facade_begin_building(strata_facade_t *facade) {
     strata_lock(&facade->lock);
     while (facade->building) strata_condition_wait(&facade->built, &facade->lock, UINT64_MAX);
     facade->building = true;
     strata_unlock(&facade->lock);
 }
 
-static void end_building(strata_facade_t *facade) {
+void strata_facade_end_building(strata_facade_t *facade) {
     strata_lock(&facade->lock);
     facade->building = false;
     strata_condition_broadcast(&facade->built);
@@ -138,10 +139,10 @@ strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t pla
         return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
     *out = atomic_load(&facade->domains[kind][number]);
     if (*out) return STRATA_OK;
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     *out = atomic_load(&facade->domains[kind][number]);
     strata_status_t status = *out ? STRATA_OK : build_domain(facade, place, out);
-    end_building(facade);
+    strata_facade_end_building(facade);
     return status;
 }
 
@@ -172,10 +173,10 @@ strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t plac
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
     *stack = strata_domain_find(domain, key, thread);
     if (*stack) return STRATA_OK;
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     *stack = strata_domain_find(domain, key, thread);
     if (!*stack) status = build_stack(facade, domain, key, thread, stack);
-    end_building(facade);
+    strata_facade_end_building(facade);
     return status;
 }
 
@@ -190,7 +191,7 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
 
 /* One at a time with building: a domain that is published behind the walk is born noting. */
 void strata_facade_note_pointers(strata_facade_t *facade) {
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
@@ -200,7 +201,7 @@ void strata_facade_note_pointers(strata_facade_t *facade) {
         STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
     }
     atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
-    end_building(facade);
+    strata_facade_end_building(facade);
 }
 
 /* ---- close ---- */
@@ -236,8 +237,8 @@ static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
     return leaks->count;
 }
 
-/* Counts what is live, and tells of it with no lock held. Room that the host refuses costs the report, not the count. */
-static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
+/* Room that the host refuses costs the report, not the count. */
+uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
     leaks_t leaks = {.facade = facade};
     uint64_t live = walk_live(facade, &leaks);
     if (live == 0 || !report) return live;
@@ -249,8 +250,7 @@ static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, voi
     return live;
 }
 
-/* Bytes of frees that still wait, once those that have passed are finished; `wait` for all work first. */
-static uint64_t still_pending(strata_facade_t *facade, bool wait) {
+uint64_t strata_facade_still_pending(strata_facade_t *facade, bool wait) {
     uint32_t index = 0;
     uint64_t pending_bytes = 0;
     strata_domain_t *domain;
@@ -263,12 +263,16 @@ static uint64_t still_pending(strata_facade_t *facade, bool wait) {
     return pending_bytes;
 }
 
-static void end_facade(strata_facade_t *facade) {
+void strata_facade_end_domains(strata_facade_t *facade) {
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
         for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
             strata_domain_t *domain = atomic_exchange(&facade->domains[kind][number], NULL);
             if (domain) strata_domain_destroy(domain);
         }
+}
+
+static void end_facade(strata_facade_t *facade) {
+    strata_facade_end_domains(facade);
     if (facade->owns_devices) strata_devices_close(facade);
     for (int i = 0; i < 2; i++)
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
@@ -283,8 +287,8 @@ static void end_facade(strata_facade_t *facade) {
 strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    uint64_t pending = still_pending(facade, mode != STRATA_CLOSE_BUSY);
-    uint64_t live = report_leaks(facade, report, context);
+    uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
+    uint64_t live = strata_facade_report_leaks(facade, report, context);
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
         return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device",
                            (unsigned long long)live, (unsigned long long)pending);
@@ -294,7 +298,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
 
 /* ---- open ---- */
 
-static strata_status_t make_plans(strata_facade_t *facade) {
+strata_status_t strata_facade_make_plans(strata_facade_t *facade) {
     const strata_strategy_t *strategy = facade->strategy;
     facade->plans = strata_host_new((1 + strategy->own_count) * STRATA_PLACE_KINDS, sizeof(strata_plan_t));
     if (!facade->plans) return STRATA_E_HOST_MEMORY;
@@ -306,13 +310,15 @@ static strata_status_t make_plans(strata_facade_t *facade) {
         strata_status_t status = strata_stack_plan(stack, kind, &facade->plans[i]);
         if (status != STRATA_OK) return status;
     }
+    return STRATA_OK;
+}
+
+static strata_status_t make_directories(strata_facade_t *facade) {
     strata_status_t status = strata_directory_new(8, &facade->directories[0]);
     return status == STRATA_OK ? strata_directory_new(6, &facade->directories[1]) : status;
 }
 
-/* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until
- * somebody asks for it and is told why. */
-static strata_status_t build_default_stacks(strata_facade_t *facade) {
+strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
     for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
         if (!facade->devices[number]) continue;
         for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
@@ -339,8 +345,9 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 }
 
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
-    if (status == STRATA_OK) status = make_plans(facade);
-    if (status == STRATA_OK) status = build_default_stacks(facade);
+    if (status == STRATA_OK) status = make_directories(facade);
+    if (status == STRATA_OK) status = strata_facade_make_plans(facade);
+    if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
     if (status != STRATA_OK) {
         end_facade(facade);
         return status;
@@ -360,6 +367,14 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
     return finish_facade(facade, STRATA_OK, handle);
 }
 
+strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy) {
+    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
+                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
+                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
+                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
+    return strata_config_load(&request, strategy);
+}
+
 strata_status_t strata_open(const strata_open_options_t *options, strata_t *handle) {
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     if (!options) options = &nothing;
@@ -368,11 +383,7 @@ strata_status_t strata_open(const strata_open_options_t *options, strata_t *hand
     strata_status_t status = begin_facade(options->flags, &facade);
     if (status != STRATA_OK) return status;
     facade->owns_strategy = facade->owns_devices = true;
-    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
-                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
-                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
-                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
-    status = strata_config_load(&request, &facade->strategy);
+    status = strata_facade_load(options, &facade->strategy);
     if (status == STRATA_OK) status = strata_devices_open(facade);
     return finish_facade(facade, status, handle);
 }
