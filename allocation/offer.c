@@ -1,5 +1,6 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 
 strata_place_t strata_layer_place(const strata_layer_t *self) {
     return self->domain->place;
@@ -67,7 +68,41 @@ void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *con
     }
 }
 
+/* ---- nothing to do ---- */
+
+strata_status_t strata_layer_create_nothing(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+void strata_layer_destroy_nothing(strata_layer_t *self) {
+    (void)self;
+}
+
+void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+/* ---- streams ---- */
+
+bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
+    const strata_stack_t *stack = self->stack;
+    uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    if (stack->trunk || stack->ownerless || stack->orphan || stack->thread != thread) return false;
+    *stream = stack->stream;
+    return true;
+}
+
+bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream) {
+    return strata_domain_wait_for(self->domain, stream);
+}
+
 /* ---- contents and events ---- */
+
+void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size) {
+    return strata_device_host_view(self->domain->device, address, size);
+}
 
 strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size, strata_stream_t stream) {
     return strata_device_fill(self->domain->device, address, byte, size, stream);
