@@ -306,6 +306,19 @@ typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *conte
 /* Tells every block of a place in address order, as they all were at one moment. Makes no device call; the place's streams wait
  * while the rows are copied (about 30 ns a block), `row` is called with no lock held. E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place, strata_snapshot_fn row, void *context);
+/* The cache below: what serves a stream of a place under its decorators, a cache or, where there is none, the source. */
+typedef struct strata_cache {
+    size_t struct_size;
+    uint64_t id;         /* of the instance: the same for two streams exactly if one serves both; no later one ever has it */
+    uint64_t used_bytes; /* it has handed out, what waits for other streams included */
+    uint64_t idle_bytes; /* it keeps */
+    char name[64];       /* in the strategy: "auto_growth", or the name that it was given there */
+    char layer[64];      /* its layer: "auto_growth" */
+} strata_cache_t;
+/* `index` 0, and with routers 0 upward in the order of their stacks; E_INVALID behind the last. Makes the stream's stack if it has
+ * none. Looks at every block of the cache. */
+STRATA_API strata_status_t strata_cache_below(strata_t facade, strata_place_t place, strata_stream_t stream, size_t index,
+                                              strata_cache_t *cache);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
 

@@ -32,6 +32,7 @@ typedef struct room {
     strata_statistics_t figures;
     strata_mem_info_t info;
     strata_neighbours_t neighbours;
+    strata_cache_t cache;
     strata_ref_t refs[4];
     char text[64];
     uint64_t bytes;
@@ -67,6 +68,7 @@ typedef struct room {
     X(strata_statistics_prometheus(s, r.text, sizeof r.text, &r.size))                               \
     X(strata_explain(s, r.text, sizeof r.text, &r.size))                                             \
     X(strata_snapshot(s, place, nothing_to_leak, NULL))                                              \
+    X(strata_cache_below(s, place, stream, 0, &r.cache))                                             \
     X(strata_validate(s))                                                                            \
     X(strata_add_out_of_memory_observer(s, nothing_to_observe, NULL, &r.id))                         \
     X(strata_add_free_memory_callback(s, nothing_to_free, NULL, &r.id))                              \
@@ -101,7 +103,8 @@ const char *ends_call(const ends_t *ends, size_t number, strata_status_t *status
     strata_ref_t ref = ends->block.ref;
     void *ptr = ends->block.ptr;
     room_t r = {.figures = {.struct_size = sizeof r.figures}, .info = {.struct_size = sizeof r.info},
-                .neighbours = {.struct_size = sizeof r.neighbours}, .size = sizeof r.text};
+                .neighbours = {.struct_size = sizeof r.neighbours}, .cache = {.struct_size = sizeof r.cache},
+                .size = sizeof r.text};
     size_t at = 0;
 #define CALL(call)             \
     if (at++ == number) {      \
