@@ -242,7 +242,7 @@ static int more_calls_of_a_child(rig_t *rig, strata_block_t block) {
     return BIT(0, strata_free_on(rig->s, block.ref, NULL)) | BIT(1, strata_record_stream(rig->s, block.ref, (void *)64)) |
            BIT(2, strata_erase_stream(rig->s, block.ref, NULL)) | BIT(3, strata_block_of(rig->s, block.ptr, &b)) |
            BIT(4, strata_stream_forget(rig->s, rig->gpu, (void *)64)) | BIT(5, strata_validate(rig->s)) |
-           BIT(6, strata_free_pointer(rig->s, NULL));
+           BIT(6, strata_free_pointer(rig->s, NULL)) | BIT(7, strata_change_strategy(rig->s, NULL));
 }
 
 static int open_in_a_child(rig_t *rig, strata_block_t block) {

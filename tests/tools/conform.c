@@ -39,6 +39,18 @@ TEST(conform, passes_a_source) {
     expect_conforms(MODULES "/sources.so", "filled_source");
 }
 
+TEST(conform, passes_a_decorator_with_records_of_its_own) {
+    expect_conforms(MODULES "/fenced.so", "fenced_over_cache");
+}
+
+/* Two of them: one with a value for each branch, one without. */
+TEST(conform, passes_routers) {
+    expect_conforms(MODULES "/routers.so", "by_pages_below_stream_safe");
+    ran_t ran = run_command("conform " MODULES "/routers.so");
+    EXPECT_CONTAINS(ran.out, "ok   turns: random_program\n");
+    EXPECT_CONTAINS(ran.out, "ok   turns_below_stream_safe: borrows_are_honoured_or_waited_for\n");
+}
+
 TEST(conform, tells_what_a_faulty_layer_breaks) {
     ran_t ran = run_command("conform " MODULES "/faulty.so");
     EXPECT_EQ(ran.exit_status, 1);
