@@ -25,6 +25,7 @@ typedef struct strata_run_options {
     size_t rows;                     /* how many are carried out; 0: all. Rows of one kernel are not cut in two */
     strata_run_look_fn look;         /* behind the last of them; may be NULL */
     void *look_context;
+    bool check;                      /* the happens-before checker watches; simulated devices alone */
     strata_run_progress_fn progress; /* may be NULL */
     void *progress_context;
 } strata_run_options_t;
@@ -35,6 +36,7 @@ typedef struct strata_run_result {
     size_t peak_row;    /* how many rows had been carried out when most was reserved of devices, for the first time; 0: nothing was */
     bool work_left_out; /* the trace has work, which the device does not carry out */
     char device[64];
+    char first_hazards[12288]; /* of a checked run, with their histories; "" if it found none */
     char first_failure[1024]; /* "file:line: ..." of the first operation that failed, not for memory; "" if none did */
 } strata_run_result_t;
 

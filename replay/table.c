@@ -112,10 +112,13 @@ static bool is(const char *name, const char *wanted) {
 
 /* A row that nobody asked for is left out. */
 static bool wanted(const table_t *table, const char *name) {
-    bool searched = false;
-    for (size_t i = 0; i < table->count; i++)
+    bool searched = false, checked = false;
+    for (size_t i = 0; i < table->count; i++) {
         searched = searched || table->runs[i].smallest_device_bytes != STRATA_FIGURE_NULL;
-    return !is(name, "trace") && (searched || !is(name, "smallest_device_bytes"));
+        checked = checked || table->runs[i].hazards != STRATA_FIGURE_NULL;
+    }
+    if (is(name, "smallest_device_bytes")) return searched;
+    return is(name, "hazards") ? checked : !is(name, "trace");
 }
 
 static void rows(const table_t *table) {

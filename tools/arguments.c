@@ -160,6 +160,12 @@ static int take_smallest(const reading_t *reading, const char *none) {
     return STRATA_EXIT_DONE;
 }
 
+static int take_check(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->check = true;
+    return STRATA_EXIT_DONE;
+}
+
 static int take_legacy(const reading_t *reading, const char *none) {
     (void)none;
     reading->arguments->legacy_default = true;
@@ -187,7 +193,8 @@ static const struct option_of {
     {"--gpu-lag", take_lag, false, BOTH},       {"--legacy-default-stream", take_legacy, true, BOTH},
     {"--allow-code", take_code, true, BOTH},    {"--label", take_label, false, COMPARE},
     {"--repeat", take_repeat, false, COMPARE},  {"--shard", take_shard, false, COMPARE},
-    {"--smallest", take_smallest, true, COMPARE}, {"--json", take_json, false, COMPARE},
+    {"--smallest", take_smallest, true, COMPARE}, {"--check", take_check, true, COMPARE},
+    {"--json", take_json, false, COMPARE},
     {"--json", take_json_flag, true, STATS},    {"--prometheus", take_prometheus, true, STATS},
     {"--blocks", take_blocks, true, STATS},     {"--at", take_at, false, STATS},
 };

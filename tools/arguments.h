@@ -27,6 +27,7 @@ typedef struct strata_arguments {
     uint64_t lag_ns;
     uint32_t repeat;
     bool smallest;
+    bool check;
     bool legacy_default;
     bool allow_code;
     uint32_t shard, shards; /* of the traces, those whose number leaves this rest */

@@ -9,7 +9,7 @@
 #define COMPARE_USAGE                                                                                                          \
     "--strategy NAME|FILE [--set PATH=VALUE]... [--label L] [--strategy ...]\n"                                               \
     "           [--device sim:h100|sim:a100|gpu:0] [--capacity 24GiB|unlimited] [--gpu-lag 5ms] [--repeat N]\n"               \
-    "           [--smallest] [--legacy-default-stream] [--allow-code] [--shard I/N|auto] [--json FILE|-] TRACE..."
+    "           [--smallest] [--check] [--legacy-default-stream] [--allow-code] [--shard I/N|auto] [--json FILE|-] TRACE..."
 
 static const char compare_more[] =
     "Replays each trace (.csv or .csv.gz) under each strategy and prints a table.\n"
@@ -23,14 +23,16 @@ static const char compare_more[] =
     "  --gpu-lag TIME            how far the GPU runs behind the host in traces without work (5ms)\n"
     "  --repeat N                runs of each strategy, in turn, for the host's time (3)\n"
     "  --smallest                finds the least capacity that serves all, too\n"
+    "  --check                   the happens-before checker watches each first run (simulated devices alone): its hazards\n"
+    "                            stand in the table, the first three of each run with their histories on standard error\n"
     "  --legacy-default-stream   stream 0 of the trace is the legacy default stream\n"
     "  --allow-code              strategies may load shared objects with layers (load:), and so run their code\n"
     "  --shard I/N               takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's\n"
     "                            rank and size (OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge\n"
     "  --json FILE|-             writes the figures as JSON (strata help fields); with - no table is printed\n"
     "\n"
-    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, 2 wrong usage, strategy or\n"
-    "trace.\n";
+    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong\n"
+    "usage, strategy or trace.\n";
 
 static const char stats_more[] =
     "Replays the trace up to a row and tells what every place, stream and layer holds there.\n"
