@@ -68,6 +68,7 @@ typedef struct room {
     X(strata_statistics_prometheus(s, r.text, sizeof r.text, &r.size))                               \
     X(strata_explain(s, r.text, sizeof r.text, &r.size))                                             \
     X(strata_snapshot(s, place, nothing_to_leak, NULL))                                              \
+    X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                  \
     X(strata_cache_below(s, place, stream, 0, &r.cache))                                             \
     X(strata_validate(s))                                                                            \
     X(strata_add_out_of_memory_observer(s, nothing_to_observe, NULL, &r.id))                         \
