@@ -133,7 +133,7 @@ int ends_in_child(int (*body)(const ends_t *), const ends_t *ends) {
     fflush(NULL);
     int status = -1;
     pid_t child = fork();
-    if (child == 0) exit(body(ends));
+    if (child == 0) _exit(body(ends));
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 250;
 }
