@@ -121,8 +121,8 @@ void ends_fill(const ends_t *ends) {
     strata_place_t places[] = {strata_gpu(0), strata_gpu(0), strata_managed(0), strata_pinned(), strata_host()};
     for (size_t i = 0; i < 5; i++) {
         strata_block_t kept, freed;
-        if (strata_allocate(ends->s, places[i], i & 1 ? ends->stream : NULL, 100 << i, &kept) != STRATA_OK) continue;
-        EXPECT_OK(strata_allocate(ends->s, places[i], NULL, 3000 << i, &freed));
+        if (strata_allocate(ends->s, places[i], i & 1 ? ends->stream : NULL, (size_t)100 << i, &kept) != STRATA_OK) continue;
+        EXPECT_OK(strata_allocate(ends->s, places[i], NULL, (size_t)3000 << i, &freed));
         (void)strata_record_stream(ends->s, kept.ref, ends->stream);
         (void)strata_record_stream(ends->s, freed.ref, ends->stream);
         EXPECT_OK(strata_free(ends->s, freed.ref));
