@@ -291,7 +291,8 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     }
     *option = "node";
     if (o->node != NODE_ANY && o->write_combined)
-        return strata_fail(STRATA_E_STRATEGY, 0, "the driver has no write-combined memory of a node; write any, or take write_combined out");
+        return strata_fail(STRATA_E_STRATEGY, 0, "the driver has no write-combined memory of a node; write any, or take "
+                           "write_combined out");
     return STRATA_OK;
 }
 

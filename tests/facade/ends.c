@@ -75,6 +75,7 @@ typedef struct room {
     X(strata_layer_figures(s, place, nothing_to_tell, NULL))                                         \
     X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                  \
     X(strata_snapshot(s, place, nothing_to_leak, NULL))                                              \
+    X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                  \
     X(strata_cache_below(s, place, stream, 0, &r.cache))                                             \
     X(strata_validate(s))                                                                            \
     X(strata_add_out_of_memory_observer(s, nothing_to_observe, NULL, &r.id))                         \
@@ -132,8 +133,8 @@ void ends_fill(const ends_t *ends) {
     strata_place_t places[] = {strata_gpu(0), strata_gpu(0), strata_managed(0), strata_pinned(), strata_host()};
     for (size_t i = 0; i < 5; i++) {
         strata_block_t kept, freed;
-        if (strata_allocate(ends->s, places[i], i & 1 ? ends->stream : NULL, 100 << i, &kept) != STRATA_OK) continue;
-        EXPECT_OK(strata_allocate(ends->s, places[i], NULL, 3000 << i, &freed));
+        if (strata_allocate(ends->s, places[i], i & 1 ? ends->stream : NULL, (size_t)100 << i, &kept) != STRATA_OK) continue;
+        EXPECT_OK(strata_allocate(ends->s, places[i], NULL, (size_t)3000 << i, &freed));
         (void)strata_record_stream(ends->s, kept.ref, ends->stream);
         (void)strata_record_stream(ends->s, freed.ref, ends->stream);
         EXPECT_OK(strata_free(ends->s, freed.ref));
@@ -144,7 +145,7 @@ int ends_in_child(int (*body)(const ends_t *), const ends_t *ends) {
     fflush(NULL);
     int status = -1;
     pid_t child = fork();
-    if (child == 0) exit(body(ends));
+    if (child == 0) _exit(body(ends));
     EXPECT_EQ(waitpid(child, &status, 0), child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 250;
 }

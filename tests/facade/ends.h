@@ -15,7 +15,7 @@ typedef struct ends {
 const char *ends_call(const ends_t *ends, size_t number, strata_status_t *status);
 /* A live block in every place, some of them borrowed, some freed and waiting. What `place` cannot have is left out. */
 void ends_fill(const ends_t *ends);
-/* Runs `body` in a child that ends by exit(): its answer, 250 if the child crashed. */
+/* Runs `body` in a child: its answer, 250 if the child crashed. */
 int ends_in_child(int (*body)(const ends_t *), const ends_t *ends);
 /* Every call answers E_FORKED: 0, else the number of the first that does not, from 1. */
 int ends_forked_calls(const ends_t *ends);
