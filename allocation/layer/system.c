@@ -169,6 +169,23 @@ static strata_status_t take_in(system_layer_t *self, const strata_request_t *req
     return STRATA_E_LIMIT;
 }
 
+/* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
+static void quarantine(strata_layer_t *self, strata_record_t *record) {
+    self->stack->figures.quarantined_bytes += record->size;
+    record->state = STRATA_RECORD_DEFERRED;
+    record->path = self->number;
+}
+
+/* What could not be booked goes back at once; no lock is held. What the device refuses even then is quarantined. */
+static void give_unbooked(system_layer_t *self, const strata_request_t *request, strata_address_t address) {
+    if (device_give(self, address, request->size) == STRATA_OK) return;
+    strata_lock(&self->base.stack->lock);
+    strata_record_t *record = strata_record_new(&self->base, request, address, request->size);
+    if (record) quarantine(&self->base, record);
+    strata_unlock(&self->base.stack->lock);
+    if (record) atomic_fetch_add(&self->base.domain->reserved_bytes, request->size);
+}
+
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     system_layer_t *self = (system_layer_t *)base;
     if (request->flags & STRATA_NO_GROW)
@@ -176,16 +193,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_address_t address;
     strata_opened_t opened = strata_path_unlock(request->path);
     strata_status_t status = device_get(self, request, &address);
-    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) (void)device_give(self, address, request->size);
+    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) give_unbooked(self, request, address);
     strata_path_lock(request->path, opened);
     return status;
-}
-
-/* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
-static void quarantine(strata_layer_t *self, strata_record_t *record) {
-    self->stack->figures.quarantined_bytes += record->size;
-    record->state = STRATA_RECORD_DEFERRED;
-    record->path = self->number;
 }
 
 /* The device's own free waits for the work submitted before it; that of host memory does not have to. Where blocks have an owner
