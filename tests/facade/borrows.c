@@ -174,6 +174,23 @@ TEST(facade_borrows, every_one_of_several_borrowers_counts) {
     end(&p);
 }
 
+/* Its place in the list is before, between or behind the others'. */
+TEST(facade_borrows, erasing_a_borrow_that_was_never_made_leaves_the_others) {
+    pair_t p;
+    begin(&p);
+    strata_stream_t third = rig_stream(&p.rig), fourth = rig_stream(&p.rig);
+    record(&p, third);
+    rig_work(&p.rig, third, LONG, p.block.ref);
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.owner));
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, fourth));
+    free_block(&p);
+    EXPECT_FALSE(reused(&p));
+    rig_pass(&p.rig, 2 * LONG);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
 TEST(facade_borrows, the_owner_is_no_borrower) {
     pair_t p;
     begin(&p);
@@ -272,6 +289,26 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_on_the_host) {
     free_block(&p);
     EXPECT_LT(strata_sim_now(p.rig.world), strata_sim_stream_end(p.rig.devices[0], p.other));
     end(&p);
+}
+
+/* Whichever was told first works longest. */
+TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower) {
+    for (int longest = 0; longest < 3; longest++) {
+        pair_t p;
+        begin_with(&p, WITHOUT);
+        uint64_t done = 0;
+        for (int i = 0; i < 3; i++) {
+            strata_stream_t stream = rig_stream(&p.rig);
+            EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, stream));
+            rig_work(&p.rig, stream, i == longest ? 9 * LONG : LONG, p.block.ref);
+            uint64_t end_of_it = strata_sim_stream_end(p.rig.devices[0], stream);
+            if (end_of_it > done) done = end_of_it;
+        }
+        free_block(&p);
+        EXPECT_GE(strata_sim_now(p.rig.world), done);
+        EXPECT_EQ(rig_figures(&p.rig).host_waits, 3);
+        end(&p);
+    }
 }
 
 TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for_the_first_user) {
