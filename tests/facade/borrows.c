@@ -326,6 +326,20 @@ TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for
 
 /* ---- the device fails at the free ---- */
 
+/* Under `event: use` there is no borrow without its event: the program hears what the device said, and nothing is left of it. */
+TEST(facade_borrows, an_event_at_use_that_cannot_be_made_is_told) {
+    pair_t p;
+    begin_with(&p, "paddle");
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_create, 1, true, STRATA_E_NO_MEMORY));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
+    strata_sim_clear_faults(p.rig.devices[0]);
+    rig_work(&p.rig, p.other, LONG, 0);
+    free_block(&p);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
 TEST(facade_borrows, an_event_that_cannot_be_recorded_is_waited_for) {
     pair_t p;
     begin(&p);

@@ -135,6 +135,28 @@ TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
     rig_close(&rig);
 }
 
+/* Under a router nobody takes a short way: what a cache serves again got its path anew. */
+TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
+    rig_t rig;
+    rig_open(&rig, "stack:\n  - binning:\n      routes:\n"
+                   "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
+                   "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
+                   "        - {stack: [auto_growth, system]}\n", NULL, 0, 0, 1);
+    static const struct {
+        size_t size;
+        const char *path;
+    } routes[] = {{1000, "binning > buffered | auto_growth"},
+                  {MIB, "binning > auto_growth | system"},
+                  {3 * MIB, "binning > auto_growth | system"}};
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+            strata_block_t block = rig_allocate(&rig, NULL, routes[i].size);
+            expect_path(&rig, block, routes[i].path);
+            EXPECT_OK(strata_free(rig.s, block.ref));
+        }
+    rig_close(&rig);
+}
+
 TEST(facade_routed, a_device_has_stacks_of_its_own) {
     rig_t rig;
     rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL, 0, 0, 2);
