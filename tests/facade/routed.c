@@ -53,6 +53,20 @@ TEST(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done) {
     rig_close(&rig);
 }
 
+/* And if it cannot wait, the memory is nobody's until the end. */
+TEST(facade_routed, pinned_memory_whose_owners_work_cannot_be_waited_for_is_quarantined) {
+    rig_t rig;
+    rig_open(&rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, MIB);
+    rig_work(&rig, stream, 1000 * 1000, block.ref);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_free), 0);
+    rig_close(&rig);
+}
+
 TEST(facade_routed, two_sources_give_back_what_each_made) {
     rig_t rig;
     rig_open(&rig, with_pinned, NULL, 0, 16 * MIB, 1);

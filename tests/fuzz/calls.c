@@ -14,7 +14,7 @@ static const char *const strategies[] = {
     "stack: [retry: {timeout: 2ms}, stream_safe, {binning: {routes: [{up_to: 16KiB, stack: [auto_growth: {chunk_size: 1MiB}, "
     "system]}, {stack: [fallback: {stacks: [[auto_growth: {chunk_size: 16MiB}, system], [buffered, system: {memory: pinned}]]}"
     "]}]}}]",
-    "stack: [stat, guard: {quarantine: 4}, stream_safe, fill, auto_growth: {order: any, free_idle_chunk: true}, system]",
+    "stack: [stat, guard: {quarantine: 4, report: false}, stream_safe, fill, auto_growth: {order: any, free_idle_chunk: true}, system]",
     "stack: [stream_safe, scrub, auto_growth: {chunk_size: 4MiB}, limit: {bytes: 24MiB}, system]",
     "stack: [retry: {patience: true, wait_first: true}, stream_safe, aligned: {alignment: 4KiB}, buffered, auto_growth, system]"};
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
