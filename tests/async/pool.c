@@ -207,6 +207,20 @@ TEST(async_pool, options_that_do_not_fit_are_refused) {
 /* ---- streams that end ---- */
 
 /* A block outlives its stream: it is freed behind the work that its stream had been given. */
+TEST(async_pool, a_device_without_pools_is_told) {
+    rig_t rig;
+    strata_strategy_t *strategy = rig_strategy("cuda_malloc_async", NULL, 0);
+    rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1});
+    rig.devices[0]->capabilities.pools = false;
+    ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
+    strata_block_t block;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block));
+    EXPECT_CONTAINS(strata_last_error()->text, "has no memory pools");
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}
+
 TEST(async_pool, a_block_outlives_its_stream) {
     rig_t rig;
     async_open(&rig, NULL, 0, 0, false);

@@ -311,6 +311,31 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borro
     }
 }
 
+/* Pinned and host blocks go by who was told to use them, the legacy stream by either of its names. */
+TEST(facade_borrows, without_an_owner_each_user_counts_by_its_own_name) {
+    static const strata_place_kind_t kinds[] = {STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
+    for (int i = 0; i < 2; i++) {
+        pair_t p;
+        begin(&p);
+        strata_place_t place = strata_place(kinds[i], 0);
+        for (int with_free = 0; with_free < 2; with_free++) {
+            strata_block_t block, next;
+            EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &block));
+            if (!with_free) EXPECT_OK(strata_record_stream(p.rig.s, block.ref, p.other));
+            EXPECT_OK(strata_record_stream(p.rig.s, block.ref, (strata_stream_t)1));
+            EXPECT_OK(strata_erase_stream(p.rig.s, block.ref, NULL));
+            rig_work(&p.rig, p.other, LONG, 0);
+            EXPECT_OK(with_free ? strata_free_on(p.rig.s, block.ref, p.other) : strata_free(p.rig.s, block.ref));
+            EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &next));
+            EXPECT_NE(next.ptr, block.ptr);
+            EXPECT_OK(strata_free(p.rig.s, next.ref));
+            rig_pass(&p.rig, 2 * LONG);
+        }
+        EXPECT_OK(strata_free(p.rig.s, p.block.ref));
+        end(&p);
+    }
+}
+
 TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for_the_first_user) {
     pair_t p;
     begin_with(&p, WITHOUT);

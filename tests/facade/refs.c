@@ -24,7 +24,17 @@ TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
         EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, a.ptr));
         EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_block_of(s, a.ptr, &b));
+        EXPECT_STATUS(STRATA_E_STALE, strata_base_pointer(s, a.ptr, &b));
         EXPECT_STATUS(STRATA_E_STALE, strata_allocation_path(s, a.ref, text, sizeof text));
+        EXPECT_STATUS(STRATA_E_STALE, strata_retain(s, a.ref));
+        EXPECT_STATUS(STRATA_E_STALE, strata_trim(s, strata_gpu(0), 0, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_explain(s, text, sizeof text, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_json(s, text, sizeof text, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_prometheus(s, text, sizeof text, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_step(s));
+        EXPECT_STATUS(STRATA_E_STALE, strata_annotate(s, "operator"));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_create(s, strata_gpu(0), &stream));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_synchronize(s, strata_gpu(0), NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(s, a.ref, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_erase_stream(s, a.ref, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_stream_forget(s, strata_gpu(0), (strata_stream_t)64));

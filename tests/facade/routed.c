@@ -171,6 +171,30 @@ TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
     rig_close(&rig);
 }
 
+/* What the short way freed, the long way serves with nothing left over, and the other way round. */
+TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
+    static const char *const presets[] = {"strata", "paddle", "stack: [retry, stream_safe, buffered, system]\n"};
+    static const char *const paths[] = {"retry > stream_safe > auto_growth | system", "retry > stream_safe > auto_growth | system",
+                                        "retry > stream_safe > buffered | system"};
+    for (int i = 0; i < 3; i++) {
+        rig_t rig;
+        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        for (int turn = 0; turn < 4; turn++) {
+            strata_block_t block = {0};
+            strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .tag = "a"};
+            if (turn % 2) EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
+            else block = rig_allocate(&rig, NULL, 1000);
+            expect_path(&rig, block, paths[i]);
+            EXPECT_OK(strata_free(rig.s, block.ref));
+        }
+        strata_block_t nothing = {.ptr = &rig};
+        EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &nothing));
+        expect_path(&rig, nothing, "");
+        EXPECT_OK(strata_free(rig.s, nothing.ref));
+        rig_close(&rig);
+    }
+}
+
 TEST(facade_routed, a_device_has_stacks_of_its_own) {
     rig_t rig;
     rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL, 0, 0, 2);

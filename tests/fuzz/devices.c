@@ -1,5 +1,6 @@
 /* What names devices: the library's `devices`, the command's --device. Only names of devices are taken. */
 #include "config/config.h"
+#include "facade/devices.h"
 #include "replay/target.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -15,5 +16,9 @@ void fuzz_devices(const uint8_t *bytes, size_t count) {
     FUZZ_EXPECT(target.capacity == 88);
     if (status == STRATA_OK) FUZZ_EXPECT(target.ordinal < 100);
     else FUZZ_EXPECT(status == STRATA_E_INVALID && target.ordinal == 77);
+
+    strata_device_choice_t choice;
+    if (strata_device_choice_parse(text, &choice) == STRATA_OK)
+        FUZZ_EXPECT(choice.count >= 1 && choice.count <= 16 && choice.ordinal < 16 && choice.simulated == (choice.profile != NULL));
     free(text);
 }
