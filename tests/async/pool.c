@@ -207,6 +207,24 @@ TEST(async_pool, options_that_do_not_fit_are_refused) {
 /* ---- streams that end ---- */
 
 /* A block outlives its stream: it is freed behind the work that its stream had been given. */
+/* Free by pointer covers what lives: a program that runs for ever covers no more at its end. */
+TEST(async_pool, freed_memory_is_no_longer_covered) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
+    const strata_directory_t *directory = rig_domain(&rig)->directory;
+    ASSERT_TRUE(directory != NULL);
+    uint32_t before = directory->used - directory->free_count;
+    for (uint64_t i = 1; i < 5; i++) {
+        a = rig_allocate(&rig, NULL, 16 * i * MIB);
+        EXPECT_GT(directory->used - directory->free_count, before);
+        EXPECT_OK(i % 2 ? strata_free(rig.s, a.ref) : strata_free_pointer(rig.s, a.ptr));
+        EXPECT_EQ(directory->used - directory->free_count, before);
+    }
+    rig_close(&rig);
+}
+
 TEST(async_pool, a_device_without_pools_is_told) {
     rig_t rig;
     strata_strategy_t *strategy = rig_strategy("cuda_malloc_async", NULL, 0);

@@ -195,6 +195,24 @@ TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
     }
 }
 
+/* A layer that climbs in one branch climbs for that branch alone: whoever goes the other way has the core do it. */
+TEST(facade_routed, the_ladder_is_climbed_whichever_branch_waits) {
+    static const char *const stacks[] = {
+        "stack: [binning: {routes: [{up_to: 16KiB, stack: [retry, auto_growth, system]}, {stack: [auto_growth, system]}]}]\n",
+        "stack: [binning: {routes: [{up_to: 16KiB, stack: [auto_growth, system]}, {stack: [retry, auto_growth, system]}]}]\n"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        rig_open(&rig, stacks[i], NULL, 0, 32 * MIB, 1);
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, one, 24 * MIB);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        a = rig_allocate(&rig, two, 24 * MIB);
+        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
+}
+
 TEST(facade_routed, a_device_has_stacks_of_its_own) {
     rig_t rig;
     rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL, 0, 0, 2);
