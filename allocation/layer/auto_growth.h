@@ -1,4 +1,10 @@
-/* What auto_growth.c and its check share: the chunks and the state of an instance. */
+/* What the files of auto_growth share: options, chunks, pools and the state of an instance.
+ *
+ *     auto_growth.c         the index of free blocks, hit, free, the type
+ *     auto_growth_chunks.c  how a chunk comes into the layer and leaves it
+ *     auto_growth_grow.c    which chunk is asked from below, and when
+ *     auto_growth_check.c   the check of the whole structure
+ */
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 
@@ -6,32 +12,72 @@
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
 
-enum { STRATA_AUTO_GROWTH_CHUNKS = 1 << 20 }; /* of one instance */
+enum {
+    STRATA_AUTO_GROWTH_CHUNKS = 1 << 20, /* of one instance */
+    STRATA_AUTO_GROWTH_POOLS = 2
+};
+
+enum { STRATA_AUTO_GROWTH_BY_ADDRESS, STRATA_AUTO_GROWTH_ANY_ORDER };
+/* Of a hit and its free: with one pool and no warm-up they need not ask for the pool, nor whether a block may be cut. */
+enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_AS_SAID };
+enum { STRATA_AUTO_GROWTH_RECLAIM_OWN, STRATA_AUTO_GROWTH_RECLAIM_LADDER };
+
+typedef struct auto_growth_options {
+    uint64_t chunk_size;
+    uint64_t alignment;
+    uint64_t small_pool_size;
+    uint64_t small_chunk_size;
+    uint64_t preallocate;
+    uint64_t small_preallocate;
+    uint64_t warm_up_steps;
+    uint32_t order;
+    uint32_t reclaim;
+    bool free_idle_chunk;
+    bool free_when_no_cache_hit;
+    bool smaller_growth;
+    bool split_pools;
+} auto_growth_options_t;
 
 typedef struct chunk {
     strata_record_t *below; /* the record of the layer below */
     uint64_t base, size;
     uint32_t first;         /* slot of the block at the base */
     uint32_t next, prev;    /* chunks of the layer, in order of making */
-    uint32_t unused;
+    uint32_t pool;
 } chunk_t;
+
+/* Chunks that serve some requests and not others: the index of their free blocks. `growth` is the least that is asked from
+ * below for it; 0: the rounded request. A block's record names its pool. */
+typedef struct auto_growth_pool {
+    uint64_t growth;
+    strata_tree_t tree;
+    strata_bins_t bins;
+} auto_growth_pool_t;
 
 typedef struct auto_growth {
     strata_layer_t base;
     uint64_t unit;       /* alignment */
-    uint64_t used_bytes; /* of the chunks, what is not in the index */
+    uint64_t used_bytes; /* of the chunks, what is not in an index */
+    uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
     bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
+    bool warming_up;      /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
+    bool spills;          /* what pool 0 cannot serve, pool 1 may */
     uint32_t waiting;
-    strata_bins_t bins;
+    uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
+    uint64_t steps;
     strata_condition_t grown;
-    strata_tree_t tree;
     strata_nodes_t chunks;
     uint32_t first_chunk, last_chunk;
     uint32_t chunk_count;
     uint64_t chunk_bytes; /* of this cache; the stack's figures are of all its caches */
+    auto_growth_pool_t pools[STRATA_AUTO_GROWTH_POOLS];
 } auto_growth_t;
+
+static inline const auto_growth_options_t *strata_auto_growth_options(const auto_growth_t *self) {
+    return self->base.options;
+}
 
 static inline strata_slab_t *slab_of(auto_growth_t *self) {
     return &self->base.stack->slab;
@@ -43,7 +89,67 @@ static inline chunk_t *chunk_at(auto_growth_t *self, uint32_t number) {
 
 /* Bytes of the chunks that are in no block in use. */
 static inline uint64_t strata_auto_growth_idle(const auto_growth_t *self) { return self->chunk_bytes - self->used_bytes; }
-/* Every chunk is filled by its blocks, the sums and the index are right. E_CORRUPT. Under the lock. */
+
+/* Whether nothing in a chunk is in use: O(1). */
+static inline bool strata_auto_growth_chunk_is_idle(auto_growth_t *self, const chunk_t *chunk) {
+    const strata_record_t *block = strata_slab_record(slab_of(self), chunk->first);
+    return block->state == STRATA_RECORD_FREE && block->size == chunk->size;
+}
+
+/* Whether there is more than one pool. */
+static inline bool strata_auto_growth_is_divided(const auto_growth_t *self) { return self->first_up_to != UINT64_MAX; }
+static inline uint32_t strata_auto_growth_pools(const auto_growth_t *self) {
+    return strata_auto_growth_is_divided(self) ? STRATA_AUTO_GROWTH_POOLS : 1;
+}
+
+static inline uint8_t strata_auto_growth_road(const auto_growth_t *self) {
+    if (self->warming_up || strata_auto_growth_is_divided(self)) return STRATA_AUTO_GROWTH_AS_SAID;
+    return self->by_address ? STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS : STRATA_AUTO_GROWTH_PLAIN;
+}
+
+/* The pool that a request of so many rounded bytes asks first, and grows. */
+static inline uint32_t strata_auto_growth_pool_for(const auto_growth_t *self, uint64_t rounded) {
+    return rounded > self->first_up_to;
+}
+
+/* ---- the index of free blocks ----
+ *
+ * `by_address` is self->by_address and `pool` the block's; a caller that knows them leaves only one way to the compiler. */
+
+static inline void strata_auto_growth_insert(auto_growth_t *self, uint32_t slot, bool by_address, uint32_t pool) {
+    if (by_address) strata_tree_insert(&self->pools[pool].tree, slab_of(self), slot);
+    else strata_bins_insert(&self->pools[pool].bins, slab_of(self), slot);
+}
+
+static inline void strata_auto_growth_remove(auto_growth_t *self, uint32_t slot, bool by_address, uint32_t pool) {
+    if (by_address) strata_tree_remove(&self->pools[pool].tree, slab_of(self), slot);
+    else strata_bins_remove(&self->pools[pool].bins, slab_of(self), slot);
+}
+
+/* ---- all under the stack's lock; what takes a path opens its locks while the device is asked ---- */
+
+/* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none
+ * fits, or the slab is full. */
+strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);
+
+/* A chunk that came from below becomes one free block of a pool. False: no slot or node is left (E_LIMIT). */
+bool strata_auto_growth_publish(auto_growth_t *self, strata_record_t *below, uint32_t pool);
+/* An idle chunk goes back; its bytes. O(1). */
+uint64_t strata_auto_growth_give_back(auto_growth_t *self, uint32_t number, strata_path_t *path);
+/* Every idle chunk goes back, in order of making; the bytes. */
+uint64_t strata_auto_growth_release(strata_layer_t *base, strata_path_t *path);
+uint64_t strata_auto_growth_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+/* Every chunk goes back, whatever is still live in it: for the end of the instance, when no lock is held. */
+void strata_auto_growth_drop_chunks(auto_growth_t *self);
+void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn block, void *context);
+const strata_record_t *strata_auto_growth_find(strata_layer_t *base, uint64_t address);
+const strata_record_t *strata_auto_growth_chunk_of(strata_layer_t *base, const strata_record_t *block);
+
+strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
+/* The chunks that the options want before the first request. No lock is held. */
+strata_status_t strata_auto_growth_preallocate(auto_growth_t *self);
+
+/* Every chunk is filled by its blocks, the sums and the indices are right. E_CORRUPT. Under the lock. */
 strata_status_t strata_auto_growth_validate(strata_layer_t *base);
 
 #endif

@@ -292,6 +292,15 @@ typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *conte
 /* Tells every block of a place in address order, as they all were at one moment. Makes no device call; the place's streams wait
  * while the rows are copied (about 30 ns a block), `row` is called with no lock held. E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place, strata_snapshot_fn row, void *context);
+/* The chunks of a place and the blocks in them as text, for people: who sits in a chunk that does not go back?
+ *     chunk 0x7f0000000000 20MiB, stream 0x0: used 6MiB (2), free 14MiB (2), largest free 12MiB
+ *       0x7f0000000000 12MiB free
+ *       0x7f0000c00000 4MiB live, asked 4194000
+ *       ...
+ * In address order, of one moment, as strata_snapshot() is. Writes at most `capacity` bytes with the closing zero; *needed (may
+ * be NULL) gets the whole length. E_HOST_MEMORY: `text` may have been written. */
+STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity,
+                                              size_t *needed);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
 

@@ -53,6 +53,13 @@ void bench_open(bench_t *bench, uint64_t capacity) {
     ASSERT_OK(strata_stack_create(bench->domain, NULL, 0, 0, &bench->stack));
 }
 
+void bench_open_cache(bench_t *bench, uint64_t capacity, const char *const *options) {
+    bench_begin(bench);
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
+    bench_straight(bench, types, options);
+    bench_open(bench, capacity);
+}
+
 void bench_close(bench_t *bench) {
     strata_domain_destroy(bench->domain);
     EXPECT_EQ(bench_held(bench), 0);

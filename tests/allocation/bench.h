@@ -28,6 +28,8 @@ void bench_link(bench_t *bench, uint8_t upper, uint8_t lower);
 /* A straight stack of types, outermost first, closed by NULL; `options` go to the layers that have them. */
 void bench_straight(bench_t *bench, const strata_layer_type_t *const *types, const char *const *options);
 void bench_begin(bench_t *bench);
+/* auto_growth with options over the test's source, opened. */
+void bench_open_cache(bench_t *bench, uint64_t capacity, const char *const *options);
 /* The device, the domain and one stack for the default stream, from the plan. */
 void bench_open(bench_t *bench, uint64_t capacity);
 /* Everything; the device must have everything back. */

@@ -89,6 +89,16 @@ TEST(errors, options) {
     expect_refused("stack:\n  - system: device\n", 2, 13, "are a mapping", "write - system: {memory: place}");
 }
 
+TEST(errors, pools_that_do_not_fit_one_another) {
+    expect_refused("stack:\n  - auto_growth: {split_pools: true, small_pool_size: 1MiB}\n  - system\n", 2, 32,
+                   "auto_growth.split_pools: split_pools and small_pool_size are two ways to divide the chunks", "write one of them");
+    expect_refused("stack:\n  - auto_growth: {small_chunk_size: 2MiB}\n  - system\n", 2, 37, "there is no small pool",
+                   "write small_pool_size: 1MiB");
+    expect_refused("stack:\n  - auto_growth: {small_preallocate: 2MiB}\n  - system\n", 2, 38,
+                   "auto_growth.small_preallocate: there is no small pool", "write small_pool_size: 1MiB");
+    expect_refused("stack:\n  - auto_growth: {warm_up_steps: 1.5}\n  - system\n", 2, 34, "1.5", "");
+}
+
 TEST(errors, options_that_do_not_fit_the_place) {
     expect_refused("stack:\n  - auto_growth: {alignment: 300}\n  - system\n", 2, 30,
                    "auto_growth.alignment: 300 is no alignment", "write a power of two of at least 256");

@@ -18,5 +18,5 @@ TEST(pages, examples_of_the_strategy_page_load) {
         strata_strategy_delete(load_text(begin));
         at = end + 1;
     }
-    EXPECT_EQ(count, 4);
+    EXPECT_EQ(count, 5);
 }

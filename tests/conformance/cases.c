@@ -35,6 +35,25 @@ static const strata_layer_type_t *older_cache(void) {
     return &older;
 }
 
+/* auto_growth with what divides its chunks and changes its rules, alone and together. */
+static void add_pools(subject_t *list, size_t *count) {
+    static const subject_t pools[] = {
+        {.name = "auto_growth_small_and_large",
+         .preset = "stack:\n  - stream_safe\n  - auto_growth: {small_pool_size: 16KiB, small_chunk_size: 256KiB, "
+                   "chunk_size: 4MiB, small_preallocate: 1MiB, preallocate: 8MiB, order: any}\n  - system\n"},
+        {.name = "auto_growth_split",
+         .preset = "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, order: any, "
+                   "reclaim: ladder, smaller_growth: true}\n  - system\n"},
+        {.name = "auto_growth_split_by_address",
+         .preset = "stack:\n  - auto_growth: {chunk_size: 64KiB, split_pools: true, free_idle_chunk: true}\n  - system\n"},
+        {.name = "auto_growth_warming_up",
+         .preset = "stack:\n  - auto_growth: {chunk_size: 128KiB, split_pools: true, warm_up_steps: 1, preallocate: "
+                   "1MiB}\n  - system\n"},
+    };
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++, ++*count)
+        if (*count < SUBJECTS) list[*count] = pools[i];
+}
+
 static size_t subjects(subject_t *list) {
     size_t count = 0;
     for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i));
@@ -42,6 +61,7 @@ static size_t subjects(subject_t *list) {
     (void)subjects_of_layer(list, &count, older_cache());
     for (size_t i = 0; strata_strategy_name(i); i++) subject_of_preset(list, &count, strata_strategy_name(i));
     subjects_of_routers(list, &count);
+    add_pools(list, &count);
     return count;
 }
 

@@ -71,6 +71,31 @@ TEST(facade_faults, out_of_memory_at_every_call_async) { every_call_fails("cuda_
 TEST(facade_faults, a_refusal_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_DEVICE, 7 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_DEVICE, 13 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_NO_MEMORY, 11 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_DEVICE, 13 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_split) { every_call_fails(PROGRAM_SPLIT, STRATA_E_NO_MEMORY, 11 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_split) { every_call_fails(PROGRAM_SPLIT, STRATA_E_DEVICE, 13 * STRIDE); }
+
+/* What is preallocated is asked for at open: either of the two chunks may be refused. */
+TEST(facade_faults, a_refused_preallocation_fails_the_open) {
+    strata_strategy_t *strategy = rig_strategy(PROGRAM_POOLED, NULL, 0);
+    static const char *const options[] = {"auto_growth.small_preallocate: 1MiB: ", "auto_growth.preallocate: 4MiB: "};
+    for (uint64_t k = 1; k <= 3 && !strata_test_has_failed(); k++) {
+        rig_t rig;
+        strata_t s = 5;
+        rig_open_devices(&rig, strategy, &DEVICE);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, k, false, STRATA_E_NO_MEMORY));
+        strata_status_t status = strata_facade_open_on(strategy, rig.devices, rig.count, 0, &s);
+        EXPECT_EQ(status, k == 3 ? STRATA_OK : STRATA_E_NO_MEMORY);
+        if (k < 3) EXPECT_CONTAINS(strata_last_error()->text, options[k - 1]);
+        if (k < 3) EXPECT_EQ(s, 5);
+        rig.s = s;
+        if (status == STRATA_OK) EXPECT_EQ(rig_figures(&rig).reserved_bytes, 5 * MIB);
+        if (status == STRATA_OK) rig_close(&rig);
+        else rig_end(&rig);
+    }
+    strata_strategy_delete(strategy);
+}
 
 /* ---- a lost device ---- */
 

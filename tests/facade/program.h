@@ -12,6 +12,14 @@
     "        - {up_to: 256KiB, stack: [buffered, auto_growth: {chunk_size: 4MiB, order: any}, system]}\n"     \
     "        - {stack: [fallback: {stacks: [[auto_growth: {chunk_size: 16MiB}, system],\n"                    \
     "                                       [buffered, system: {memory: pinned}]]}]}\n"
+/* auto_growth with everything that divides its chunks. */
+#define PROGRAM_POOLED                                                                                       \
+    "strategy: pooled\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {order: any, "   \
+    "small_pool_size: 64KiB, small_chunk_size: 1MiB, chunk_size: 8MiB, small_preallocate: 1MiB, "            \
+    "preallocate: 4MiB}\n  - system\n"
+#define PROGRAM_SPLIT                                                                                        \
+    "strategy: split\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {chunk_size: "    \
+    "256KiB, split_pools: true, free_idle_chunk: true, smaller_growth: true}\n  - system\n"
 
 enum { PROGRAM_BLOCKS = 96, PROGRAM_LENGTH = 2000 };
 

@@ -1,0 +1,107 @@
+/* How auto_growth grows: which chunk is asked from below, of which size, and what is done when there is none. */
+#include "allocation/layer/auto_growth.h"
+
+#include "allocation/option.h"
+#include "allocation/patience.h"
+#include "platform/arithmetic.h"
+
+/* Asks below for a chunk, with the locks open, and publishes it. */
+static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
+    strata_record_t *below;
+    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_request_t chunk = *request;
+    chunk.alignment = strata_max(self->unit, request->alignment);
+    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
+    if (status == STRATA_OK && (below->ptr & (self->unit - 1)) != 0) {
+        strata_chunk_free(below);
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives chunks at smaller multiples than %llu bytes",
+                             (unsigned long long)self->unit);
+    }
+    strata_path_lock(request->path, opened);
+    if (status != STRATA_OK || strata_auto_growth_publish(self, below, pool)) return status;
+    opened = strata_path_unlock(request->path);
+    strata_chunk_free(below);
+    strata_path_lock(request->path, opened);
+    return STRATA_E_LIMIT;
+}
+
+/* What a miss asks from below, or 0 when the request allows no growth of that kind. */
+static uint64_t growth_size(const auto_growth_t *self, uint64_t rounded, uint32_t pool, uint32_t flags) {
+    if (flags & STRATA_NO_GROW) return 0;
+    uint64_t full = self->warming_up ? rounded : strata_max(rounded, self->pools[pool].growth);
+    if (!(flags & STRATA_SMALL_GROWTH)) return full;
+    /* The small size is worth a call only where it is smaller than what was refused before. */
+    return strata_auto_growth_options(self)->smaller_growth && rounded < full ? rounded : 0;
+}
+
+static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t size, uint32_t pool,
+                                               const strata_request_t *request) {
+    const auto_growth_options_t *o = strata_auto_growth_options(self);
+    if (o->free_when_no_cache_hit) (void)strata_auto_growth_release(&self->base, request->path);
+    strata_status_t status = grow(self, size, pool, request);
+    if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit) return status;
+    if (o->reclaim != STRATA_AUTO_GROWTH_RECLAIM_OWN) return status;
+    (void)strata_auto_growth_release(&self->base, request->path);
+    return grow(self, size, pool, request);
+}
+
+strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    uint64_t rounded;
+    bool grown = false;
+    if (request->alignment > self->unit)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu", (unsigned long long)self->unit);
+    if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    uint32_t pool = strata_auto_growth_pool_for(self, rounded);
+    /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
+    while ((*record = strata_auto_growth_serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {
+        uint64_t size = growth_size(self, rounded, pool, request->flags);
+        if (size == 0)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)rounded);
+        if (self->growing) {
+            self->waiting++;
+            strata_path_wait(request->path, base->stack, &self->grown, UINT64_MAX);
+            self->waiting--;
+            continue;
+        }
+        if (strata_patience_holds_back(request->path, base->stack, size))
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
+                               (unsigned long long)size);
+        if (self->growing) continue;
+        self->growing = true;
+        strata_status_t status = grow_as_the_options_say(self, size, pool, request);
+        self->growing = false;
+        if (self->waiting) strata_condition_broadcast(&self->grown);
+        if (status != STRATA_OK) return status;
+        grown = true;
+    }
+    if (grown) base->stack->figures.cache_hits--;
+    return STRATA_OK;
+}
+
+/* ---- before the first request ---- */
+
+static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t pool, const char *option) {
+    if (bytes == 0) return STRATA_OK;
+    bytes = strata_round_down(bytes + self->unit - 1, self->unit);
+    strata_path_t path = {.stack = self->base.stack};
+    strata_request_t request = {.struct_size = sizeof request, .size = bytes, .alignment = self->unit,
+                                .stream = self->base.stack->stream, .path = &path};
+    bool entered = strata_path_enter(&path, &self->base);
+    strata_status_t status = grow(self, bytes, pool, &request);
+    strata_path_leave(&path, &self->base, entered);
+    if (status == STRATA_OK) return status;
+    char size[64];
+    strata_print_size(bytes, size, sizeof size);
+    return strata_fail_context("auto_growth.%s: %s", option, size);
+}
+
+strata_status_t strata_auto_growth_preallocate(auto_growth_t *self) {
+    const auto_growth_options_t *o = strata_auto_growth_options(self);
+    if (self->base.stack->stream != NULL) return STRATA_OK;
+    strata_status_t status = preallocate(self, o->small_preallocate, 0, "small_preallocate");
+    if (status != STRATA_OK) return status;
+    return preallocate(self, o->preallocate, o->small_pool_size > 0 ? 1 : strata_auto_growth_pool_for(self, o->preallocate),
+                       "preallocate");
+}
