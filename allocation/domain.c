@@ -155,11 +155,15 @@ void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
     if (status != STRATA_OK) return status;
+    strata_domain_keep(domain, bytes);
+    return STRATA_OK;
+}
+
+void strata_domain_keep(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_serve(&domain->quota, bytes);
     uint64_t now = strata_domain_reserved(domain), peak = atomic_load(&domain->peak_reserved_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
     strata_quota_tell(&domain->quota, &domain->lock);
-    return STRATA_OK;
 }
 
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {

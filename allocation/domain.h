@@ -78,6 +78,8 @@ static inline uint64_t strata_domain_reserved(strata_domain_t *domain) {
 strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes);
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
+/* What was claimed and got can be neither booked nor given back: it counts as reserved. */
+void strata_domain_keep(strata_domain_t *domain, uint64_t bytes);
 /* What was booked is about to go back: free by pointer forgets it, before another thread may be given the same address. If the
  * device refuses it, it is as before; else it counts no more once the device has it. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);

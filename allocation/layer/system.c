@@ -190,22 +190,41 @@ static bool give_back(system_layer_t *self, strata_address_t address, uint64_t s
     return gone;
 }
 
+/* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
+static void quarantine(strata_layer_t *self, strata_record_t *record) {
+    self->stack->figures.quarantined_bytes += record->size;
+    record->state = STRATA_RECORD_DEFERRED;
+    record->path = self->number;
+}
+
+/* What could not be served goes back at once; no lock is held. What the device refuses even then is quarantined. */
+static void give_unserved(system_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
+    strata_domain_t *domain = self->base.domain;
+    bool gone = booked ? give_back(self, address, request->size) : device_give(self, address, request->size) == STRATA_OK;
+    if (gone && !booked) strata_domain_unclaim(domain, request->size);
+    if (gone) return;
+    if (!booked) strata_domain_keep(domain, request->size);
+    strata_lock(&self->base.stack->lock);
+    strata_record_t *record = strata_record_new(&self->base, request, address, request->size);
+    if (record) quarantine(&self->base, record);
+    strata_unlock(&self->base.stack->lock);
+}
+
 /* Books what the device gave and makes its record; no lock is held. */
 static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
                                strata_record_t **record) {
     strata_layer_t *base = &self->base;
     strata_status_t status = strata_domain_book(base->domain, address, request->size);
-    if (status != STRATA_OK) {
-        (void)device_give(self, address, request->size);
-        strata_domain_unclaim(base->domain, request->size);
-        return status;
+    bool booked = status == STRATA_OK;
+    if (booked) {
+        strata_lock(&base->stack->lock);
+        *record = strata_record_new(base, request, address, request->size);
+        strata_unlock(&base->stack->lock);
+        if (*record) return STRATA_OK;
+        status = STRATA_E_LIMIT;
     }
-    strata_lock(&base->stack->lock);
-    *record = strata_record_new(base, request, address, request->size);
-    strata_unlock(&base->stack->lock);
-    if (*record) return STRATA_OK;
-    (void)give_back(self, address, request->size);
-    return STRATA_E_LIMIT;
+    give_unserved(self, request, address, booked);
+    return status;
 }
 
 static strata_status_t get(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
@@ -226,13 +245,6 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_status_t status = get((system_layer_t *)base, request, record);
     strata_path_lock(request->path, opened);
     return status;
-}
-
-/* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
-static void quarantine(strata_layer_t *self, strata_record_t *record) {
-    self->stack->figures.quarantined_bytes += record->size;
-    record->state = STRATA_RECORD_DEFERRED;
-    record->path = self->number;
 }
 
 /* The device's own free waits for the work submitted before it; that of host memory does not have to. Where blocks have an owner

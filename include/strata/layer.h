@@ -107,7 +107,7 @@ typedef enum strata_option_kind {
     STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; no control characters */
 } strata_option_kind_t;
 
-enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */ };
+enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one row */ };
 
 /* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs.
  * A router's values of one branch are options whose names end in the branch's number: `most_1`, `most_2` (up to 8 branches) are

@@ -39,6 +39,25 @@ TEST(served, a_loaded_layer_takes_part) {
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
 }
 
+/* What a source from outside has from the device is counted, and counted off when it gives it back. */
+TEST(served, its_memory_is_counted) {
+    strata_t s = 0;
+    strata_block_t a;
+    strata_statistics_t f = {.struct_size = sizeof f};
+    ASSERT_OK(open_it(STRATA_OPEN_ALLOW_CODE, &s));
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, 700000, &a));
+        EXPECT_OK(strata_statistics_all(s, strata_gpu(0), &f));
+        EXPECT_GE(f.reserved_bytes, 700000);
+        EXPECT_EQ(f.peak_reserved_bytes, f.reserved_bytes);
+        EXPECT_OK(strata_free(s, a.ref));
+        EXPECT_OK(strata_release(s, strata_gpu(0), NULL));
+        EXPECT_OK(strata_statistics_all(s, strata_gpu(0), &f));
+        EXPECT_EQ(f.reserved_bytes, 0);
+    }
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
 TEST(served, what_is_live_goes_back_at_a_forced_close) {
     strata_t s = 0;
     strata_block_t a;
