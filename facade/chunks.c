@@ -1,40 +1,85 @@
-/* The chunks of a place as text, over the rows of a snapshot. */
-#include <inttypes.h>
+/* The chunks of a place, made of the rows of a snapshot, and as text. */
+#include "facade/chunks.h"
 
-#include "facade/facade.h"
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "facade/text.h"
 #include "platform/host_memory.h"
 
-typedef struct dump {
-    strata_text_t text;
-    strata_snapshot_row_t *rows; /* of the chunk that is being told */
+/* ---- chunk by chunk ---- */
+
+typedef struct gathering {
+    strata_snapshot_row_t *rows; /* of the chunk that is being gathered */
     size_t count, room;
     strata_status_t status;
-} dump_t;
+    strata_chunk_fn tell;
+    void *context;
+} gathering_t;
 
-typedef struct sums {
-    uint64_t used, free, largest;
-    size_t used_count, free_count;
-} sums_t;
-
-static sums_t sum_up(const dump_t *dump) {
-    sums_t s = {0};
-    for (size_t i = 0; i < dump->count; i++) {
-        uint64_t size = dump->rows[i].block.size;
-        if (dump->rows[i].state != 0) {
-            s.used += size;
-            s.used_count++;
-            continue;
-        }
-        s.free += size;
-        s.free_count++;
-        if (size > s.largest) s.largest = size;
-    }
-    return s;
+/* What a cache keeps free may be nobody's: a chunk is of whoever uses something in it. */
+static strata_stream_t stream_of(const gathering_t *gathering) {
+    for (size_t i = 0; i < gathering->count; i++)
+        if (gathering->rows[i].state != 0) return gathering->rows[i].stream;
+    return gathering->rows[0].stream;
 }
 
+/* Tells the chunk whose rows have been gathered, and begins with none. */
+static void tell_chunk(gathering_t *gathering) {
+    if (gathering->count == 0) return;
+    strata_chunk_t chunk = {.address = gathering->rows[0].chunk,
+                            .rows = gathering->rows,
+                            .count = gathering->count,
+                            .stream = stream_of(gathering)};
+    for (size_t i = 0; i < gathering->count; i++) {
+        uint64_t size = gathering->rows[i].block.size;
+        uint32_t state = gathering->rows[i].state;
+        chunk.size += size;
+        chunk.bytes[state] += size;
+        chunk.blocks[state]++;
+        if (state == 0 && size > chunk.largest_free) chunk.largest_free = size;
+    }
+    gathering->tell(&chunk, gathering->context);
+    gathering->count = 0;
+}
+
+static bool make_room(gathering_t *gathering) {
+    if (gathering->count < gathering->room) return true;
+    size_t room = gathering->room ? 2 * gathering->room : 64;
+    strata_snapshot_row_t *rows = strata_host_resize(gathering->rows, room, sizeof *rows);
+    if (!rows) return false;
+    gathering->rows = rows;
+    gathering->room = room;
+    return true;
+}
+
+static void gather(const strata_snapshot_row_t *row, void *context) {
+    gathering_t *gathering = context;
+    if (gathering->status != STRATA_OK) return;
+    if (gathering->count && gathering->rows[0].chunk != row->chunk) tell_chunk(gathering);
+    if (!make_room(gathering)) gathering->status = STRATA_E_HOST_MEMORY;
+    else gathering->rows[gathering->count++] = *row;
+}
+
+strata_status_t strata_chunks_each(strata_t facade, strata_place_t place, strata_chunk_fn chunk, void *context) {
+    gathering_t gathering = {.tell = chunk, .context = context};
+    strata_status_t status = strata_snapshot(facade, place, gather, &gathering);
+    if (status == STRATA_OK) status = gathering.status;
+    if (status == STRATA_OK) tell_chunk(&gathering);
+    strata_host_delete(gathering.rows);
+    return status;
+}
+
+/* ---- as text ---- */
+
+typedef struct dump {
+    strata_text_t text;
+    strata_chunk_stream_fn stream_name;
+    const void *context;
+} dump_t;
+
 static void say_block(strata_text_t *text, const strata_snapshot_row_t *row) {
-    static const char *const states[] = {"free", "live", "waiting for other streams"};
+    static const char *const states[STRATA_CHUNK_STATES] = {"free", "live", "waiting for other streams"};
     strata_text_say(text, "  0x%" PRIxPTR, (uintptr_t)row->block.ptr);
     strata_text_say_size(text, " ", row->block.size);
     strata_text_say(text, " %s", states[row->state]);
@@ -42,51 +87,37 @@ static void say_block(strata_text_t *text, const strata_snapshot_row_t *row) {
     strata_text_say(text, "\n");
 }
 
-/* Tells the chunk whose rows have been collected, and begins with none. */
-static void say_chunk(dump_t *dump) {
-    if (dump->count == 0) return;
-    sums_t s = sum_up(dump);
-    strata_text_t *text = &dump->text;
-    strata_text_say(text, "chunk 0x%" PRIx64, dump->rows[0].chunk);
-    strata_text_say_size(text, " ", s.used + s.free);
-    strata_text_say(text, ", stream 0x%" PRIxPTR, (uintptr_t)dump->rows[0].stream);
-    strata_text_say_size(text, ": used ", s.used);
-    strata_text_say(text, " (%zu)", s.used_count);
-    strata_text_say_size(text, ", free ", s.free);
-    strata_text_say(text, " (%zu)", s.free_count);
-    if (s.free_count > 1) strata_text_say_size(text, ", largest free ", s.largest);
-    strata_text_say(text, "\n");
-    for (size_t i = 0; i < dump->count; i++) say_block(text, &dump->rows[i]);
-    dump->count = 0;
-}
-
-static bool make_room(dump_t *dump) {
-    if (dump->count < dump->room) return true;
-    size_t room = dump->room ? 2 * dump->room : 64;
-    strata_snapshot_row_t *rows = strata_host_resize(dump->rows, room, sizeof *rows);
-    if (!rows) return false;
-    dump->rows = rows;
-    dump->room = room;
-    return true;
-}
-
-static void collect(const strata_snapshot_row_t *row, void *context) {
+static void say_chunk(const strata_chunk_t *chunk, void *context) {
     dump_t *dump = context;
-    if (dump->status != STRATA_OK) return;
-    if (dump->count && dump->rows[0].chunk != row->chunk) say_chunk(dump);
-    if (!make_room(dump)) dump->status = STRATA_E_HOST_MEMORY;
-    else dump->rows[dump->count++] = *row;
+    strata_text_t *text = &dump->text;
+    char stream[64];
+    dump->stream_name(chunk->stream, dump->context, stream, sizeof stream);
+    strata_text_say(text, "chunk 0x%" PRIx64, chunk->address);
+    strata_text_say_size(text, " ", chunk->size);
+    strata_text_say(text, ", %s", stream);
+    strata_text_say_size(text, ": used ", chunk->bytes[1] + chunk->bytes[2]);
+    strata_text_say(text, " (%zu)", chunk->blocks[1] + chunk->blocks[2]);
+    strata_text_say_size(text, ", free ", chunk->bytes[0]);
+    strata_text_say(text, " (%zu)", chunk->blocks[0]);
+    if (chunk->blocks[0] > 1) strata_text_say_size(text, ", largest free ", chunk->largest_free);
+    strata_text_say(text, "\n");
+    for (size_t i = 0; i < chunk->count; i++) say_block(text, &chunk->rows[i]);
+}
+
+strata_status_t strata_chunks_text_named(strata_t facade, strata_place_t place, strata_chunk_stream_fn stream_name,
+                                         const void *context, char *out, size_t capacity, size_t *needed) {
+    dump_t dump = {.text = {.text = out, .capacity = capacity}, .stream_name = stream_name, .context = context};
+    if (capacity) out[0] = 0; /* there may be no chunk */
+    strata_status_t status = strata_chunks_each(facade, place, say_chunk, &dump);
+    if (status == STRATA_OK && needed) *needed = dump.text.length + 1;
+    return status;
+}
+
+static void name_by_handle(strata_stream_t stream, const void *none, char *name, size_t capacity) {
+    (void)none;
+    snprintf(name, capacity, "stream 0x%" PRIxPTR, (uintptr_t)stream);
 }
 
 strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *out, size_t capacity, size_t *needed) {
-    dump_t dump = {.text = {.text = out, .capacity = capacity}};
-    if (capacity) out[0] = 0; /* there may be no chunk */
-    strata_status_t status = strata_snapshot(facade, place, collect, &dump);
-    if (status == STRATA_OK) status = dump.status;
-    if (status == STRATA_OK) {
-        say_chunk(&dump);
-        if (needed) *needed = dump.text.length + 1;
-    }
-    strata_host_delete(dump.rows);
-    return status;
+    return strata_chunks_text_named(facade, place, name_by_handle, NULL, out, capacity, needed);
 }

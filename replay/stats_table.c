@@ -5,6 +5,7 @@
 
 #include "allocation/figures.h"
 #include "allocation/layer.h"
+#include "facade/chunks.h"
 #include "facade/facade.h"
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
@@ -136,27 +137,30 @@ static void say_layer(const table_t *table, strata_family_t *family, uint32_t nu
 
 /* ---- blocks ---- */
 
-typedef struct listing {
-    const table_t *table;
-    uint64_t chunk; /* of the row before; its address is told once */
-    bool any;
-} listing_t;
+static void name_stream(strata_stream_t stream, const void *context, char *name, size_t capacity) {
+    const table_t *table = context;
+    char own[STRATA_STATS_NAME];
+    strata_stats_stream_name(table->moment, table->domain->place, stream, own);
+    snprintf(name, capacity, "%s", own);
+}
 
-static void say_block(const strata_snapshot_row_t *row, void *context) {
-    static const char *const states[] = {"free", "live", "freed, waits for other streams"};
-    listing_t *listing = context;
-    strata_output_t *out = listing->table->out;
-    char name[STRATA_STATS_NAME];
-    if (!listing->any || listing->chunk != row->chunk) {
-        strata_stats_stream_name(listing->table->moment, listing->table->domain->place, row->stream, name);
-        strata_output_print(out, "  chunk 0x%" PRIx64 ", %s\n", row->chunk, name);
+/* strata_chunks_text(), indented, the streams by the trace's numbers. */
+static strata_status_t say_blocks(const table_t *table) {
+    size_t needed = 0;
+    strata_place_t place = table->domain->place;
+    strata_status_t status = strata_chunks_text_named(table->moment->facade, place, name_stream, table, NULL, 0, &needed);
+    char *text = status == STRATA_OK ? strata_host_new(needed, 1) : NULL;
+    if (!text) return status == STRATA_OK ? STRATA_E_HOST_MEMORY : status;
+    status = strata_chunks_text_named(table->moment->facade, place, name_stream, table, text, needed, NULL);
+    strata_output_print(table->out, "  chunks and blocks\n");
+    for (const char *line = text; status == STRATA_OK && *line;) {
+        size_t length = strcspn(line, "\n") + 1;
+        strata_output_print(table->out, "  ");
+        status = strata_output_write(table->out, line, length);
+        line += length;
     }
-    listing->chunk = row->chunk;
-    listing->any = true;
-    strata_output_print(out, "    +%-14" PRIu64 " %*s  %s", (uint64_t)(uintptr_t)row->block.ptr - row->chunk, WIDTH,
-                        strata_cell_count(row->block.size).text, states[row->state]);
-    if (row->state == 1) strata_output_print(out, ", asked %s", strata_cell_count(row->requested).text);
-    strata_output_print(out, "\n");
+    strata_host_delete(text);
+    return status;
 }
 
 /* ---- places ---- */
@@ -179,10 +183,7 @@ static void say_tables(const table_t *whole) {
 static strata_status_t say_place(table_t *table, bool blocks) {
     strata_status_t status = find_streams(table);
     if (status == STRATA_OK) say_tables(table);
-    listing_t listing = {.table = table};
-    if (status == STRATA_OK && blocks) strata_output_print(table->out, "  chunks and blocks\n");
-    if (status == STRATA_OK && blocks)
-        status = strata_snapshot(table->moment->facade, table->domain->place, say_block, &listing);
+    if (status == STRATA_OK && blocks) status = say_blocks(table);
     strata_host_delete(table->stacks);
     return status;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "allocation/option.h"
-#include "replay/figures.h"
+#include "replay/draw.h"
 #include "trace/trace.h"
 
 typedef struct reading {
@@ -166,6 +166,23 @@ static int take_check(const reading_t *reading, const char *none) {
     return STRATA_EXIT_DONE;
 }
 
+/* --draw alone, or --draw=WHAT. */
+static int take_draw(const reading_t *reading, const char *value) {
+    static const struct {
+        const char *name;
+        unsigned what;
+    } words[] = {{"all", STRATA_DRAW_ALL}, {"fragmented", STRATA_DRAW_FRAGMENTED}, {"largest", STRATA_DRAW_LARGEST}};
+    unsigned *draw = &reading->arguments->draw;
+    if (!value) *draw |= STRATA_DRAW_ALL | STRATA_DRAW_FRAGMENTED;
+    for (size_t i = 0; i < sizeof words / sizeof *words && value; i++) {
+        if (strcmp(value, words[i].name) != 0) continue;
+        *draw |= words[i].what;
+        value = NULL;
+    }
+    if (!value) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(reading->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
+}
+
 static int take_legacy(const reading_t *reading, const char *none) {
     (void)none;
     reading->arguments->legacy_default = true;
@@ -182,21 +199,24 @@ static int take_code(const reading_t *reading, const char *none) {
 
 enum { COMPARE = 1, STATS = 2, BOTH = 3 };
 
+/* EITHER: a flag that may have a value all the same, behind "=". */
+typedef enum form { VALUE, FLAG, EITHER } form_t;
+
 static const struct option_of {
     const char *name;
     take_fn take;
-    bool flag;
+    form_t form;
     unsigned commands;
 } options[] = {
-    {"--strategy", take_strategy, false, BOTH}, {"--set", take_set, false, BOTH},
-    {"--device", take_device, false, BOTH},     {"--capacity", take_capacity, false, BOTH},
-    {"--gpu-lag", take_lag, false, BOTH},       {"--legacy-default-stream", take_legacy, true, BOTH},
-    {"--allow-code", take_code, true, BOTH},    {"--label", take_label, false, COMPARE},
-    {"--repeat", take_repeat, false, COMPARE},  {"--shard", take_shard, false, COMPARE},
-    {"--smallest", take_smallest, true, COMPARE}, {"--check", take_check, true, COMPARE},
-    {"--json", take_json, false, COMPARE},
-    {"--json", take_json_flag, true, STATS},    {"--prometheus", take_prometheus, true, STATS},
-    {"--blocks", take_blocks, true, STATS},     {"--at", take_at, false, STATS},
+    {"--strategy", take_strategy, VALUE, BOTH}, {"--set", take_set, VALUE, BOTH},
+    {"--device", take_device, VALUE, BOTH},     {"--capacity", take_capacity, VALUE, BOTH},
+    {"--gpu-lag", take_lag, VALUE, BOTH},       {"--legacy-default-stream", take_legacy, FLAG, BOTH},
+    {"--allow-code", take_code, FLAG, BOTH},    {"--label", take_label, VALUE, COMPARE},
+    {"--repeat", take_repeat, VALUE, COMPARE},  {"--shard", take_shard, VALUE, COMPARE},
+    {"--smallest", take_smallest, FLAG, COMPARE}, {"--check", take_check, FLAG, COMPARE},
+    {"--json", take_json, VALUE, COMPARE},      {"--draw", take_draw, EITHER, COMPARE},
+    {"--json", take_json_flag, FLAG, STATS},    {"--prometheus", take_prometheus, FLAG, STATS},
+    {"--blocks", take_blocks, FLAG, STATS},     {"--at", take_at, VALUE, STATS},
 };
 enum { OPTIONS = sizeof options / sizeof *options };
 
@@ -232,8 +252,8 @@ static int take_option(const reading_t *reading, int argc, char **argv, int *at)
     const char *value;
     const struct option_of *option = find_option(reading, argv[*at], &value);
     if (!option) return unknown_option(reading, argv[*at]);
-    if (option->flag)
-        return value ? strata_wrong_usage(reading->self, "%s takes no value", option->name) : option->take(reading, NULL);
+    if (option->form == FLAG && value) return strata_wrong_usage(reading->self, "%s takes no value", option->name);
+    if (option->form != VALUE) return option->take(reading, value);
     if (!value && *at + 1 < argc) value = argv[++*at];
     return value ? option->take(reading, value) : strata_wrong_usage(reading->self, "%s wants a value", option->name);
 }
@@ -247,6 +267,12 @@ static int check_stats(const reading_t *reading) {
     if (arguments->blocks && arguments->prometheus)
         return strata_wrong_usage(reading->self, "Prometheus reads no blocks; write --json --blocks");
     return STRATA_EXIT_DONE;
+}
+
+static int check_compare(const reading_t *reading) {
+    const char *json = reading->arguments->json;
+    if (!reading->arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(reading->self, "--json - writes where --draw does; write --json FILE");
 }
 
 static void keep_shard(strata_arguments_t *arguments) {
@@ -275,5 +301,5 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
         return strata_wrong_usage(self, "one --strategy alone (strata compare takes several)");
     if (arguments->trace_count == 0) return strata_wrong_usage(self, "no trace");
     keep_shard(arguments);
-    return command_of(&reading) == STATS ? check_stats(&reading) : STRATA_EXIT_DONE;
+    return command_of(&reading) == STATS ? check_stats(&reading) : check_compare(&reading);
 }

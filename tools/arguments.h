@@ -36,6 +36,7 @@ typedef struct strata_arguments {
     bool at_end;          /* the last row; else that of the highest reserved bytes */
     bool prometheus;
     bool blocks;
+    unsigned draw;        /* STRATA_DRAW_*; 0: nothing */
     char **traces;        /* within argv; of this shard alone */
     size_t trace_count;
 } strata_arguments_t;

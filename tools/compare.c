@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "platform/host_memory.h"
-#include "tools/contenders.h"
+#include "tools/draw.h"
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -109,6 +109,15 @@ static void tell_work_left_out(const session_t *session, size_t runs) {
     }
 }
 
+/* Behind the tables, trace by trace. */
+static strata_status_t draw(const session_t *session) {
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < session->arguments.trace_count && status == STRATA_OK; i++)
+        status = strata_draw_contenders(&session->arguments, &session->contenders, session->traces[i],
+                                        session->results + i * session->contenders.count);
+    return status;
+}
+
 static int report(const session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
@@ -119,6 +128,7 @@ static int report(const session_t *session) {
         return STRATA_EXIT_FAILED;
     }
     tell_work_left_out(session, runs);
+    if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
     int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs);
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }

@@ -9,7 +9,8 @@
 #define COMPARE_USAGE                                                                                                          \
     "--strategy NAME|FILE [--set PATH=VALUE]... [--label L] [--strategy ...]\n"                                               \
     "           [--device sim:h100|sim:a100|gpu:0] [--capacity 24GiB|unlimited] [--gpu-lag 5ms] [--repeat N]\n"               \
-    "           [--smallest] [--check] [--legacy-default-stream] [--allow-code] [--shard I/N|auto] [--json FILE|-] TRACE..."
+    "           [--smallest] [--check] [--legacy-default-stream] [--allow-code] [--shard I/N|auto] [--json FILE|-]\n"                       \
+    "           [--draw[=all|fragmented|largest]] TRACE..."
 
 static const char compare_more[] =
     "Replays each trace (.csv or .csv.gz) under each strategy and prints a table.\n"
@@ -30,6 +31,9 @@ static const char compare_more[] =
     "  --shard I/N               takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's\n"
     "                            rank and size (OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge\n"
     "  --json FILE|-             writes the figures as JSON (strata help fields); with - no table is printed\n"
+    "  --draw[=WHAT]             draws what lies where when most is reserved, the strategies side by side: all chunks small,\n"
+    "                            the fragmented one (of those in use the one with most free bytes) or the largest;\n"
+    "                            without WHAT the first two. As wide as COLUMNS says, else the terminal, else 80\n"
     "\n"
     "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong\n"
     "usage, strategy or trace.\n";

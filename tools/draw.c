@@ -1,0 +1,75 @@
+#include "tools/draw.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "platform/host_memory.h"
+#include "replay/draw.h"
+
+enum { WIDEST = 1000 };
+
+/* ---- the terminal ---- */
+
+/* As COLUMNS says, where that is a number; else as the terminal is, else 80. */
+static size_t terminal_width(void) {
+    const char *columns = getenv("COLUMNS");
+    char *end = NULL;
+    unsigned long said = columns && *columns >= '0' && *columns <= '9' ? strtoul(columns, &end, 10) : 0;
+    struct winsize size = {0};
+    if (said == 0 || *end) said = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    if (said == 0) return STRATA_DRAW_WIDTH;
+    return said < WIDEST ? said : WIDEST;
+}
+
+/* Whether somebody looks who sees more than ASCII. */
+static bool terminal_has_unicode(void) {
+    if (!isatty(STDOUT_FILENO)) return false;
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (!locale) return false;
+    bool utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    freelocale(locale);
+    return utf8;
+}
+
+/* ---- the work ---- */
+
+/* A replay is deterministic: what the first run found is where this one stops. */
+static strata_status_t take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
+                                const strata_trace_t *trace, size_t row, strata_map_t *map) {
+    if (row == 0) return STRATA_OK;
+    strata_run_result_t *result = strata_host_new(1, sizeof *result);
+    if (!result) return STRATA_E_HOST_MEMORY;
+    strata_run_options_t options = {
+        .target = contender->target,
+        .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
+        .rows = row,
+        .look = strata_map_take,
+        .look_context = map,
+    };
+    strata_status_t status = strata_run(trace, contender->strategy, &options, result);
+    strata_host_delete(result);
+    return status == STRATA_OK ? map->status : status;
+}
+
+strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
+                                       const strata_trace_t *trace, const strata_run_result_t *results) {
+    strata_draw_t draw = {.out = stdout, .width = terminal_width(), .unicode = terminal_has_unicode(), .what = arguments->draw};
+    size_t count = contenders->count;
+    strata_map_t *maps = strata_host_new(count, sizeof *maps);
+    const char **labels = strata_host_new(count, sizeof *labels);
+    strata_status_t status = maps && labels ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) {
+        labels[i] = contenders->all[i].label;
+        status = take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[i]);
+    }
+    if (status == STRATA_OK) printf("\n%s, where most is reserved\n\n", strata_run_trace_name(trace));
+    if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);
+    for (size_t i = 0; i < count && maps; i++) strata_map_delete(&maps[i]);
+    strata_host_delete(maps);
+    strata_host_delete(labels);
+    return status;
+}
