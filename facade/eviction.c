@@ -10,19 +10,27 @@ static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot) {
     return record->state == STRATA_RECORD_FREE ? record->size : 0;
 }
 
+/* What a cache or a source gave for a block: the block itself, or what decorators hold for it. */
+static const strata_record_t *piece_of(const strata_record_t *record) {
+    for (const strata_record_t *inner; (inner = strata_record_inner(record)) != NULL;) record = inner;
+    return record;
+}
+
 strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neighbours_t *neighbours) {
     strata_path_t path;
     strata_record_t *record;
     if (neighbours->struct_size < sizeof *neighbours) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    strata_stack_t *home = strata_stack_of(record->home);
+    neighbours->block = (strata_block_t){.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = ref};
+    const strata_record_t *piece = piece_of(record);
+    strata_stack_t *home = strata_stack_of(piece->home);
     if (home != path.stack) strata_lock(&home->lock);
     /* The sentinel 0 is never free. */
-    bool in_chunk = record->chunk != 0;
-    neighbours->free_before = in_chunk ? free_bytes(home, record->prev) : 0;
-    neighbours->free_behind = in_chunk ? free_bytes(home, record->next) : 0;
-    neighbours->run = neighbours->free_before + record->size + neighbours->free_behind;
+    bool in_chunk = piece->chunk != 0;
+    neighbours->free_before = in_chunk ? free_bytes(home, piece->prev) : 0;
+    neighbours->free_behind = in_chunk ? free_bytes(home, piece->next) : 0;
+    neighbours->run = neighbours->free_before + piece->size + neighbours->free_behind;
     if (home != path.stack) strata_unlock(&home->lock);
     (void)strata_path_unlock(&path);
     return STRATA_OK;

@@ -458,12 +458,14 @@ typedef struct strata_neighbours {
     uint64_t free_before; /* free bytes that touch the block */
     uint64_t free_behind;
     uint64_t run;         /* free bytes that there would be in one piece with the block free too */
+    strata_block_t block; /* the block itself */
 } strata_neighbours_t;
-/* What lies beside a live block in its chunk. O(1). */
+/* A live block and what lies beside it in its chunk. O(1). What a decorator laid around the block counts to the run. */
 STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
 /* The cheapest set of live blocks of a place, in the thread's current pool, whose freeing makes a run of `size` bytes in one
  * chunk: the fewest bytes, then the fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the
- * first `capacity` of them in address order. Looks at every block. E_NO_MEMORY: no chunk has so much that could be freed;
+ * first `capacity` of them in address order. Looks at every block; a block around which a decorator laid something (guard,
+ * aligned) is taken alone. E_NO_MEMORY: no chunk has so much that could be freed;
  * `victims` may have been written. */
 STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
                                                size_t capacity, size_t *count);
