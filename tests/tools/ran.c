@@ -31,7 +31,7 @@ ran_t run_command(const char *arguments, ...) {
     }
     snprintf(folder, sizeof folder, "%s", temporary("."));
     snprintf(command, sizeof command,
-             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY %s %s %s > out.txt 2> errors.txt < /dev/null", folder, variables,
+             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s %s > out.txt 2> errors.txt < /dev/null", folder, variables,
              STRATA_COMMAND, words);
     int status = system(command);
     free(last_out);

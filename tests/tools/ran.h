@@ -10,7 +10,7 @@ typedef struct ran {
     char *errors;
 } ran_t;
 
-/* Runs `strata` with these arguments through the shell, in a folder of the test's own, with neither STRATA_SET nor
+/* Runs `strata` with these arguments through the shell, in a folder of the test's own, with neither COLUMNS, STRATA_SET nor
  * STRATA_STRATEGY set; variables may be set before the arguments, as in "STRATA_SET=a=b -- replay ...". */
 ran_t run_command(const char *arguments, ...) __attribute__((__format__(__printf__, 1, 2)));
 /* A trace of the project. Valid for the next four calls. */

@@ -165,11 +165,14 @@ TEST(stats, blocks_chunk_by_chunk) {
     ran_t ran = run_command(STATS "--at 5 --blocks two.csv");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "\n  chunks and blocks\n  chunk 0x");
-    EXPECT_CONTAINS(ran.out, ", stream 7\n    +0                   4,194,304  free\n"
-                             "    +4194304             4,194,304  freed, waits for other streams\n  chunk 0x");
-    EXPECT_CONTAINS(ran.out, ", stream 9\n    +0                   7,340,032  free\n"
-                             "    +7340032             1,048,576  live, asked 1,048,576\n\npinned ");
-    EXPECT_CONTAINS(ran.out, ", default\n    +0                       1,000  live, asked 1,000\n");
+    EXPECT_CONTAINS(ran.out, " 8MiB, stream 7: used 4MiB (1), free 4MiB (1)\n    0x");
+    EXPECT_CONTAINS(ran.out, " 4MiB free\n    0x");
+    EXPECT_CONTAINS(ran.out, " 4MiB waiting for other streams\n  chunk 0x");
+    EXPECT_CONTAINS(ran.out, " 8MiB, stream 9: used 1MiB (1), free 7MiB (1)\n    0x");
+    EXPECT_CONTAINS(ran.out, " 7MiB free\n    0x");
+    EXPECT_CONTAINS(ran.out, " 1MiB live\n\npinned ");
+    EXPECT_CONTAINS(ran.out, " 1000, default: used 1000 (1), free 0 (0)\n    0x");
+    EXPECT_CONTAINS(ran.out, " 1000 live\n");
 }
 
 /* More streams than stand beside one another, and two layers of one name. */

@@ -1,0 +1,192 @@
+/* strata compare --draw: what lies where at the peak, side by side. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+#define COMPARE "compare --device sim:h100 --repeat 1 --strategy small.yaml --strategy large.yaml "
+
+static void write_files(void) {
+    write_text("small.yaml", "version: 1\nstrategy: small\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 8MiB}\n  - system\n");
+    write_text("large.yaml", "version: 1\nstrategy: large\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 32MiB}\n  - system\n");
+    write_text("draw.csv", "op,id,size,stream,time_us\n"
+                           "alloc,1,4194304,7,0\n"
+                           "alloc,2,2097152,9,10\n"
+                           "alloc,3,1048576,7,20\n"
+                           "borrow,1,0,9,30\n"
+                           "free,1,0,7,40\n"       /* row 5: waits for stream 9 */
+                           "alloc,4,4194304,7,50\n" /* row 6: most is reserved by small */
+                           "free,2,0,9,60\n"
+                           "free,3,0,7,80\n"
+                           "free,4,0,7,90\n");
+}
+
+static const char *drawing(const ran_t *ran) {
+    const char *at = ran->out ? strstr(ran->out, "draw.csv, where most is reserved\n") : NULL;
+    return at ? at : "nothing is drawn";
+}
+
+/* A sign is 128 KiB: 1 MiB has eight of them. */
+static const char two_sides[] =
+    "draw.csv, where most is reserved\n"
+    "\n"
+    "small                                    large\n"
+    "behind row 6 of 9                        behind row 2 of 9\n"
+    "24.00 MiB in 3 chunks:                   64.00 MiB in 2 chunks:\n"
+    "  live        7.00 MiB                     live        6.00 MiB\n"
+    "  waiting     4.00 MiB                     waiting          0 B\n"
+    "  free       13.00 MiB                     free       58.00 MiB\n"
+    "\n"
+    "all chunks, a sign is 128.0 KiB          all chunks, a sign is 128.0 KiB\n"
+    "|........................[#######~~~~~   |.....................................\n"
+    "~~~~~~~~~~~~~~~~~~~~~~~~~~~|..........   ......................................\n"
+    "......................................   ......................................\n"
+    "[###############|.....................   ......................................\n"
+    "...........[##########################   ......................................\n"
+    "#####                                    ...................................[##\n"
+    "                                         #############################|........\n"
+    "                                         ......................................\n"
+    "                                         ......................................\n"
+    "                                         ......................................\n"
+    "                                         ......................................\n"
+    "                                         ......................................\n"
+    "                                         ......................................\n"
+    "                                         ....[###############\n"
+    "\n"
+    "fragmented: gpu:0, stream 9              fragmented: gpu:0, stream 9\n"
+    "8.00 MiB, a sign is 32.00 KiB            32.00 MiB, a sign is 128.0 KiB\n"
+    "free 6.00 MiB in 1 piece                 free 30.00 MiB in 1 piece\n"
+    "......................................   ......................................\n"
+    "......................................   ......................................\n"
+    "......................................   ......................................\n"
+    "......................................   ......................................\n"
+    "......................................   ......................................\n"
+    "..[###################################   ......................................\n"
+    "############################             ............[###############\n"
+    "\n"
+    "[ a live block begins   # live   ~ waits for other streams   . free   + mixed\n";
+
+static const char one_below_the_other[] =
+    "draw.csv, where most is reserved\n"
+    "\n"
+    "small\n"
+    "behind row 6 of 9\n"
+    "24.00 MiB in 3 chunks:\n"
+    "  live        7.00 MiB\n"
+    "  waiting     4.00 MiB\n"
+    "  free       13.00 MiB\n"
+    "\n"
+    "largest: gpu:0, stream 7\n"
+    "8.00 MiB, a sign is 32.00 KiB\n"
+    "free 3.00 MiB in 1 piece\n"
+    "........................................\n"
+    "........................................\n"
+    "................[#######################\n"
+    "########~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+    "~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+    "~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+    "~~~~~~~~~~~~~~~~\n"
+    "\n"
+    "large\n"
+    "behind row 2 of 9\n"
+    "64.00 MiB in 2 chunks:\n"
+    "  live        6.00 MiB\n"
+    "  waiting          0 B\n"
+    "  free       58.00 MiB\n"
+    "\n"
+    "largest: gpu:0, stream 7\n"
+    "32.00 MiB, a sign is 128.0 KiB\n"
+    "free 28.00 MiB in 1 piece\n"
+    "........................................\n"
+    "........................................\n"
+    "........................................\n"
+    "........................................\n"
+    "........................................\n"
+    "........................[###############\n"
+    "################\n"
+    "\n"
+    "[ a live block begins   # live   ~ waits for other streams   . free   + mixed\n";
+
+TEST(draw, all_chunks_and_the_fragmented_one_of_two_strategies) {
+    write_files();
+    ran_t ran = run_command("COLUMNS=80 -- " COMPARE "--draw draw.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_STREQ(drawing(&ran), two_sides);
+    ran = run_command("COLUMNS=wide -- " COMPARE "--draw=fragmented --draw=all draw.csv");
+    EXPECT_STREQ(drawing(&ran), two_sides);
+}
+
+TEST(draw, is_as_wide_as_columns_says) {
+    write_files();
+    ran_t ran = run_command("COLUMNS=40 -- " COMPARE "--draw=largest draw.csv");
+    EXPECT_STREQ(drawing(&ran), one_below_the_other);
+    ran = run_command("COLUMNS=200 -- " COMPARE "--strategy strata --strategy paddle --draw=largest draw.csv");
+    EXPECT_CONTAINS(drawing(&ran), "\n\nsmall                                             large             ");
+    EXPECT_CONTAINS(drawing(&ran), "strata                                            paddle\n");
+}
+
+TEST(draw, of_one_strategy_and_of_one_that_reserves_nothing) {
+    write_files();
+    write_text("host.csv", "op,id,size,stream,time_us,place\nalloc,1,1000,0,0,pinned\n");
+    ran_t ran = run_command("COLUMNS=80 -- replay --device sim --repeat 1 --strategy small.yaml --draw=all draw.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\nall chunks, a sign is 32.00 KiB\n|....");
+    ran = run_command("replay --device sim --repeat 1 --strategy small.yaml --draw host.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "host.csv, where most is reserved\n\nsmall\nreserves nothing of a device\n\n[ a live");
+}
+
+TEST(draw, refuses_wrong_usage) {
+    write_files();
+    ran_t ran = run_command(COMPARE "--draw=small draw.csv");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "--draw=small: write all, fragmented or largest, or --draw alone; see strata help compare");
+    ran = run_command(COMPARE "--draw --json - draw.csv");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "--json - writes where --draw does; write --json FILE");
+    ran = run_command("stats --strategy small.yaml --draw draw.csv");
+    EXPECT_CONTAINS(ran.errors, "unknown option --draw");
+}
+
+/* ---- a terminal ---- */
+
+/* Runs a command of the shell with a terminal as its standard output, and answers what it wrote there. */
+static const char *on_terminal(const char *command) {
+    static char text[65536];
+    size_t length = 0;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    text[0] = '\0';
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) return text;
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(slave, STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    close(slave);
+    for (ssize_t got; (got = read(master, text + length, sizeof text - 1 - length)) > 0;) length += (size_t)got;
+    text[length] = '\0';
+    close(master);
+    waitpid(child, NULL, 0);
+    return text;
+}
+
+TEST(draw, in_blocks_of_unicode_where_a_terminal_has_them) {
+    char command[4096];
+    write_files();
+    for (int utf8 = 0; utf8 < 2; utf8++) {
+        snprintf(command, sizeof command, "cd %s && env -u LC_CTYPE LC_ALL=%s COLUMNS=80 %s replay --device sim --repeat 1 --strategy "
+                 "small.yaml --draw=all draw.csv 2> /dev/null", temporary("."), utf8 ? "C.UTF-8" : "C", STRATA_COMMAND);
+        const char *text = on_terminal(command);
+        EXPECT_EQ(strstr(text, "\u2590\u2588\u2588") != NULL, utf8);
+        EXPECT_EQ(strstr(text, "\u2592 waits for other streams") != NULL, utf8);
+        EXPECT_EQ(strstr(text, "~ waits for other streams") != NULL, !utf8);
+    }
+}
