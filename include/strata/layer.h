@@ -165,6 +165,17 @@ typedef struct strata_pending {
 /* A free of `bytes` waits for a stream; `gone`: it was destroyed. */
 typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
+/* A request has failed for memory, and a person will read why. Filled by the core. */
+typedef struct strata_telling {
+    size_t struct_size;
+    size_t size; /* bytes asked */
+    const char *layer; /* as the strategy names it */
+    void (*say)(const struct strata_telling *telling, const char *text); /* goes into the report, as far as there is room */
+    /* What strata_annotate() said when a live block was asked for ("": nothing), and the steps before. The lock of the block's home
+     * is held. */
+    const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
+    void *context;
+} strata_telling_t;
 
 typedef struct strata_layer_type {
     size_t struct_size;    /* a shorter struct is an older layer: what it lacks takes its default */
@@ -227,6 +238,12 @@ typedef struct strata_layer_type {
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
     /* Each stream that a deferred free still waits for, free by free. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
+    /* Of a cache whose frees carry a count: the next count of the program's, larger than all before; 0: they carry none here. */
+    uint64_t (*next_count)(strata_layer_t *self);
+    /* The work behind what was freed at smaller counts is over. Smaller frontiers than the last are ignored. */
+    void (*set_frontier)(strata_layer_t *self, uint64_t count);
+    /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
+    void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */
