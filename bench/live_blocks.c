@@ -1,9 +1,9 @@
-/* What a pair costs a cache among few and among many live blocks: of N live blocks of 512 x 2^(17u) bytes, u uniform, a random one
- * is freed and another is allocated.
+/* What a pair costs a cache among few and among many live blocks: of N live blocks of 512 x 2^(17u) bytes, u uniform, a
+ * random one is freed and another is allocated.
  *
- *     bench/live_blocks [--strategy PRESET] [--json]            100 and 100,000 live blocks; PRESET: pytorch
- *     bench/live_blocks --strategy PRESET --live N --pairs P    P pairs among N, and no figures: for a run under callgrind. The
- *                                                               difference of two P is free of what comes before
+ *     bench/live_blocks [--strategy PRESET] [--json]          100 and 100,000 live blocks; PRESET: pytorch
+ *     bench/live_blocks --strategy PRESET --live N --pairs P  P pairs among N, and no figures: for a run under callgrind. The
+ *                                                             difference of two P is free of what comes before
  *
  * The device is simulated and unlimited. */
 #include <stdio.h>

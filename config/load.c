@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 enum { SETTING_LETTERS = 512 };
@@ -146,4 +147,22 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
     strata_arena_delete(reader.scratch);
     strata_strategy_delete(reader.strategy);
     return wrongs.count;
+}
+
+/* ---- the page ---- */
+
+static const char about_paths[] =
+    "\n## Who says what\n\n"
+    "Later ones lie over earlier ones: the layer's default, the preset, the file, `STRATA_SET` of the environment,\n"
+    "`--set` of the command (`set` of the API). `STRATA_STRATEGY` names a preset or a file for programs that name none.\n\n"
+    "    STRATA_SET=auto_growth.chunk_size=32MiB,pinned.auto_growth.order=address\n"
+    "    strata explain mine.yaml --set small.chunk_size=4MiB\n\n"
+    "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION; `stack.` is the place gpu too, and `gpu:1.` the\n"
+    "stack that device 1 alone has. LAYER is a layer's name or, where one layer alone is of it, its type, in whatever\n"
+    "branch it stands; a path that fits two is refused with both. What a route says has its number behind it:\n"
+    "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it; `strata diff A B` tells what\n"
+    "two strategies differ in.\n";
+
+void strata_page_paths(FILE *out) {
+    fputs(about_paths, out);
 }

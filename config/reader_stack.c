@@ -5,6 +5,7 @@
 
 #include "allocation/option.h"
 #include "config/hint.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
@@ -189,4 +190,23 @@ strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *
     *broken &= ~(1u << place);
     if (!whole || reader->lost > 0) *broken |= 1u << place;
     return status;
+}
+
+/* ---- the page ---- */
+
+static const char about_layers[] =
+    "\nA layer is `- layer`, or `- layer: {option: value, ...}`. `name:` among its options gives it a name of its own, for\n"
+    "paths: up to %d letters, digits, - and _, and no place's name. A stack has at most %d layers, those of its routers'\n"
+    "stacks counted in. A `stack:` replaces the one of `extends:` whole:\n\n"
+    "```yaml\n"
+    "extends: paddle\n"
+    "stack:\n"
+    "  - stream_safe\n"
+    "  - auto_growth: {name: small, chunk_size: 2MiB}\n"
+    "  - auto_growth: {name: large, chunk_size: 1GiB}\n"
+    "  - system\n"
+    "```\n";
+
+void strata_page_layers(FILE *out) {
+    fprintf(out, about_layers, STRATA_NAME_LETTERS, STRATA_STACK_LAYERS);
 }

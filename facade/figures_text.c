@@ -2,8 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocation/figures.h"
+#include "allocation/layer.h"
 #include "facade/facade.h"
 #include "facade/text.h"
+#include "strategy/model.h"
 
 static const char *const places[] = {"gpu", "managed", "pinned", "host"};
 
@@ -29,12 +32,34 @@ static void say_fields(strata_text_t *text, const strata_statistics_t *figures) 
 #undef SAY_FIELD
 }
 
+/* Names are words of strategy files: nothing in them needs an escape. */
+static void say_layer(strata_text_t *text, strata_layer_t *layer, const char **before) {
+    const strata_plan_node_t *node = &layer->domain->plan->nodes[layer->number];
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figures(layer, rows);
+    if (count == 0) return;
+    strata_text_say(text, "%s{\"layer\": \"%s\", \"type\": \"%s\", \"number\": %u, \"figures\": {", *before, node->name,
+                    node->type->name, (unsigned)layer->number);
+    for (uint32_t i = 0; i < count; i++)
+        strata_text_say(text, "%s\"%s\": %" PRIu64, i ? ", " : "", rows[i].name, rows[i].value);
+    strata_text_say(text, "}}");
+    *before = ", ";
+}
+
+static void say_layers(strata_text_t *text, strata_stack_t *stack) {
+    const char *before = "";
+    strata_text_say(text, ", \"layers\": [");
+    STRATA_EACH_OWN_LAYER(stack, layer) say_layer(text, layer, &before);
+    strata_text_say(text, "]");
+}
+
 static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *before) {
     strata_statistics_t figures;
     strata_facade_stack_figures(stack, &figures);
     strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", \"thread\": %" PRIu64 ", \"forgotten\": %s, ", before,
                     (uintptr_t)stack->stream, stack->thread, stack->orphan ? "true" : "false");
     say_fields(text, &figures);
+    say_layers(text, stack);
     strata_text_say(text, "}");
 }
 
@@ -52,7 +77,10 @@ static void say_domain(strata_text_t *text, strata_domain_t *domain, const char 
         say_stream(text, stack, comma);
         comma = ",";
     }
-    strata_text_say(text, "]}");
+    strata_text_say(text, "]");
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->trunk) say_layers(text, stack);
+    strata_text_say(text, "}");
 }
 
 strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capacity, size_t *needed) {
@@ -101,6 +129,52 @@ static void say_metric(strata_text_t *text, const char *name, const char *unit, 
     }
 }
 
+/* Help texts are what authors of layers wrote. */
+static void say_help(strata_text_t *text, const char *help) {
+    for (; *help; help++) {
+        if (*help == '\\') strata_text_say(text, "\\\\");
+        else if (*help == '\n') strata_text_say(text, "\\n");
+        else strata_text_say(text, "%c", *help);
+    }
+}
+
+/* One figure of one type of layers: its samples in all places. */
+typedef struct layer_metric {
+    const strata_layer_type_t *type;
+    const strata_own_figure_t *row;
+    uint32_t index; /* of the row */
+    bool begun;
+} layer_metric_t;
+
+static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_domain_t *domain, uint32_t number) {
+    strata_own_figure_t sums[STRATA_OWN_FIGURES];
+    if (strata_domain_own_figures(domain, number, sums) <= metric->index) return;
+    if (!metric->begun) {
+        strata_text_say(text, "# HELP strata_layer_%s_%s ", metric->type->name, metric->row->name);
+        say_help(text, metric->row->doc);
+        if (*metric->row->unit) strata_text_say(text, " (%s)", metric->row->unit);
+        strata_text_say(text, "\n# TYPE strata_layer_%s_%s gauge\n", metric->type->name, metric->row->name);
+        metric->begun = true;
+    }
+    strata_text_say(text, "strata_layer_%s_%s{place=\"", metric->type->name, metric->row->name);
+    say_place(text, domain->place);
+    strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", domain->plan->nodes[number].name, (unsigned)number,
+                    sums[metric->index].value);
+}
+
+static void say_layer_metrics(strata_text_t *text, strata_facade_t *facade, const strata_layer_type_t *type) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    for (uint32_t i = 0; i < count; i++) {
+        layer_metric_t metric = {.type = type, .row = &rows[i], .index = i};
+        uint32_t index = 0;
+        strata_domain_t *domain;
+        while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+            for (uint32_t number = 1; number <= domain->plan->count; number++)
+                if (domain->plan->nodes[number].type == type) say_sample(text, &metric, domain, number);
+    }
+}
+
 strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t capacity, size_t *needed) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -117,5 +191,7 @@ strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t 
     say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
     STRATA_STATISTICS_MAP(SAY_METRIC)
 #undef SAY_METRIC
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) say_layer_metrics(&text, facade, type);
     return hand_out(&text, needed);
 }

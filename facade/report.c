@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "allocation/figures.h"
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
 #include "allocation/option.h"
@@ -9,7 +10,7 @@
 #include "facade/text.h"
 #include "platform/arithmetic.h"
 
-enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4 };
+enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_LAYERS = 6, SHOWN_FIGURES = 6 };
 
 typedef struct report {
     strata_text_t text;
@@ -40,11 +41,11 @@ static void say_totals(report_t *r) {
 
 /* ---- a layer that limits ---- */
 
-/* A figure of a layer's own by its name; false: it has none. Such words are read as they stand, whoever writes them. */
-static bool own_figure(strata_layer_t *layer, const char *name, uint64_t *value) {
-    for (const strata_stat_row_t *row = layer->type->stats; row && row->name; row++) {
-        if (strcmp(row->name, name) != 0) continue;
-        *value = atomic_load((_Atomic uint64_t *)(void *)((char *)layer + row->offset));
+/* A figure by its name; false: it is not among them. */
+static bool figure_of(const strata_own_figure_t *rows, uint32_t count, const char *name, uint64_t *value) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, name) != 0) continue;
+        *value = rows[i].value;
         return true;
     }
     return false;
@@ -54,7 +55,9 @@ static bool own_figure(strata_layer_t *layer, const char *name, uint64_t *value)
 static const char *limiting_layer(const report_t *r, uint64_t *limit, uint64_t *used) {
     for (uint32_t i = 1; i <= r->domain->plan->count; i++) {
         strata_layer_t *layer = r->domain->shared[i];
-        if (!layer || !own_figure(layer, "limit_bytes", limit) || !own_figure(layer, "used_bytes", used)) continue;
+        strata_own_figure_t rows[STRATA_OWN_FIGURES];
+        uint32_t count = layer ? strata_own_figures(layer, rows) : 0;
+        if (!figure_of(rows, count, "limit_bytes", limit) || !figure_of(rows, count, "used_bytes", used)) continue;
         if (*limit - strata_min(*used, *limit) < r->event->size) return r->domain->plan->nodes[i].name;
     }
     return NULL;
@@ -104,6 +107,40 @@ static void say_stacks(report_t *r) {
     uint32_t shown = 0, more = 0;
     STRATA_DOMAIN_EACH(r->domain, stack) say_stack(r, stack, &shown, &more);
     if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
+}
+
+static void say_figure(strata_text_t *text, const strata_own_figure_t *figure, const char *before) {
+    strata_text_say(text, "%s%s", before, figure->name);
+    if (strcmp(figure->unit, "bytes") == 0) strata_text_say_size(text, " ", figure->value);
+    else strata_text_say(text, " %llu", (unsigned long long)figure->value);
+}
+
+/* The sums of its instances' figures, those alone that are not 0; what a stream's own cache holds idle stands with the stream. */
+static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_figure_t sums[STRATA_OWN_FIGURES]) {
+    uint32_t count = strata_domain_own_figures(r->domain, number, sums), kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool with_its_stream = strcmp(sums[i].name, "idle_bytes") == 0 && !r->domain->shared[number];
+        if (sums[i].value != 0 && !with_its_stream) sums[kept++] = sums[i];
+    }
+    return kept;
+}
+
+static void say_layers(report_t *r) {
+    uint32_t shown = 0, more = 0;
+    for (uint32_t number = 1; number <= r->domain->plan->count; number++) {
+        strata_own_figure_t sums[STRATA_OWN_FIGURES];
+        uint32_t count = figures_to_say(r, number, sums);
+        if (count == 0) continue;
+        if (shown == SHOWN_LAYERS) {
+            more++;
+            continue;
+        }
+        shown++;
+        strata_text_say(&r->text, "\n  layer %s:", r->domain->plan->nodes[number].name);
+        for (uint32_t i = 0; i < count && i < SHOWN_FIGURES; i++) say_figure(&r->text, &sums[i], i ? ", " : " ");
+        if (count > SHOWN_FIGURES) strata_text_say(&r->text, ", and %u figures more", (unsigned)(count - SHOWN_FIGURES));
+    }
+    if (more) strata_text_say(&r->text, "\n  and %u layers more", (unsigned)more);
 }
 
 static void say_waits(report_t *r) {
@@ -196,6 +233,19 @@ static bool suggest_against_pieces(report_t *r) {
     return true;
 }
 
+/* What was freed and still in use would have been enough: the request gave up too early. */
+static bool suggest_more_time(report_t *r) {
+    char value[64];
+    uint64_t deferred = r->survey.deferred, size = r->event->size;
+    if (deferred == 0 || !r->climbed.slept || r->event->device_free + deferred < size) return false;
+    const strata_plan_node_t *node = node_with(r->domain, "timeout", value, sizeof value);
+    if (!node) return false;
+    strata_text_say(&r->text, "\n  may help: a longer %s.timeout (now %s), since", node->name, value);
+    strata_text_say_size(&r->text, " ", deferred);
+    strata_text_say(&r->text, " are freed and wait for other streams");
+    return true;
+}
+
 static void say_what_helps(report_t *r) {
     const strata_survey_t *survey = &r->survey;
     uint64_t size = r->event->size;
@@ -209,6 +259,7 @@ static void say_what_helps(report_t *r) {
     }
     if (r->event->device_free >= size) said = suggest(r, "smaller_growth", "since the device has what was asked") || said;
     if (survey->deferred >= size) said = suggest(r, "wait_first", "since enough was freed and waits for other streams") || said;
+    said = suggest_more_time(r) || said;
     if (survey->idle >= size && survey->largest_free < size) said = suggest_against_pieces(r) || said;
     if (r->outside >= size) {
         strata_text_say(&r->text, "\n  may help: to end what else uses the device");
@@ -228,6 +279,7 @@ void strata_report_write(strata_facade_t *facade, const strata_refused_t *refuse
     say_totals(&report);
     say_limit(&report);
     say_stacks(&report);
+    say_layers(&report);
     say_waits(&report);
     say_owners(&report);
     say_ladder(&report);

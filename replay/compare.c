@@ -21,9 +21,9 @@ static void tell(void *context, uint64_t rows) {
 }
 
 static strata_status_t run_once(const strata_comparison_t *comparison, const strata_trace_t *trace,
-                                const strata_contender_t *contender, const char *what, strata_run_result_t *result) {
+                                const strata_contender_t *contender, const char *what, bool check, strata_run_result_t *result) {
     told_t told = {.comparison = comparison, .what = what, .label = contender->label, .all = trace->count};
-    strata_run_options_t options = {.target = contender->target, .timeline = comparison->timeline};
+    strata_run_options_t options = {.target = contender->target, .timeline = comparison->timeline, .check = check};
     if (comparison->progress) {
         options.progress = tell;
         options.progress_context = &told;
@@ -38,7 +38,7 @@ static strata_status_t serves(const strata_comparison_t *comparison, const strat
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
     if (!result) return STRATA_E_HOST_MEMORY;
     contender.target.capacity = capacity;
-    strata_status_t status = run_once(comparison, trace, &contender, "smallest", result);
+    strata_status_t status = run_once(comparison, trace, &contender, "smallest", false, result);
     *enough = status == STRATA_OK && result->figures.failed_operations == 0;
     strata_host_delete(result);
     return status;
@@ -80,11 +80,6 @@ static strata_figure_spread_t spread_of(double *values, size_t count) {
     return (strata_figure_spread_t){.min = values[0], .median = median, .max = values[count - 1], .count = count};
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The first repeat gives the figures, each its time. */
 static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                    strata_run_result_t *results, strata_run_result_t *scratch, double *times) {
@@ -92,7 +87,7 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
         for (size_t i = 0; i < comparison->contender_count; i++) {
             const strata_contender_t *contender = &comparison->contenders[i];
             strata_run_result_t *result = repeat == 0 ? &results[i] : scratch;
-            strata_status_t status = run_once(comparison, trace, contender, "replay", result);
+            strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && repeat == 0, result);
             if (status != STRATA_OK) return status;
             times[i * comparison->repeat + repeat] = result->host_ns_per_op;
         }
@@ -108,7 +103,7 @@ strata_status_t strata_compare(const strata_comparison_t *comparison, const stra
     for (size_t i = 0; i < comparison->contender_count && status == STRATA_OK; i++) {
         const strata_contender_t *contender = &comparison->contenders[i];
         strata_figures_t *figures = &results[i].figures;
-        figures->trace = base_name(trace->path);
+        figures->trace = strata_run_trace_name(trace);
         figures->label = contender->label;
         figures->options = contender->options;
         figures->device = results[i].device;

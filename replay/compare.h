@@ -16,6 +16,7 @@ typedef struct strata_comparison {
     size_t contender_count;
     strata_timeline_options_t timeline;
     uint32_t repeat;  /* 1 .. STRATA_FIGURE_REPEATS */
+    bool check;       /* the first repeat is watched by the happens-before checker; simulated devices alone */
     bool smallest;    /* search the least capacity too; simulated devices alone */
     void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
     void *progress_context; /* progress may be NULL */

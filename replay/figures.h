@@ -41,6 +41,7 @@
     X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                             \
     X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls taken "    \
                                     "off, over the repeats")                                                                   \
+    X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")       \
     X(BYTES, smallest_device_bytes, "bytes", "with --smallest: least capacity (to 2 MiB) with no failed operation; else null")
 
 #define STRATA_FIGURE_NULL UINT64_MAX /* of COUNT, BYTES, US; NaN of MS, PART; an empty SPREAD has count 0 */

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 #include "replay/borrows.h"
 #include "replay/measure.h"
+#include "replay/watch.h"
 
-enum { PROGRESS_ROWS = 8192 };
+enum { PROGRESS_ROWS = 8192, HAZARDS_TOLD = 3 };
 
 /* What the facade gave for an alloc. */
 typedef struct served {
@@ -23,6 +25,7 @@ typedef struct run {
     strata_machine_t machine;
     strata_timeline_t timeline;
     strata_measure_t measure;
+    strata_watch_t watch;
     strata_t facade;
     served_t *served;        /* by lifetime */
     strata_borrows_t borrows; /* of live blocks, where the trace has no work */
@@ -88,14 +91,20 @@ static void run_alloc(run_t *run, const strata_trace_event_t *event) {
                                         .stream = event->stream};
     run->result->figures.live_at_end++;
     strata_timeline_hold(&run->timeline, event->stream);
+    strata_watch_alloc(&run->watch, event, run->served[event->id].address, block.size);
     if (of_device(event)) strata_measure_live(&run->measure, event->value, block.size);
+}
+
+static void use_a_last_time(run_t *run, uint32_t lifetime, uint32_t stream) {
+    strata_timeline_use(&run->timeline, stream);
+    strata_watch_last_use(&run->watch, lifetime, stream);
 }
 
 /* Before a free: whoever used the block has used it until now. */
 static void use_until_now(run_t *run, const served_t *served, uint32_t lifetime) {
-    strata_timeline_use(&run->timeline, served->stream);
+    use_a_last_time(run, lifetime, served->stream);
     for (uint32_t at = run->borrows.first[lifetime]; at != STRATA_BORROWS_END; at = run->borrows.all[at].next)
-        strata_timeline_use(&run->timeline, run->borrows.all[at].stream);
+        use_a_last_time(run, lifetime, run->borrows.all[at].stream);
 }
 
 static void use_no_more(run_t *run, const served_t *served, uint32_t lifetime, bool waited) {
@@ -112,10 +121,12 @@ static void run_free(run_t *run, const strata_trace_event_t *event) {
     uint32_t device = run->timeline.streams[served->stream].device;
     strata_status_t status;
     use_until_now(run, served, event->id);
-    if (event->stream == served->stream) {
+    bool on_another = event->stream != served->stream;
+    if (on_another) use_a_last_time(run, event->id, event->stream);
+    strata_watch_free(&run->watch, event, on_another);
+    if (!on_another) {
         TIMED(run, status, strata_free(run->facade, served->ref));
     } else {
-        strata_timeline_use(&run->timeline, event->stream);
         TIMED(run, status, strata_free_on(run->facade, served->ref, handle_of(run, event->stream)));
     }
     bool waited = strata_timeline_see_waits(&run->timeline, device);
@@ -139,6 +150,7 @@ static void run_borrow(run_t *run, const strata_trace_event_t *event) {
         failed(run, event, status);
         return;
     }
+    strata_watch_borrow(&run->watch, event);
     bool added = false;
     if (!run->trace->has_work && event->stream != run->served[event->id].stream)
         status = strata_borrows_add(&run->borrows, event->id, event->stream, &added);
@@ -150,6 +162,7 @@ static void run_unborrow(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     TIMED(run, status, strata_erase_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream)));
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
+    strata_watch_unborrow(&run->watch, event);
     if (strata_borrows_remove(&run->borrows, event->id, event->stream)) strata_timeline_drop(&run->timeline, event->stream);
 }
 
@@ -170,7 +183,8 @@ static void run_step(run_t *run, const strata_trace_event_t *event) {
 
 /* ---- what the program does by itself ----------------------------------------------------------------------------------- */
 
-static strata_status_t add_access(run_t *run, size_t count, const served_t *served) {
+static strata_status_t add_access(run_t *run, size_t count, uint32_t lifetime) {
+    const served_t *served = &run->served[lifetime];
     if (count == run->access_capacity) {
         size_t capacity = count ? count * 2 : 64;
         strata_access_t *grown = strata_host_resize(run->accesses, capacity, sizeof *grown);
@@ -179,7 +193,7 @@ static strata_status_t add_access(run_t *run, size_t count, const served_t *serv
         run->access_capacity = capacity;
     }
     run->accesses[count] = (strata_access_t){.address = served->address, .size = served->requested};
-    return STRATA_OK;
+    return strata_watch_access(&run->watch, count, lifetime);
 }
 
 /* Rows of equal stream and time that follow each other are one kernel; where other rows stand between them, what comes later
@@ -193,11 +207,12 @@ static size_t run_work(run_t *run, size_t row) {
         if (event->op != STRATA_TRACE_work || event->stream != first->stream || event->time_us != first->time_us) break;
         if (event->id == STRATA_TRACE_NONE || !run->served[event->id].ref || !of_device(event)) continue;
         if (run->served[event->id].requested == 0) continue;
-        status = add_access(run, count, &run->served[event->id]);
+        status = add_access(run, count, event->id);
         count++;
     }
     bool goes_on = run->kernel_times[first->stream] == first->time_us + 1;
     run->kernel_times[first->stream] = first->time_us + 1;
+    strata_watch_kernel(&run->watch, count);
     if (status == STRATA_OK)
         status = strata_timeline_work(&run->timeline, first->stream, goes_on ? 0 : first->value * 1000, run->accesses, count);
     if (status != STRATA_OK) failed(run, first, status);
@@ -222,6 +237,7 @@ static void run_sync(run_t *run, const strata_trace_event_t *event) {
 static size_t run_row(run_t *run, size_t row) {
     const strata_trace_event_t *event = &run->trace->events[row];
     strata_timeline_move(&run->timeline, event->time_us);
+    strata_watch_row(&run->watch, event);
     if (event->op == STRATA_TRACE_work) return run_work(run, row);
     bool of_a_live_id = event->id == STRATA_TRACE_NONE || event->op == STRATA_TRACE_alloc || run->served[event->id].ref != 0;
     if (!of_a_live_id) return 1;
@@ -240,24 +256,46 @@ static size_t run_row(run_t *run, size_t row) {
     return 1;
 }
 
-static void run_rows(run_t *run) {
-    size_t count = run->trace->count, steady = count - count / 3, told = 0;
+/* Whether more is reserved than ever before. */
+static void see_peak(run_t *run, size_t rows, uint64_t *most) {
+    if (run->measure.reserved <= *most) return;
+    *most = run->measure.reserved;
+    run->result->peak_row = rows;
+}
+
+static size_t run_rows(run_t *run) {
+    size_t all = run->trace->count, count = run->options->rows ? strata_min(run->options->rows, all) : all;
+    size_t steady = count - count / 3, told = 0, row = 0;
+    uint64_t most = 0;
     bool marked = false;
     strata_measure_begin(&run->measure);
-    for (size_t row = 0; row < count;) {
+    while (row < count) {
         if (row >= steady && !marked) {
             strata_measure_steady(&run->measure);
             marked = true;
         }
         row += run_row(run, row);
+        see_peak(run, row, &most);
         if (run->options->progress && row - told >= PROGRESS_ROWS) {
             run->options->progress(run->options->progress_context, row);
             told = row;
         }
     }
+    return row;
+}
+
+static void look(const run_t *run, size_t rows) {
+    strata_run_moment_t moment = {.trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows,
+                                  .result = run->result};
+    if (run->options->look && rows > 0) run->options->look(run->options->look_context, &moment);
 }
 
 /* ---- one run ----------------------------------------------------------------------------------------------------------- */
+
+const char *strata_run_trace_name(const strata_trace_t *trace) {
+    const char *slash = strrchr(trace->path, '/');
+    return slash && slash[1] ? slash + 1 : trace->path;
+}
 
 strata_status_t strata_run_check(const strata_trace_t *trace) {
     if (!trace->pool_line) return STRATA_OK;
@@ -285,16 +323,38 @@ static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     strata_status_t status = strata_machine_open(&run->options->target, devices, &run->machine);
     if (status != STRATA_OK) return status;
     describe(run, &run->result->figures);
+    if (run->options->check) status = strata_watch_begin(&run->watch, &run->machine, &run->timeline);
+    if (status != STRATA_OK) return status;
     run->served = strata_host_new((size_t)trace->lifetimes + 1, sizeof *run->served);
     run->kernel_times = strata_host_new((size_t)trace->stream_count + 1, sizeof *run->kernel_times);
     if (!run->served || !run->kernel_times) return STRATA_E_HOST_MEMORY;
     status = strata_borrows_begin(&run->borrows, trace->lifetimes);
     if (status == STRATA_OK) status = strata_facade_open_on(strategy, run->machine.devices, devices, 0, &run->facade);
     if (status == STRATA_OK) status = strata_timeline_begin(&run->timeline, trace, &run->machine, &run->options->timeline);
+    if (status == STRATA_OK) strata_watch_name_streams(&run->watch);
     return status;
 }
 
+/* The verdict, and the first hazards in words. */
+static strata_status_t finish_watch(run_t *run) {
+    strata_checker_t *checker = run->watch.checker;
+    run->result->figures.hazards = STRATA_FIGURE_NULL;
+    if (!checker) return STRATA_OK;
+    run->result->figures.hazards = strata_checker_hazards(checker);
+    char *to = run->result->first_hazards;
+    size_t room = sizeof run->result->first_hazards;
+    const char *report;
+    for (size_t i = 0; i < HAZARDS_TOLD && (report = strata_checker_report(checker, i)) != NULL; i++) {
+        int written = snprintf(to, room, "%s", report);
+        if (written < 0 || (size_t)written >= room) break;
+        to += written;
+        room -= (size_t)written;
+    }
+    return strata_checker_complete(checker) ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left to check");
+}
+
 static void clean_up(run_t *run) {
+    strata_watch_end(&run->watch);
     if (run->facade) strata_close(run->facade, STRATA_CLOSE_FORCE, NULL, NULL);
     if (run->timeline.streams) strata_timeline_end(&run->timeline);
     if (run->machine.devices) strata_machine_close(&run->machine);
@@ -316,9 +376,10 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
                                          .timeline = &run.timeline,
                                          .facade = run.facade,
                                          .figures = &result->figures};
-        run_rows(&run);
+        look(&run, run_rows(&run));
         result->figures.end_ms = (double)strata_timeline_length(&run.timeline) / 1e6;
         strata_measure_finish(&run.measure, &result->host_ns_per_op);
+        status = finish_watch(&run);
     }
     clean_up(&run);
     return status;

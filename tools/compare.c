@@ -53,6 +53,7 @@ static strata_status_t run_all(session_t *session) {
         .contender_count = contenders,
         .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
         .repeat = arguments->repeat,
+        .check = arguments->check,
         .smallest = arguments->smallest,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
@@ -87,6 +88,19 @@ static int tell_failed_operations(const session_t *session, size_t runs) {
     return status;
 }
 
+/* The first hazards of each run, and how many there are. */
+static int tell_hazards(const session_t *session, size_t runs) {
+    int status = STRATA_EXIT_DONE;
+    for (size_t i = 0; i < runs; i++) {
+        const strata_figures_t *figures = &session->figures[i];
+        if (figures->hazards == STRATA_FIGURE_NULL || figures->hazards == 0) continue;
+        fprintf(stderr, "strata: %s: %s: %llu hazards; the first:\n%s", figures->trace, figures->label,
+                (unsigned long long)figures->hazards, session->results[i].first_hazards);
+        status = STRATA_EXIT_FAILED;
+    }
+    return status;
+}
+
 static void tell_work_left_out(const session_t *session, size_t runs) {
     for (size_t i = 0; i < runs; i++) {
         if (!session->results[i].work_left_out) continue;
@@ -105,7 +119,8 @@ static int report(const session_t *session) {
         return STRATA_EXIT_FAILED;
     }
     tell_work_left_out(session, runs);
-    return tell_failed_operations(session, runs);
+    int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs);
+    return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
 static void session_end(session_t *session) {

@@ -1,13 +1,14 @@
 /* caching: blocks cut from segments, free blocks by stream, size and address (PyTorch's CUDACachingAllocator).
  *
- * The rules are those of PyTorch: small blocks (up to 1 MiB) and large ones lie in segments of their own; a request takes the low
- * end of the smallest free block of its stream that fits; what is left stays free if the rules of splitting allow it; a freed block
- * merges with its free neighbours. A block that other streams borrowed waits for them first. When nothing fits: free-memory
- * callbacks, collection of garbage, a segment from below; and when that fails: blocks that are too large to be split, then, after a
- * wait for all events, every idle segment of every stream, then the blocks of private pools, where that is allowed.
+ * The rules are those of PyTorch: small blocks (up to 1 MiB) and large ones lie in segments of their own; a request takes the
+ * low end of the smallest free block of its stream that fits; what is left stays free if the rules of splitting allow it; a
+ * freed block merges with its free neighbours. A block that other streams borrowed waits for them first. When nothing fits:
+ * free-memory callbacks, collection of garbage, a segment from below; and when that fails: blocks that are too large to be
+ * split, then, after a wait for all events, every idle segment of every stream, then the blocks of private pools, where that
+ * is allowed.
  *
- * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c, caching_segments.c,
- * caching_check.c. What the peer lacks is an option, off by default.
+ * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c,
+ * caching_segments.c, caching_check.c. What the peer lacks is an option, off by default.
  */
 #include "allocation/layer/caching.h"
 
@@ -17,8 +18,8 @@ static const strata_option_row_t options[] = {
     {"streams", STRATA_OPTION_CHOICE, ROW(streams), "own", 0, 0, "own|ignored",
      "`own`: a block is served again to its own stream alone; `ignored`: to any, after a wait of the host if others used it"},
     {"roundup_power2_divisions", STRATA_OPTION_TEXT, ROW(roundup_power2_divisions), "0", 0, 0, NULL,
-     "steps between two powers of two that larger requests are rounded to: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; 0 and 1: "
-     "multiples of 512 bytes alone"},
+     "steps between two powers of two that larger requests are rounded to: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; "
+     "0 and 1: multiples of 512 bytes alone"},
     {"large_segment", STRATA_OPTION_SIZE, ROW(large_segment), "20MiB", 10ull << 20, 2ull << 30, NULL,
      "the segment for a block above 1 MiB and below 10 MiB; smaller blocks get 2 MiB, larger ones a multiple of 2 MiB"},
     {"max_split_size", STRATA_OPTION_SIZE, ROW(max_split_size), "unlimited", 20ull << 20, 0, NULL,
@@ -26,10 +27,11 @@ static const strata_option_row_t options[] = {
     {"max_non_split_rounding", STRATA_OPTION_SIZE, ROW(max_non_split_rounding), "20MiB", 20ull << 20, 2ull << 30, NULL,
      "how much larger than the request a block may be that is not split"},
     {"garbage_collection_threshold", STRATA_OPTION_FRACTION, ROW(garbage_collection_threshold), "0", 0, 999999, NULL,
-     "share of the memory fraction above which idle large segments are given back, the older half first, before more is asked; 0: "
-     "never; needs a memory_fraction below 1"},
+     "share of the memory fraction above which idle large segments are given back, the older half first, before more is "
+     "asked; 0: never; needs a memory_fraction below 1"},
     {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 1000000, NULL,
-     "share of the device's memory that all streams together may reserve; what goes beyond is out of memory without a device call"},
+     "share of the device's memory that all streams together may reserve; what goes beyond is out of memory without a device "
+     "call"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
      "when the layer below is out of memory: `own`: PyTorch's steps and no others; `ladder`: leave it to the domain's ladder"},
     {"pool_no_split", STRATA_OPTION_BOOL, ROW(pool_no_split), "false", 0, 0, NULL,
@@ -37,8 +39,8 @@ static const strata_option_row_t options[] = {
     {"pools_on_oom", STRATA_OPTION_BOOL, ROW(pools_on_oom), "false", 0, 0, NULL,
      "a request outside of private pools that would fail gets a free block of one that is held"},
     {"search_after_events", STRATA_OPTION_BOOL, ROW(search_after_events), "false", 0, 0, NULL,
-     "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch #189504 "
-     "fails where that would do)"},
+     "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch "
+     "#189504 fails where that would do)"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
      "when a whole segment cannot be had, ask for the block alone"},
     {0},
@@ -78,7 +80,7 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
     uint32_t behind = strata_pieces_cut(caching_slab(self), slot, size);
     if (behind == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
-    bool marked = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+    bool marked = caching_ignores_streams(self);
     caching_mark(caching_block(self, behind), marked ? caching_mark_count(block) : self->searches,
                  marked ? caching_mark_stream(block) : 0);
     strata_caching_index(self, behind);
@@ -91,9 +93,8 @@ static strata_record_t *hand_out(caching_t *self, uint32_t slot, const want_t *w
     if (is_divisible(self, block, want) && !cut(self, slot, want->rounded)) return NULL;
     uint64_t slack = block->size - want->request->size;
     if (slack > UINT32_MAX) return NULL;
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
-    block->bin_prev = 0;
-    block->bin_next = no_streams ? strata_caching_stream(self, want->request->stream) : 0;
+    block->bin_prev = block->bin_next = 0;
+    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->request->stream);
     block->path = 0;
     block->attention = 0;
     block->slack = (uint32_t)slack;
@@ -146,28 +147,12 @@ static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     return NULL;
 }
 
-/* Without streams: whether the host must wait before this stream gets the block. */
-static bool is_in_use(caching_t *self, const strata_record_t *block, const want_t *want) {
-    if (caching_options_of(self)->streams != STRATA_CACHING_NO_STREAMS || caching_mark_count(block) <= self->waited) return false;
-    return caching_mark_stream(block) == 0 || caching_mark_stream(block) != strata_caching_stream(self, want->request->stream);
-}
-
-/* The locks are open meanwhile. False: the device fails. */
-static bool wait_for_users(caching_t *self, strata_path_t *path) {
-    uint64_t frees = self->frees;
-    strata_opened_t opened = strata_path_unlock(path);
-    bool done = strata_domain_wait_for_all(self->base.domain);
-    strata_path_lock(path, opened);
-    if (done && frees > self->waited) self->waited = frees;
-    return done;
-}
-
 static strata_record_t *search(caching_t *self, const want_t *want) {
     const caching_bank_t *bank = caching_bank_at(self, want->bank);
     self->searches += want->kind == STRATA_CACHING_LARGE && bank->pool == 0;
     uint32_t slot = fitting(self, bank, want);
-    while (slot && is_in_use(self, caching_block(self, slot), want)) {
-        if (!wait_for_users(self, want->request->path)) return NULL;
+    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream)) {
+        if (!strata_caching_wait_for_users(self, want->request->path)) return NULL;
         slot = fitting(self, bank, want);
     }
     return slot ? take(self, slot, want) : search_gone(self, want);
@@ -180,7 +165,8 @@ static strata_record_t *search_pools(caching_t *self, const want_t *want) {
         bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
         bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
         uint32_t slot = held ? fitting(self, bank, want) : 0;
-        strata_record_t *block = slot && !is_in_use(self, caching_block(self, slot), want) ? take(self, slot, want) : NULL;
+        bool in_use = slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream);
+        strata_record_t *block = slot && !in_use ? take(self, slot, want) : NULL;
         if (block) return block;
     }
     return NULL;
@@ -193,7 +179,7 @@ static strata_status_t reserve(caching_t *self, uint64_t size) {
         self->asked_bytes += size;
         return STRATA_OK;
     }
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "caching.memory_fraction: %llu bytes beside %llu are above the %llu that are allowed",
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "caching.memory_fraction: %llu bytes beside %llu are above the %llu allowed",
                        (unsigned long long)size, (unsigned long long)self->asked_bytes, (unsigned long long)self->allowed);
 }
 
@@ -268,8 +254,7 @@ static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_
     if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
         (*record = search_pools(self, want)) != NULL)
         status = STRATA_OK;
-    /* Nobody else climbs after these. */
-    path->reclaimed = status == STRATA_E_NO_MEMORY;
+    if (status == STRATA_E_NO_MEMORY) path->reclaimed_by = &self->base;
     return status;
 }
 
@@ -368,7 +353,8 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     if (o->garbage_collection_threshold > 0 && o->memory_fraction >= 1)
         return strata_fail(STRATA_E_STRATEGY, 0, "garbage is collected where memory_fraction is below 1; write one, as in 0.9");
     if (o->garbage_collection_threshold > 0 && o->streams == STRATA_CACHING_NO_STREAMS)
-        return strata_fail(STRATA_E_STRATEGY, 0, "where streams are ignored no ages are kept; write streams: own, or no threshold");
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "where streams are ignored no ages are kept; write streams: own, or no threshold");
     return STRATA_OK;
 }
 

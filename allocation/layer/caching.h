@@ -1,7 +1,7 @@
 /* What the parts of caching share: sizes, streams, banks of free blocks, segments.
  *
- * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free blocks of
- * one stream in one pool. Everything is guarded by the lock of the trunk, unless it is said that it may be opened. */
+ * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free
+ * blocks of one stream in one pool. Everything is guarded by the lock of the trunk, unless it is said that it may be opened. */
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_H
 #define STRATA_ALLOCATION_LAYER_CACHING_H
 
@@ -29,8 +29,9 @@ typedef struct caching_options {
 /* A stream that owns or borrows; an entry outlives its stream's handle. */
 typedef struct caching_stream {
     strata_user_t user;
-    strata_handle_t gone;  /* of a destroyed stream: the event behind all its work; NULL: that is done, or it is not destroyed */
-    uint32_t first, last;  /* the uses of freed blocks that it has not passed, in its order; 0: none */
+    strata_handle_t gone; /* of a destroyed stream: the event behind all its work; NULL: done, or not destroyed */
+    uint32_t first, last; /* the uses of freed blocks that it has not passed, in its order; 0: none */
+    uint64_t marked;      /* `streams: ignored`: frees that marks may name it by, once it is destroyed; it holds itself */
 } caching_stream_t;
 
 typedef struct caching_bank {
@@ -86,8 +87,12 @@ static inline strata_slab_t *caching_slab(const caching_t *self) { return &self-
 static inline strata_record_t *caching_block(const caching_t *self, uint32_t slot) {
     return strata_slab_record(caching_slab(self), slot);
 }
-static inline caching_stream_t *caching_stream_at(const caching_t *self, uint32_t node) { return strata_node(&self->streams, node); }
-static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) { return strata_node(&self->banks, node); }
+static inline caching_stream_t *caching_stream_at(const caching_t *self, uint32_t node) {
+    return strata_node(&self->streams, node);
+}
+static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) {
+    return strata_node(&self->banks, node);
+}
 static inline caching_segment_t *caching_segment_at(const caching_t *self, uint32_t node) {
     return strata_node(&self->segments, node);
 }
@@ -127,7 +132,8 @@ void strata_caching_stream_let_go(caching_t *self, uint32_t node);
 bool strata_caching_stream_has_passed(caching_t *self, uint32_t node);
 /* Notes that a stream uses a live block of a bank; `owning`: it ends at free alone. */
 strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *block, uint32_t stream, bool owning);
-/* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be opened. */
+/* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be
+ * opened. */
 bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_path_t *path);
 /* Puts back what streams have passed; the bytes. */
 uint64_t strata_caching_poll_uses(caching_t *self);
@@ -137,8 +143,10 @@ void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path);
  * Whether there was any. */
 bool strata_caching_bury_threads(caching_t *self, strata_path_t *path);
 
-strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream, strata_path_t *path);
-strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream, strata_path_t *path);
+strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
+                                             strata_path_t *path);
+strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
+                                            strata_path_t *path);
 void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
 void strata_caching_poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending);
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context);
@@ -146,13 +154,27 @@ void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_pa
 void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path);
 strata_status_t strata_caching_validate_streams(caching_t *self);
 
+/* ---- without streams: who used a block last (caching_streams.c) ---- */
+
+static inline bool caching_ignores_streams(const caching_t *self) {
+    return caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+}
+/* The stream uses a block from now on, until it is freed; and the stream that its mark then names. */
+void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
+uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block);
+/* Whether the host must wait before the stream gets the free block. */
+bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream);
+/* The host waits for whoever uses free blocks, with the locks open. False: the device fails. */
+bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path);
+
 /* ---- banks and pools (caching_banks.c) ---- */
 
 /* The bank of a request, made if need be; 0: E_LIMIT. */
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request);
 /* Ends a bank without segments whose stream is gone. */
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
-/* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder. */
+/* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder.
+ */
 strata_status_t strata_caching_pool_hold(strata_layer_t *base, uint64_t id);
 void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id);
 /* Whether the idle segments of a pool may be given back by whoever wants memory. */

@@ -12,7 +12,8 @@ static bool serves(const caching_t *self, const caching_bank_t *bank, bool strea
     if (bank->pool != pool) return false;
     if (!streams) return bank->stream == 0;
     const strata_user_t *user = &caching_stream_at(self, bank->stream)->user;
-    return bank->stream != 0 && user->stream == (stream == STRATA_STREAM_LEGACY ? NULL : stream) && strata_user_is_nameable(user);
+    strata_stream_t key = stream == STRATA_STREAM_LEGACY ? NULL : stream;
+    return bank->stream != 0 && user->stream == key && strata_user_is_nameable(user);
 }
 
 /* In places without owners blocks belong to no stream: every user borrows. */
@@ -29,7 +30,8 @@ static bool before(const caching_t *self, const caching_bank_t *a, const caching
 }
 
 static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
-    uint32_t node = strata_nodes_take(&self->banks), stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
+    uint32_t node = strata_nodes_take(&self->banks);
+    uint32_t stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
     if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u pools of streams, its most", self->banks.capacity);
     if (node == 0 || (streams && stream == 0)) {
         if (node) strata_nodes_give(&self->banks, node);

@@ -26,7 +26,8 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node, ta
                                                     segment->size, &tally->pieces);
     for (uint32_t slot = segment->first; slot && status == STRATA_OK; slot = caching_block(self, slot)->next) {
         const strata_record_t *block = caching_block(self, slot);
-        if (block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block)) status = corrupt("a free block is in no bank", slot);
+        bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
+        if (lost) status = corrupt("a free block is in no bank", slot);
         if (block->state == STRATA_RECORD_DEFERRED) tally->uses += block->bin_prev;
     }
     tally->segment_bytes += segment->size;
@@ -72,7 +73,8 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
     tally_t tally = {0};
     for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next) {
-        if (node >= self->segments.used || tally.segments >= self->segment_count) return corrupt("the list of segments is broken", 0);
+        if (node >= self->segments.used || tally.segments >= self->segment_count)
+            return corrupt("the list of segments is broken", 0);
         strata_status_t status = validate_segment(self, node, &tally);
         if (status != STRATA_OK) return status;
     }
@@ -81,7 +83,8 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
         f->reserved_bytes < tally.reserved_bytes || self->asked_bytes < self->segment_bytes)
         return corrupt("the sum of segments is wrong", 0);
     if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
-    if (tally.uses != (uint64_t)self->use_count + self->lost_blocks) return corrupt("the uses of freed blocks are not those of the streams", 0);
+    if (tally.uses != (uint64_t)self->use_count + self->lost_blocks)
+        return corrupt("the uses of freed blocks are not those of the streams", 0);
     if (self->pending_bytes > f->deferred_bytes) return corrupt("the sum of pending bytes is wrong", 0);
     strata_status_t status = validate_banks(self, &tally);
     return status == STRATA_OK ? strata_caching_validate_streams(self) : status;

@@ -29,8 +29,8 @@ static bool is_free(const caching_t *self, uint32_t slot) {
     return caching_block(self, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
 }
 
-/* Without streams: the mark of a block that merges with another. A use that the host has waited for is none; of two streams' blocks
- * it is several. */
+/* Without streams: the mark of a block that merges with another. A use that the host has waited for is none; of two streams'
+ * blocks it is several. */
 static void merge_marks(const caching_t *self, strata_record_t *into, const strata_record_t *other) {
     uint64_t own = caching_mark_count(into), its = caching_mark_count(other);
     if (its <= self->waited) return;
@@ -40,8 +40,7 @@ static void merge_marks(const caching_t *self, strata_record_t *into, const stra
 
 /* Without streams the mark tells who used the block last, and when; else since when the block is idle. */
 static void mark_freed(caching_t *self, strata_record_t *block) {
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
-    if (no_streams) caching_mark(block, ++self->frees, block->bin_next);
+    if (caching_ignores_streams(self)) caching_mark(block, ++self->frees, strata_caching_end_use(self, block));
     else caching_mark(block, self->searches, 0);
 }
 
@@ -49,7 +48,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     strata_slab_t *slab = caching_slab(self);
     uint32_t slot = strata_slab_slot(slab, block);
     uint64_t size = block->size;
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+    bool no_streams = caching_ignores_streams(self);
     /* Among many blocks each of these is a cache miss: they are under way together. */
     __builtin_prefetch(caching_block(self, block->prev));
     __builtin_prefetch(caching_block(self, block->next));
@@ -101,11 +100,12 @@ uint32_t strata_caching_publish(caching_t *self, strata_record_t *below, uint32_
     uint32_t slot = node ? strata_pieces_begin(slab, node, below->ptr, below->size) : 0;
     if (slot == 0) {
         if (node) strata_nodes_give(&self->segments, node);
-        strata_fail(STRATA_E_LIMIT, 0, "caching holds %u segments or %u blocks, its most", self->segments.capacity, slab->capacity);
+        strata_fail(STRATA_E_LIMIT, 0, "caching holds %u segments or %u blocks, its most", self->segments.capacity,
+                    slab->capacity);
         return 0;
     }
-    *caching_segment_at(self, node) = (caching_segment_t){.below = below, .base = below->ptr, .size = below->size, .first = slot,
-                                                          .bank = bank, .kind = kind};
+    *caching_segment_at(self, node) = (caching_segment_t){.below = below, .base = below->ptr, .size = below->size,
+                                                          .first = slot, .bank = bank, .kind = kind};
     list(self, node);
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
@@ -160,7 +160,8 @@ void strata_caching_give_all_back(caching_t *self) {
 
 /* ---- idle segments in order of stream, size, address ---- */
 
-/* Where a walk of one pool's idle blocks of a kind stands. The lock may be open between two steps: the place is named by value. */
+/* Where a walk of one pool's idle blocks of a kind stands. The lock may be open between two steps: the place is named by
+ * value. */
 typedef struct cursor {
     uint64_t pool;
     uint32_t kind;
@@ -255,7 +256,8 @@ uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_path_t 
 
 /* ---- out of memory ---- */
 
-/* One block that is enough goes alone; else those that may not be split go, the largest first, until they are enough together. */
+/* One block that is enough goes alone; else those that may not be split go, the largest first, until they are enough
+ * together. */
 bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_path_t *path) {
     strata_slab_t *slab = caching_slab(self);
     const strata_tree_t *tree = &caching_bank_at(self, bank)->idle[kind];
@@ -266,8 +268,9 @@ bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t ki
         (void)give_back(self, slot, path);
         return true;
     }
-    while (released < key && (slot = strata_tree_before(tree, slab, size, ptr)) != 0 && caching_block(self, slot)->size >= least) {
+    while (released < key && (slot = strata_tree_before(tree, slab, size, ptr)) != 0) {
         size = caching_block(self, slot)->size;
+        if (size < least) break;
         ptr = caching_block(self, slot)->ptr;
         if (!caching_is_split(caching_block(self, slot))) released += give_back(self, slot, path);
     }

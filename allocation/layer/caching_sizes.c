@@ -8,8 +8,8 @@ enum { SMALL_SEGMENT = 2 * MIB, LARGE_SEGMENT_BELOW = 10 * MIB, SEGMENT_UNIT = 2
 /* ---- `roundup_power2_divisions`: "4", or "[256:1,512:2,>:8]" with sizes in MiB ---- */
 
 static strata_status_t wrong(const char *text) {
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" are no divisions; write a power of two as in 4, or 0 for none, or one for each "
-                       "size in MiB, as in [256:1,512:2,>:8]", SHOWN, text);
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" are no divisions; write a power of two as in 4, or 0 for none, or one "
+                       "for each size in MiB, as in [256:1,512:2,>:8]", SHOWN, text);
 }
 
 /* A number of at most nine digits; false: there is none. */
@@ -30,7 +30,8 @@ static void fill(uint32_t *divisions, uint32_t from, uint32_t to, uint32_t value
     for (uint32_t octave = from; octave < to; octave++) divisions[octave] = value;
 }
 
-/* "256:1" is for sizes from 256 MiB to below 512 MiB, the first also for all below; ">:8" for all behind the last that is named. */
+/* "256:1" is for sizes from 256 MiB to below 512 MiB, the first also for all below; ">:8" for all behind the last that is
+ * named. */
 static bool read_entry(const char **at, uint32_t *divisions, uint32_t *behind) {
     uint32_t mib = 0, value;
     bool rest = **at == '>';

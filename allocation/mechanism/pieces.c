@@ -6,8 +6,8 @@ uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, 
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;
     strata_record_t *block = strata_slab_record(slab, slot);
-    *block = (strata_record_t){.ptr = ptr, .size = size, .generation = block->generation, .home = slab->home, .stack = slab->home,
-                               .chunk = chunk, .state = STRATA_RECORD_FREE};
+    *block = (strata_record_t){.ptr = ptr, .size = size, .generation = block->generation, .home = slab->home,
+                               .stack = slab->home, .chunk = chunk, .state = STRATA_RECORD_FREE};
     return slot;
 }
 

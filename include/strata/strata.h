@@ -270,12 +270,33 @@ typedef struct strata_statistics {
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
+/* A figure that a layer counts for itself; docs/layers.md and strata layers explain each. Texts are valid during the call. */
+typedef struct strata_layer_figure {
+    const char *layer;      /* its name in the strategy */
+    const char *type;       /* what layer it is */
+    uint32_t number;        /* where it stands in the place's stack, 1 the outermost; branches of a router are counted through */
+    bool shared;            /* one instance for all streams of the place */
+    strata_stream_t stream; /* whose stack it stands in; NULL where it is shared */
+    uint64_t thread;        /* whose own default stream that is, numbered; else 0 */
+    bool forgotten;         /* strata_stream_forget() was called */
+    const char *name, *unit, *meaning;
+    uint64_t value;
+} strata_layer_figure_t;
+typedef void (*strata_layer_figure_fn)(const strata_layer_figure_t *figure, void *context);
+/* Tells the figures of every layer of a place, stream by stream, a shared layer once; those of one layer are of one moment. A
+ * cache tells what it holds idle (idle_bytes). What layers of streams that are gone had counted is told no more. `figure` is
+ * called with no lock held. */
+STRATA_API strata_status_t strata_layer_figures(strata_t facade, strata_place_t place, strata_layer_figure_fn figure,
+                                                void *context);
 /* The figures of every place that was opened, as JSON: {"places": [{"place": "gpu:0", "total": {"requested_bytes": 0, ...},
- * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ...}, ...]}, ...]}. `thread` numbers whose
- * own default stream it is. Writes at most `capacity` bytes with the closing zero; *needed (may be NULL) gets the whole length. */
+ * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ..., "layers": [{"layer": "auto_growth",
+ * "type": "auto_growth", "number": 3, "figures": {"idle_bytes": 0}}, ...]}, ...], "layers": [...]}, ...]}. `thread` numbers whose
+ * own default stream it is; a place's own "layers" are those that its streams share. Writes at most `capacity` bytes with the
+ * closing zero; *needed (may be NULL) gets the whole length. */
 STRATA_API strata_status_t strata_statistics_json(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ...; what only grows is a
- * counter and ends in _total. */
+ * counter and ends in _total. Layers' own figures are sums over the streams: strata_layer_limit_used_bytes{place="gpu:0",
+ * layer="limit",number="4"} 0, ... (a sum of peaks is no peak). */
 STRATA_API strata_status_t strata_statistics_prometheus(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes with the closing zero;
  * *needed (may be NULL) gets the whole length. */

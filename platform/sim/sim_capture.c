@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/sim/checker_hooks.h"
 #include "platform/sim/sim_graph.h"
 
 static strata_status_t refuse(int64_t code, const char *text) {
@@ -100,15 +101,19 @@ strata_status_t sim_capture_step(sim_stream_t *stream, uint64_t duration) {
     return STRATA_OK;
 }
 
-strata_status_t sim_capture_work(sim_stream_t *stream, uint64_t duration) {
-    return sim_capture_step(stream, duration);
+strata_status_t sim_capture_work(sim_stream_t *stream, uint64_t duration, const strata_access_t *accesses, size_t count) {
+    strata_status_t status = sim_capture_step(stream, duration);
+    if (status == STRATA_OK) check_on_captured(stream, accesses, count);
+    return status;
 }
 
 strata_status_t sim_capture_fill(sim_stream_t *stream, strata_address_t address, uint8_t byte, uint64_t size) {
     if (stream->capture->invalid) return invalidated();
     if (!sim_graph_add_fill(stream->capture->graph, (sim_fill_t){.address = address, .size = size, .byte = byte}))
         return sim_no_host_memory();
-    return sim_capture_step(stream, 0);
+    strata_status_t status = sim_capture_step(stream, 0);
+    if (status == STRATA_OK) check_on_captured(stream, &(strata_access_t){address, size, true}, 1);
+    return status;
 }
 
 strata_status_t sim_capture_record(sim_stream_t *stream, sim_event_t *event) {

@@ -9,7 +9,7 @@
 #include <linux/falloc.h>
 #endif
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 #define KILLED 0xdb /* what bytes become that were unmapped under running work */
 
@@ -125,6 +125,7 @@ static strata_status_t fill(sim_device_t *device, strata_address_t address, uint
                            (unsigned long long)address, (unsigned long long)size);
     sim_charge(device, &device->world->profile.launch, 0);
     sim_touch(device, address, size, sim_submit(stream, 0));
+    check_on_fill(stream, address, size);
     if (view) memset(view, byte, size);
     return STRATA_OK;
 }
@@ -156,7 +157,7 @@ strata_status_t sim_op_prefetch(strata_device_t *base, strata_address_t address,
     sim_stream_t *stream = sim_stream_for_work(device, handle);
     if (!stream) return sim_end(device, strata_last_error()->status);
     status = managed_call(device, address, size);
-    if (status == STRATA_OK) status = stream->capture ? sim_capture_work(stream, 0) : STRATA_OK;
+    if (status == STRATA_OK) status = stream->capture ? sim_capture_work(stream, 0, NULL, 0) : STRATA_OK;
     if (status == STRATA_OK && !stream->capture) sim_submit(stream, 0);
     return sim_end(device, status);
 }

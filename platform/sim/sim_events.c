@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 static sim_event_t *own_event(sim_device_t *device, strata_handle_t handle) {
     return sim_handle_find(device, SIM_EVENT, (uintptr_t)handle, STRATA_E_DEVICE);
@@ -38,6 +38,7 @@ strata_status_t sim_op_event_destroy(strata_device_t *base, strata_handle_t hand
     if (!event) return sim_end(device, STRATA_E_DEVICE);
     sim_charge(device, &device->world->profile.event_destroy, 0);
     sim_handle_drop(device, SIM_EVENT, (uintptr_t)handle);
+    check_event_end(event);
     free(event);
     return sim_end(device, STRATA_OK);
 }
@@ -49,7 +50,12 @@ static strata_status_t record(sim_device_t *device, strata_handle_t event_handle
     if (!stream) return strata_last_error()->status;
     uint64_t called = sim_now(device);
     sim_charge(device, &device->world->profile.event_record, 0);
-    if (stream->capture) return sim_capture_record(stream, event);
+    if (stream->capture) {
+        strata_status_t status = sim_capture_record(stream, event);
+        if (status == STRATA_OK) check_event_end(event);
+        return status;
+    }
+    check_on_record(stream, event);
     uint64_t before = sim_stream_order(stream);
     sim_stream_extend(stream, before);
     event->at = strata_max(before, called);
@@ -84,6 +90,7 @@ strata_status_t sim_op_event_query(strata_device_t *base, strata_handle_t handle
     sim_event_t *event = observed_event(device, handle, &status);
     if (!event) return sim_end(device, status);
     bool passed = event->at <= sim_now(device);
+    if (passed) check_on_passed(event);
     sim_charge(device, &device->world->profile.event_query, 0);
     return sim_end(device, passed ? STRATA_OK : STRATA_E_NOT_READY);
 }
@@ -95,6 +102,7 @@ strata_status_t sim_op_event_synchronise(strata_device_t *base, strata_handle_t 
     sim_event_t *event = observed_event(device, handle, &status);
     if (!event) return sim_end(device, status);
     sim_stall(device, event->at);
+    check_on_passed(event);
     sim_charge(device, &device->world->profile.synchronise, 0);
     sim_pools_synchronised(device);
     return sim_end(device, STRATA_OK);
@@ -120,6 +128,7 @@ static strata_status_t stream_wait(sim_device_t *device, strata_handle_t stream_
     sim_stream_extend(stream, strata_max(event->at, sim_stream_order(stream)));
     stream->operations++;
     if (event->stream_id) sim_stream_follow(stream, event->stream_id, event->operations);
+    check_on_wait(stream, event);
     return STRATA_OK;
 }
 

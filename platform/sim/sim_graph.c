@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/sim/checker_hooks.h"
+
 sim_graph_t *sim_graph_new(sim_device_t *device, uint64_t id) {
     sim_graph_t *graph = calloc(1, sizeof *graph);
     if (!graph) return NULL;
@@ -50,6 +52,7 @@ strata_status_t sim_graph_malloc(sim_stream_t *stream, uint64_t size, strata_add
         return sim_no_host_memory();
     }
     block->graph = stream->capture->graph->id;
+    check_on_memory(device, block->region.node.key, size, NULL);
     *address = block->region.node.key;
     return STRATA_OK;
 }
@@ -89,6 +92,7 @@ static void blocks_end(sim_graph_t *graph) {
     for (size_t i = 0; i < graph->block_count; i++) {
         sim_block_t *block = graph->blocks[i].block;
         if (!block->graph_live) {
+            check_on_graph_memory_gone(graph->device, block->region.node.key, block->region.size);
             sim_pool_give(block, NULL);
             continue;
         }
@@ -136,6 +140,7 @@ static strata_status_t launch(sim_device_t *device, strata_handle_t graph_handle
     sim_charge(device, &device->world->profile.launch, 0);
     sim_stream_extend(stream, graph->end);
     graph->end = sim_submit(stream, graph->duration);
+    check_on_launch(graph, stream);
     return fills_launch(graph, graph->end);
 }
 
@@ -154,6 +159,7 @@ void sim_graph_drop(sim_graph_t *graph) {
     while (*last) last = &(*last)->next;
     *last = graph->device->world->callbacks;
     graph->device->world->callbacks = graph->callbacks;
+    check_graph_end(graph);
     free(graph->fills);
     free(graph->blocks);
     free(graph);

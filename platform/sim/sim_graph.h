@@ -33,6 +33,7 @@ typedef struct sim_graph {
     sim_graph_block_t *blocks;
     size_t block_count;
     sim_callback_t *callbacks;
+    struct sim_checked_graph *checked; /* the checker's */
 } sim_graph_t;
 
 struct sim_capture {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 /* From here on memory is mapped: untouched, it costs nothing. */
 #define MAP_FROM (UINT64_C(1) << 20)
@@ -51,6 +51,7 @@ static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, 
     region->span = span;
     region->host = host;
     *address = (uintptr_t)host;
+    check_on_memory(device, *address, size, NULL);
     return STRATA_OK;
 }
 
@@ -82,6 +83,7 @@ static strata_status_t host_free(sim_device_t *device, strata_memory_t memory, s
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
     if (memory == STRATA_MEMORY_PINNED) sim_charge(device, &device->world->profile.host_free, region->size);
+    check_on_memory_gone(device, address, region->size, NULL);
     sim_host_end(region);
     return STRATA_OK;
 }

@@ -129,6 +129,7 @@ typedef struct sim_stream {
     struct sim_stream *next_own;
     sim_capture_t *capture;
     uint32_t capture_index;
+    uint32_t actor;      /* the checker's; 0: none yet */
 } sim_stream_t;
 
 typedef struct sim_event {
@@ -139,6 +140,7 @@ typedef struct sim_event {
     uint64_t capture_id;
     uint64_t capture_at;
     uint64_t seen[SIM_CAPTURE_STREAMS];
+    struct sim_recorded *recorded; /* the checker's */
 } sim_event_t;
 
 typedef struct sim_thread sim_thread_t;
@@ -146,6 +148,7 @@ struct sim_thread {
     _Atomic uint64_t now;
     uint64_t number;
     sim_thread_t *next;
+    uint32_t actor; /* the checker's, guarded by the world's lock; 0: none yet */
 };
 
 typedef struct sim_clock {
@@ -213,6 +216,8 @@ struct strata_sim {
     sim_thread_t *_Atomic threads[SIM_THREADS_HASH];
     sim_thread_t spare_thread; /* stands in when a thread cannot be registered */
     _Atomic uint32_t thread_count;
+    _Atomic(struct strata_checker *) checker; /* NULL: nobody watches; set under the lock */
+    bool was_checked;
 };
 
 /* ---- the frame of a call (sim_world.c) ---- */
@@ -305,7 +310,7 @@ strata_status_t sim_capture_refuse(sim_stream_t *stream, const char *what);
 strata_status_t sim_capture_refuse_device(sim_device_t *device, const char *what);
 strata_status_t sim_capture_record(sim_stream_t *stream, sim_event_t *event);
 strata_status_t sim_capture_wait(sim_stream_t *stream, const sim_event_t *event);
-strata_status_t sim_capture_work(sim_stream_t *stream, uint64_t duration);
+strata_status_t sim_capture_work(sim_stream_t *stream, uint64_t duration, const strata_access_t *accesses, size_t count);
 strata_status_t sim_capture_fill(sim_stream_t *stream, strata_address_t address, uint8_t byte, uint64_t size);
 void sim_capture_stream_gone(sim_stream_t *stream);
 void sim_captures_invalidate(sim_device_t *device, bool blocking_only);

@@ -1,7 +1,7 @@
 /* cudaMalloc and managed memory: physical granules, addresses that rise and are never reused. */
 #include <stdlib.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 uint64_t sim_used(const sim_device_t *device) {
     return device->used + strata_min(device->managed, device->capacity - device->used);
@@ -163,8 +163,9 @@ strata_status_t sim_op_malloc(strata_device_t *base, strata_memory_t memory, uin
                            (unsigned long long)size, (int)memory);
     strata_status_t status = sim_begin(device, STRATA_CALL_malloc);
     if (status != STRATA_OK) return status;
-    return sim_end(device, memory == STRATA_MEMORY_DEVICE ? malloc_device(device, size, address)
-                                                          : malloc_managed(device, size, address));
+    status = memory == STRATA_MEMORY_DEVICE ? malloc_device(device, size, address) : malloc_managed(device, size, address);
+    if (status == STRATA_OK) check_on_memory(device, *address, size, NULL);
+    return sim_end(device, status);
 }
 
 void sim_region_end(sim_region_t *region) {
@@ -190,7 +191,11 @@ static strata_status_t free_region(sim_device_t *device, strata_memory_t memory,
     if (memory == STRATA_MEMORY_MANAGED ? !managed : !device_memory)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
-    if (device->world->profile.free_waits) sim_stall(device, device->end);
+    if (device->world->profile.free_waits) {
+        sim_stall(device, device->end);
+        check_on_device_done(device);
+    }
+    check_on_memory_gone(device, address, region->size, NULL);
     sim_charge(device, &device->world->profile.free, region->size);
     if (pooled) return sim_pool_free(region);
     sim_region_end(region);

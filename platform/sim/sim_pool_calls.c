@@ -1,4 +1,5 @@
 /* The calls on pools. */
+#include "platform/sim/checker_hooks.h"
 #include "platform/sim/sim_pool.h"
 
 strata_status_t sim_pools_init(sim_device_t *device) {
@@ -45,6 +46,7 @@ static strata_status_t malloc_async(sim_device_t *device, strata_handle_t pool_h
     if (status != STRATA_OK) return status;
     stream->operations++;
     *address = block->region.node.key;
+    check_on_memory(device, *address, size, stream);
     return STRATA_OK;
 }
 
@@ -68,6 +70,7 @@ static strata_status_t free_async(sim_device_t *device, strata_address_t address
     sim_charge(device, &device->world->profile.free_async, region->size);
     sim_block_t *block = (sim_block_t *)region;
     if (stream->capture || block->graph) return sim_graph_free(stream, block);
+    check_on_memory_gone(device, address, region->size, stream);
     sim_pool_give(block, stream);
     return STRATA_OK;
 }

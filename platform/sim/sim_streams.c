@@ -1,7 +1,7 @@
 /* Streams: a timeline each. The legacy stream orders with every blocking one, both ways. */
 #include <stdlib.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 static _Atomic uint64_t stream_ids;
 
@@ -101,6 +101,7 @@ static strata_status_t stream_destroy(sim_device_t *device, strata_handle_t hand
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE: a default stream stays");
     sim_charge(device, &device->world->profile.stream_destroy, 0);
     if (stream->capture) sim_capture_stream_gone(stream);
+    check_on_stream_gone(stream);
     sim_handle_drop(device, SIM_STREAM, stream->handle);
     free(stream);
     return STRATA_OK;
@@ -135,6 +136,7 @@ strata_status_t sim_op_stream_query(strata_device_t *base, strata_handle_t handl
     sim_stream_t *stream = observed_stream(device, handle, "query");
     if (!stream) return sim_end(device, strata_last_error()->status);
     bool done = visible_end(stream) <= sim_now(device);
+    if (done) check_on_synchronised(stream);
     sim_charge(device, &device->world->profile.event_query, 0);
     return sim_end(device, done ? STRATA_OK : STRATA_E_NOT_READY);
 }
@@ -146,6 +148,7 @@ strata_status_t sim_op_stream_synchronise(strata_device_t *base, strata_handle_t
     sim_stream_t *stream = observed_stream(device, handle, "synchronise");
     if (!stream) return sim_end(device, strata_last_error()->status);
     sim_stall(device, visible_end(stream));
+    check_on_synchronised(stream);
     sim_charge(device, &device->world->profile.synchronise, 0);
     sim_pools_synchronised(device);
     return sim_end(device, STRATA_OK);
@@ -157,6 +160,7 @@ strata_status_t sim_op_synchronise(strata_device_t *base) {
     if (status != STRATA_OK) return status;
     if (device->captures) return sim_end(device, sim_capture_refuse_device(device, "synchronise"));
     sim_stall(device, device->end);
+    check_on_device_done(device);
     sim_charge(device, &device->world->profile.synchronise, 0);
     sim_pools_synchronised(device);
     return sim_end(device, STRATA_OK);
@@ -177,8 +181,9 @@ static strata_status_t work(sim_device_t *device, strata_handle_t handle, uint64
     sim_stream_t *stream = sim_stream_for_work(device, handle);
     if (!stream) return strata_last_error()->status;
     sim_charge(device, &device->world->profile.launch, 0);
-    if (stream->capture) return sim_capture_work(stream, duration);
+    if (stream->capture) return sim_capture_work(stream, duration, accesses, count);
     uint64_t end = sim_submit(stream, duration);
+    check_on_work(stream, accesses, count);
     for (size_t i = 0; i < count; i++) {
         if (sim_touch(device, accesses[i].address, accesses[i].size, end)) continue;
         sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
@@ -226,7 +231,10 @@ uint64_t strata_sim_device_end(strata_device_t *base) {
 
 void sim_streams_end(sim_device_t *device) {
     for (uint32_t i = 0; i < device->slots[SIM_STREAM].count; i++) free(device->slots[SIM_STREAM].items[i]);
-    for (uint32_t i = 0; i < device->slots[SIM_EVENT].count; i++) free(device->slots[SIM_EVENT].items[i]);
+    for (uint32_t i = 0; i < device->slots[SIM_EVENT].count; i++) {
+        if (device->slots[SIM_EVENT].items[i]) check_event_end(device->slots[SIM_EVENT].items[i]);
+        free(device->slots[SIM_EVENT].items[i]);
+    }
     for (sim_stream_t *at = device->own, *next; at; at = next) {
         next = at->next_own;
         free(at);

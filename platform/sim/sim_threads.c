@@ -1,7 +1,7 @@
 /* Virtual time: one clock per host thread and world. Threads join at lock hand-over; a new one starts at the latest clock. */
 #include <stdlib.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 /* A thread's last looks: few worlds are in use at once. Serials are never reused, so an entry of a dead world never fits. */
 #define CACHED 4
@@ -86,11 +86,14 @@ static void clock_sleep(strata_clock_t *self, uint64_t until) {
 static void acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
     strata_sim_t *world = ((sim_observer_t *)self)->world;
     if (lock->observed > now_of(world)) set(world, lock->observed);
+    if (world->checker) check_on_lock(world, lock);
 }
 
 static void releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
-    uint64_t now = now_of(((sim_observer_t *)self)->world);
+    strata_sim_t *world = ((sim_observer_t *)self)->world;
+    uint64_t now = now_of(world);
     if (now > lock->observed) lock->observed = now;
+    if (world->checker) check_on_unlock(world, lock);
 }
 
 void sim_clock_init(sim_device_t *device) {

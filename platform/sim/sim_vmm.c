@@ -4,7 +4,7 @@
  * touches (as far as work() named it) kills the bytes, and the device answers "illegal address" from then on. */
 #include <stdlib.h>
 
-#include "platform/sim/sim_internal.h"
+#include "platform/sim/checker_hooks.h"
 
 static strata_status_t wrong(const char *what, uint64_t address, uint64_t size) {
     return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: %s (0x%llx, %llu bytes)", what,
@@ -167,6 +167,7 @@ static strata_status_t map(sim_device_t *device, strata_address_t address, uint6
     physical->mappings++;
     device->mappings++;
     sim_tree_insert(&region->mappings, &mapping->node);
+    check_on_memory(device, address, size, NULL);
     return STRATA_OK;
 }
 
@@ -204,6 +205,7 @@ static void unmap_one(sim_device_t *device, sim_region_t *region, sim_mapping_t 
         sim_lose(device, SIM_CU_ILLEGAL_ADDRESS);
         if (region->host) sim_contents_kill(region->host + (mapping->node.key - region->node.key), mapping->size);
     }
+    check_on_memory_gone(device, mapping->node.key, mapping->size, NULL);
     sim_charge(device, &device->world->profile.unmap, mapping->size);
     mapping_end(region, mapping);
 }

@@ -59,7 +59,8 @@ model_block_t *model_allocate(model_t *model, uint32_t stream, uint64_t size, ui
 }
 
 model_block_t *model_grow(model_t *model, uint32_t stream, uint64_t size, uint64_t at, uint64_t segment) {
-    model_block_t fresh = {.at = at, .size = segment, .segment = ++model->segments, .stream = stream, .large = rounded(size) > MIB};
+    model_block_t fresh = {.at = at, .size = segment, .segment = ++model->segments, .stream = stream};
+    fresh.large = rounded(size) > MIB;
     return serve(model, add(model, fresh), rounded(size));
 }
 

@@ -244,7 +244,8 @@ TEST(caching_memory, less_than_a_segment_is_asked_for_where_that_is_wanted) {
 /* Under `retry` the domain's ladder climbs, and waits for another stream's events. */
 TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - retry: {timeout: 50ms}\n  - caching: {reclaim: ladder}\n  - system\n", NULL, 0, 64 * MIB, 1);
+    const char *text = "version: 1\nstack:\n  - retry: {timeout: 50ms}\n  - caching: {reclaim: ladder}\n  - system\n";
+    rig_open(&rig, text, NULL, 0, 64 * MIB, 1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -271,6 +272,19 @@ TEST(caching_memory, a_capture_gives_nothing_back) {
     EXPECT_EQ(released, 0);
     self->captures = 0;
     EXPECT_OK(try(&rig, NULL, 48, &b));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* What another layer of the stack keeps the own steps cannot reach: the ladder is climbed for it. */
+TEST(caching_memory, what_other_layers_keep_is_left_to_the_ladder) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstack:\n  - guard: {quarantine: 4, report: false}\n  - caching\n  - system\n", NULL, 0, 64 * MIB,
+             1);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(try(&rig, NULL, 40, &b));
+    EXPECT_EQ(rig_figures(&rig).ladders, 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }

@@ -81,7 +81,8 @@ static uint32_t model_beside(const model_t *model, const strata_slab_t *slab, ui
 }
 
 /* The neighbours of a block, or of a place between blocks. */
-static void check_neighbours(const strata_tree_t *tree, const strata_slab_t *slab, const model_t *model, uint64_t size, uint64_t ptr) {
+static void check_neighbours(const strata_tree_t *tree, const strata_slab_t *slab, const model_t *model, uint64_t size,
+                             uint64_t ptr) {
     EXPECT_EQ(strata_tree_after(tree, slab, size, ptr), model_beside(model, slab, size, ptr, true));
     EXPECT_EQ(strata_tree_before(tree, slab, size, ptr), model_beside(model, slab, size, ptr, false));
 }
@@ -108,7 +109,8 @@ static void random_program(uint64_t seed, uint64_t sizes) {
         EXPECT_EQ(tree.count, model.count);
         if (step % 64) continue;
         check_neighbours(&tree, &slab, &model, wanted, random_next(&seed) >> 7);
-        if (model.count) check_neighbours(&tree, &slab, &model, slab.records[model.slots[0]].size, slab.records[model.slots[0]].ptr);
+        const strata_record_t *some = &slab.records[model.slots[0]];
+        if (model.count) check_neighbours(&tree, &slab, &model, some->size, some->ptr);
         EXPECT_EQ(strata_tree_largest(&tree, &slab), model_largest(&model, &slab));
         ASSERT_OK(strata_tree_validate(&tree, &slab));
     }

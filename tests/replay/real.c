@@ -47,6 +47,19 @@ TEST(real, time_is_real) {
     }
 }
 
+TEST(real, cannot_be_checked) {
+    strata_run_result_t result;
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
+    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_run_options_t options = {.check = true};
+    fake_reset();
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_run(trace, strategy, &options, &result));
+    EXPECT_CONTAINS(strata_last_error()->text, "write --device sim");
+    expect_left_as_found();
+    strata_strategy_delete(strategy);
+    strata_trace_delete(trace);
+}
+
 TEST(real, without_work_the_host_goes_on_at_once) {
     strata_run_result_t r;
     fake_reset();

@@ -48,6 +48,10 @@ TEST(command, lists) {
     EXPECT_EQ(ran.exit_status, 0);
     ran = run_command("fields");
     EXPECT_CONTAINS(ran.out, "| peak_reserved_bytes |");
+    ran = run_command("grammar");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "| `extends` |");
+    expect_wrong("grammar all", "takes no arguments");
     expect_wrong("presets nobody", "there is no preset \"nobody\"");
     expect_wrong("layers --html", "unknown argument \"--html\"");
 }
@@ -216,4 +220,26 @@ TEST(command, no_progress_where_nobody_looks) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_STREQ(ran.errors, "");
     EXPECT_CONTAINS(ran.out, "smallest_device_bytes");
+}
+
+TEST(command, a_checked_run_tells_its_hazards) {
+    ran_t ran = run_command("compare " BATCH " --check --json checked.json --strategy strata --strategy paddle %s",
+                            project_trace_path("streams-prefetch.csv.gz"));
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "  hazards ");
+    EXPECT_CONTAINS(ran.errors, "strata: streams-prefetch.csv.gz: paddle: 79 hazards; the first:\nhazard 1: a new owner");
+    EXPECT_CONTAINS(ran.errors, "the other side");
+    EXPECT_TRUE(strstr(ran.errors, "strata: streams-prefetch.csv.gz: strata") == NULL);
+    size_t count = 0;
+    char *json = read_bytes(temporary("checked.json"), &count);
+    ASSERT_TRUE(json != NULL);
+    json[count] = '\0';
+    EXPECT_CONTAINS(json, "\"hazards\": 0");
+    EXPECT_CONTAINS(json, "\"hazards\": 79");
+    free(json);
+    ran = run_command("replay " BATCH " --check --strategy strata %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "  hazards ");
+    ran = run_command("replay " BATCH " --strategy strata %s", SMALL);
+    EXPECT_TRUE(strstr(ran.out, "hazards") == NULL);
 }

@@ -1,0 +1,113 @@
+#include "tests/checker/mutant_safe.h"
+
+#include "platform/device.h"
+#include "tests/harness/test.h"
+
+static mutation_t chosen;
+
+/* ---- what the layer calls, bent ---- */
+
+static strata_handle_t first_event, previous_event;
+static uint64_t passed_at; /* when the last event was seen to have passed */
+
+static strata_status_t bent_record(strata_device_t *device, strata_handle_t event, strata_stream_t stream,
+                                   strata_stream_t owner) {
+    if (chosen == MUTATION_NO_EVENT) return STRATA_OK;
+    if (!first_event) first_event = event;
+    previous_event = event;
+    if (chosen == MUTATION_ONE_EVENT) event = first_event;
+    return strata_device_event_record(device, event, chosen == MUTATION_WRONG_STREAM ? owner : stream);
+}
+
+static strata_status_t bent_query(strata_device_t *device, strata_handle_t event) {
+    uint64_t now = device->clock->now(device->clock);
+    if (chosen == MUTATION_NO_POLL) return STRATA_OK;
+    if (chosen == MUTATION_ONE_OF_TWO && now - passed_at < 10000) return STRATA_OK;
+    bool other = chosen == MUTATION_ONE_EVENT || chosen == MUTATION_WRONG_EVENT;
+    strata_status_t status = strata_device_event_query(device, other ? first_event : event);
+    if (status == STRATA_OK) passed_at = now;
+    return status;
+}
+
+static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
+    return chosen == MUTATION_NO_WAIT || strata_domain_wait_for(domain, stream);
+}
+
+/* ---- the copy ---- */
+
+#define strata_stream_safe_type copied_type
+#define strata_device_event_record(device, event, stream) \
+    bent_record(device, event, stream, self->base.stack->stream)
+#define strata_device_event_query(device, event) bent_query(device, event)
+#define strata_domain_wait_for(domain, stream) bent_wait_for(domain, stream)
+#include "allocation/layer/stream_safe.c"
+#undef strata_device_event_record
+#undef strata_device_event_query
+#undef strata_domain_wait_for
+
+/* ---- its operations, bent ---- */
+
+static void drop_all(stream_safe_t *self, strata_record_t *record) {
+    while (record->borrows) drop_borrow(self, &record->borrows);
+}
+
+static strata_status_t bent_record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
+                                          strata_path_t *path) {
+    if (chosen == MUTATION_NO_BORROW) return STRATA_OK;
+    if (chosen == MUTATION_OWNER_FORGOTTEN && path->owning) return STRATA_OK;
+    if (chosen == MUTATION_FORGETS_SECOND && record->borrows) return STRATA_OK;
+    if (chosen == MUTATION_FORGETS_FIRST) drop_all((stream_safe_t *)base, record);
+    return record_stream(base, record, stream, path);
+}
+
+static strata_status_t bent_erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
+                                         strata_path_t *path) {
+    if (chosen == MUTATION_ERASES_ALL) drop_all((stream_safe_t *)base, record);
+    return erase_stream(base, record, stream, path);
+}
+
+static void bent_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+    stream_safe_t *self = (stream_safe_t *)base;
+    for (uint32_t node = 1; chosen == MUTATION_GONE_FORGOTTEN && node < self->borrows.used; node++)
+        if (borrow_at(self, node)->state == WAITING && borrow_at(self, node)->stream == stream)
+            borrow_at(self, node)->state = OVER;
+    stream_gone(base, stream, path);
+}
+
+static void bent_free(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+    stream_safe_t *self = (stream_safe_t *)base;
+    if (chosen == MUTATION_FREES_AT_ONCE) drop_all(self, record);
+    while (chosen == MUTATION_LAST_ALONE && record->borrows && borrow_at(self, record->borrows)->next)
+        drop_borrow(self, &record->borrows);
+    free_record(base, record, path);
+}
+
+/* ---- choosing ---- */
+
+static void register_once(void) {
+    static strata_layer_type_t type;
+    if (type.name) return;
+    type = copied_type;
+    type.name = "mutant_safe";
+    type.record_stream = bent_record_stream;
+    type.erase_stream = bent_erase_stream;
+    type.stream_gone = bent_stream_gone;
+    type.free = bent_free;
+    EXPECT_OK(strata_register_layer(&type));
+}
+
+const char *mutation_what(mutation_t mutation) {
+    static const char *const what[] = {
+#define MUTATION_WHAT(name, what) what,
+        MUTATION_MAP(MUTATION_WHAT)
+#undef MUTATION_WHAT
+    };
+    return what[mutation];
+}
+
+void mutant_choose(mutation_t mutation) {
+    register_once();
+    chosen = mutation;
+    first_event = previous_event = NULL;
+    passed_at = 0;
+}

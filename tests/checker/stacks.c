@@ -1,0 +1,220 @@
+/* Whole stacks under the checker: those that are safe, and those that are not. */
+#include <pthread.h>
+
+#include "tests/checker/mutant_safe.h"
+#include "tests/checker/told.h"
+
+#define STACK(layer)                                                                              \
+    "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"  \
+    "places:\n  pinned:\n    - " layer "\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
+
+#define WITHOUT                                                                             \
+    "strategy: without\nstack:\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"         \
+    "places:\n  pinned:\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
+
+#define A (told.streams[0])
+#define B (told.streams[1])
+#define C (told.streams[2])
+
+TEST(checked_stacks, every_preset_is_safe) {
+    static const char *const presets[] = {"strata", "system", "cuda_malloc_async", STACK("stream_safe")};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            told_t told;
+            told_open(&told, presets[i]);
+            told_program(&told, seed, 1500, true);
+            EXPECT_EQ(told_close(&told, true), 0);
+        }
+    }
+}
+
+/* Layers that fill memory by themselves, in free blocks and beside live ones, and routes by size. */
+TEST(checked_stacks, layers_that_write_are_safe) {
+    static const char routes[] =
+        "strategy: f\nstack: [retry, stream_safe, binning: {routes: [{up_to: 512KiB, stack: [buffered, auto_growth, system]}, "
+        "{stack: [auto_growth: {chunk_size: 4MiB}, system]}]}]\n";
+    static const char *const stacks[] = {
+        "strategy: a\nstack: [retry, stream_safe, scrub, auto_growth: {chunk_size: 2MiB}, system]\n",
+        "strategy: b\nstack: [retry, guard: {report: false}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n",
+        "strategy: c\nstack: [retry, stream_safe, guard: {report: false, synchronise: false}, auto_growth, system]\n",
+        "strategy: d\nstack: [retry, stream_safe, fill, auto_growth: {chunk_size: 2MiB}, system]\n",
+        "strategy: e\nstack: [retry, fill, cuda_malloc_async]\n",
+        "strategy: g\nstack: [retry, stream_safe, aligned: {alignment: 4096}, auto_growth: {chunk_size: 2MiB}, system]\n",
+        routes};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        told_t told;
+        told_open(&told, stacks[i]);
+        told_program(&told, 3, 1500, true);
+        if (told_close(&told, true) > 0) FAIL_TEST("%s", stacks[i]);
+    }
+}
+
+typedef struct shared {
+    told_t told; /* a copy: the facade, the world and the streams are common */
+    uint64_t seed;
+} shared_t;
+
+static void *run_shared(void *context) {
+    shared_t *shared = context;
+    strata_checker_observe(shared->told.checker, 1);
+    told_program(&shared->told, shared->seed, 1000, false);
+    strata_checker_publish(shared->told.checker, 2);
+    return NULL;
+}
+
+/* Memory passes from thread to thread in the caches: what one has seen the other knows by the lock of the stack. */
+TEST(checked_stacks, threads_share_the_caches) {
+    static const char *const presets[] = {"strata", "cuda_malloc_async", STACK("stream_safe")};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        told_t told;
+        told_open(&told, presets[i]);
+        shared_t shared[3];
+        pthread_t threads[3];
+        strata_checker_publish(told.checker, 1);
+        for (uint64_t t = 0; t < 3; t++) shared[t] = (shared_t){told, 7 + t};
+        for (int t = 0; t < 3; t++) ASSERT_TRUE(pthread_create(&threads[t], NULL, run_shared, &shared[t]) == 0);
+        for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
+        strata_checker_observe(told.checker, 2);
+        EXPECT_EQ(told_close(&told, true), 0);
+    }
+}
+
+/* Paddle's event covers what was submitted before the borrow: only a program that borrows behind its work is safe. */
+TEST(checked_stacks, paddle_takes_its_event_too_early) {
+    for (int borrows_first = 0; borrows_first < 2; borrows_first++) {
+        told_t told;
+        told_open(&told, "paddle");
+        strata_block_t block = told_allocate(&told, told.rig.gpu, A, MIB);
+        if (borrows_first) told_borrow(&told, &block, B);
+        told_work(&told, B, 500, &block);
+        if (!borrows_first) told_borrow(&told, &block, B);
+        rig_pass(&told.rig, 50000);
+        told_free(&told, &block);
+        block = told_allocate(&told, told.rig.gpu, A, MIB);
+        told_work(&told, A, 10, &block);
+        EXPECT_EQ(told_close(&told, !borrows_first), (uint64_t)borrows_first);
+    }
+}
+
+/* Two streams, one block, no borrow: nobody can know. */
+TEST(checked_stacks, a_program_that_borrows_nothing_is_at_fault) {
+    told_t told;
+    told_open(&told, "strata");
+    strata_block_t block = told_allocate(&told, told.rig.gpu, A, MIB);
+    told_work(&told, B, 500, &block);
+    told_free(&told, &block);
+    EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_FREE), 1);
+    EXPECT_EQ(told_close(&told, false), 1);
+}
+
+/* A copy from A to B's kernel and back into the cache, step by step: two streams and a borrow each. */
+static void two_streams(told_t *told) {
+    for (int step = 0; step < 20; step++) {
+        strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+        told_work(told, told->streams[0], 50, &block);
+        told_order(told, told->streams[1], told->streams[0]);
+        told_borrow(told, &block, told->streams[1]);
+        told_work(told, told->streams[1], 200, &block);
+        told_free(told, &block);
+    }
+}
+
+/* Without a layer that knows borrows the facade waits on the host. Where one says that it knows them, and does not, the block
+ * comes back at once. */
+TEST(checked_stacks, without_stream_safe) {
+    told_t told;
+    told_open(&told, WITHOUT);
+    two_streams(&told);
+    EXPECT_EQ(told.unsupported, 20);
+    EXPECT_EQ(told_close(&told, true), 0);
+    mutant_choose(MUTATION_NO_BORROW);
+    told_open(&told, STACK("mutant_safe"));
+    two_streams(&told);
+    EXPECT_EQ(told.unsupported, 0);
+    EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_NEW_OWNER), 19);
+    EXPECT_EQ(told_close(&told, false), 19);
+}
+
+/* ---- mutants ---- */
+
+/* No event can be recorded at the free: the host must wait instead. */
+static void free_where_no_event_can_be_recorded(told_t *told) {
+    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_borrow(told, &block, told->streams[1]);
+    told_order(told, told->streams[1], told->streams[0]);
+    told_work(told, told->streams[1], 500, &block);
+    EXPECT_OK(strata_sim_fail(told->rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    told_free(told, &block);
+    strata_sim_clear_faults(told->rig.devices[0]);
+    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_work(told, told->streams[0], 10, &block);
+    told_free(told, &block);
+}
+
+/* The borrower is destroyed while its work runs, before the free. */
+static void free_behind_a_destroyed_stream(told_t *told) {
+    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_borrow(told, &block, told->streams[1]);
+    told_order(told, told->streams[1], told->streams[0]);
+    told_work(told, told->streams[1], 500, &block);
+    told_renew(told, 1);
+    told_free(told, &block);
+    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_work(told, told->streams[0], 10, &block);
+    told_free(told, &block);
+}
+
+/* Two borrow; one gives its borrow back in good order, the other still works at the free. */
+static void free_behind_one_of_two(told_t *told) {
+    strata_block_t block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_borrow(told, &block, told->streams[1]);
+    told_borrow(told, &block, told->streams[2]);
+    told_order(told, told->streams[1], told->streams[0]);
+    told_work(told, told->streams[1], 500, &block);
+    told_erase(told, &block, told->streams[2]);
+    told_free(told, &block);
+    block = told_allocate(told, told->rig.gpu, told->streams[0], MIB);
+    told_work(told, told->streams[0], 10, &block);
+    told_free(told, &block);
+}
+
+/* Nobody owns pinned memory: the stream that it was served for is a borrower like any other. */
+static void pinned_memory_for_another(told_t *told) {
+    strata_block_t block = told_allocate(told, strata_pinned(), told->streams[0], MIB);
+    told_work(told, told->streams[0], 500, &block);
+    told_free(told, &block);
+    block = told_allocate(told, strata_pinned(), told->streams[1], MIB);
+    told_work(told, told->streams[1], 10, &block);
+    told_free(told, &block);
+}
+
+static uint64_t hazards_of(mutation_t mutation) {
+    told_t told;
+    mutant_choose(mutation);
+    told_open(&told, mutation == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}") : STACK("mutant_safe"));
+    free_where_no_event_can_be_recorded(&told);
+    free_behind_a_destroyed_stream(&told);
+    free_behind_one_of_two(&told);
+    pinned_memory_for_another(&told);
+    told_program(&told, 1, 3000, true);
+    return told_close(&told, mutation == MUTATION_NONE);
+}
+
+TEST(checked_stacks, every_mutation_of_stream_safe_is_found) {
+    for (int i = 0; i < MUTATIONS; i++) {
+        uint64_t hazards = hazards_of((mutation_t)i);
+        if ((hazards > 0) != (i != MUTATION_NONE))
+            FAIL_TEST("%llu hazards with: %s", (unsigned long long)hazards, mutation_what((mutation_t)i));
+    }
+}
+
+TEST(checked_stacks, every_mutation_of_cuda_malloc_async_is_found) {
+    for (int i = 0; i < MUTANTS_ASYNC; i++) {
+        told_t told;
+        mutant_async_choose((mutant_async_t)i);
+        told_open(&told, "strategy: mutant\nstack: [mutant_async]\n");
+        told_program(&told, 5, 1500, true);
+        EXPECT_EQ(strata_checker_hazards_of(told.checker, STRATA_HAZARD_UNDER_WORK) > 0, i != MUTANT_ASYNC_NONE);
+        EXPECT_EQ(told_close(&told, i == MUTANT_ASYNC_NONE) > 0, i != MUTANT_ASYNC_NONE);
+    }
+}
