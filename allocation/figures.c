@@ -42,11 +42,13 @@ static void add(strata_layer_t *layer, strata_own_figure_t *sums, uint32_t count
     for (uint32_t i = 0; i < count; i++) sums[i].value += rows[i].value;
 }
 
-uint32_t strata_domain_own_figures(strata_domain_t *domain, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
-    uint32_t count = strata_own_figure_rows(domain->plan->nodes[number].type, rows);
+uint32_t strata_family_own_figures(strata_family_t *family, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
+    uint32_t count = strata_own_figure_rows(family->plan->nodes[number].type, rows);
     if (count == 0) return 0;
-    STRATA_DOMAIN_EACH(domain, stack)
+    STRATA_DOMAIN_EACH(family->domain, stack) {
+        if (stack->family != family) continue;
         STRATA_EACH_OWN_LAYER(stack, layer)
             if (layer->number == number) add(layer, rows, count);
+    }
     return count;
 }

@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_FIGURES_H
 #define STRATA_ALLOCATION_FIGURES_H
 
-#include "strata/layer.h"
+#include "allocation/family.h"
 
 enum { STRATA_OWN_FIGURES = 257 /* the rows that a type may have, and one more */ };
 
@@ -16,8 +16,8 @@ typedef struct strata_own_figure {
 uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
 /* The same of an instance, all values of one moment. Takes the lock of the layer's stack. */
 uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
-/* The sums over all instances of a layer in a domain, by its number; those of device scope are one. Takes the stacks' locks in
- * turn. */
-uint32_t strata_domain_own_figures(strata_domain_t *domain, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
+/* The sums over all instances of a layer in the stacks of one family, by its number; those of device scope are one. Takes the
+ * stacks' locks in turn. */
+uint32_t strata_family_own_figures(strata_family_t *family, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
 
 #endif

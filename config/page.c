@@ -54,6 +54,7 @@ strata_status_t strata_config_grammar(FILE *out) {
     fputs(about_two_kinds, out);
     strata_page_branches(out);
     strata_page_devices(out);
+    strata_page_named(out);
     strata_page_kinds(out);
     strata_page_paths(out);
     strata_page_limits(out);

@@ -168,13 +168,7 @@ static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t
     return STRATA_OK;
 }
 
-static strata_status_t read_later(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    (void)reader;
-    strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
-    return strata_fail_origin(&origin, "\"%s\" is not there yet: this version reads no such key; take it out", node->key);
-}
-
-/* The rows of docs/strategy.md too; what no version reads yet says nothing there. */
+/* The rows of docs/strategy.md too. */
 static const struct {
     const char *key;
     read_fn read;
@@ -196,21 +190,15 @@ static const struct {
      "`gpu`"},
     {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},
     {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
-    {"pools", read_later, NULL, NULL},
-    {"streams", read_later, NULL, NULL},
+    {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
+    {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
 };
 
 void strata_page_keys(FILE *out) {
-    const char *before = "\nNot there yet, and refused by name: ";
     fprintf(out, "\n## Keys\n\n| key | what it says | without it |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].says) fprintf(out, "| `%s` | %s | %s |\n", keys[i].key, keys[i].says, keys[i].without);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (keys[i].says) continue;
-        fprintf(out, "%s`%s`", before, keys[i].key);
-        before = ", ";
-    }
-    fprintf(out, "%sFiles extend one another at most %d deep.\n", *before == ',' ? ".\n\n" : "\n", STRATA_EXTENDS_DEPTH);
+        fprintf(out, "| `%s` | %s | %s |\n", keys[i].key, keys[i].says, keys[i].without);
+    fprintf(out, "\nFiles extend one another at most %d deep.\n", STRATA_EXTENDS_DEPTH);
 }
 
 static const char *key_word(size_t index, const void *context) {

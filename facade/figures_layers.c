@@ -4,7 +4,7 @@
 #include "facade/facade.h"
 
 static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {
-    const strata_plan_node_t *node = &stack->domain->plan->nodes[layer->number];
+    const strata_plan_node_t *node = &stack->family->plan->nodes[layer->number];
     strata_own_figure_t rows[STRATA_OWN_FIGURES];
     uint32_t count = strata_own_figures(layer, rows);
     strata_layer_figure_t told = {.layer = node->name,
@@ -13,7 +13,8 @@ static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_laye
                                   .shared = stack->trunk,
                                   .stream = stack->stream,
                                   .thread = stack->thread,
-                                  .forgotten = stack->orphan};
+                                  .forgotten = stack->orphan,
+                                  .pool = stack->family->pool};
     for (uint32_t i = 0; i < count; i++) {
         told.name = rows[i].name;
         told.unit = rows[i].unit;

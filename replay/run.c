@@ -317,6 +317,22 @@ static void describe(const run_t *run, strata_figures_t *figures) {
         figures->capacity_bytes = free_bytes;
 }
 
+/* A trace calls its streams by numbers: a strategy's `streams:` may mean them. */
+static strata_status_t name_streams(run_t *run, const strata_strategy_t *strategy) {
+    strata_status_t status = STRATA_OK;
+    if (strategy->named[STRATA_NAMED_STREAM].count == 0) return status;
+    for (uint32_t i = 0; i < run->trace->stream_count && status == STRATA_OK; i++) {
+        const strata_timeline_stream_t *stream = &run->timeline.streams[i];
+        char name[32];
+        snprintf(name, sizeof name, "%llu", (unsigned long long)run->trace->streams[i].number);
+        if (!stream->handle) continue; /* the legacy default stream */
+        status = strata_stream_name(run->facade, strata_gpu(stream->device), stream->handle, name);
+        if (status == STRATA_OK && run->machine.devices[stream->device]->capabilities.managed)
+            status = strata_stream_name(run->facade, strata_managed(stream->device), stream->handle, name);
+    }
+    return status;
+}
+
 static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     const strata_trace_t *trace = run->trace;
     uint32_t devices = trace->devices ? trace->devices : 1;
@@ -332,7 +348,7 @@ static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     if (status == STRATA_OK) status = strata_facade_open_on(strategy, run->machine.devices, devices, 0, &run->facade);
     if (status == STRATA_OK) status = strata_timeline_begin(&run->timeline, trace, &run->machine, &run->options->timeline);
     if (status == STRATA_OK) strata_watch_name_streams(&run->watch);
-    return status;
+    return status == STRATA_OK ? name_streams(run, strategy) : status;
 }
 
 /* The verdict, and the first hazards in words. */

@@ -102,8 +102,10 @@ static void say_statistics(const table_t *table) {
 #undef SAY_ROW
 }
 
-/* A layer's name, with its number where another one has it too. */
-static strata_cell_t layer_name(const strata_plan_t *plan, uint32_t number, const char *figure) {
+/* A layer's name, with its number where another one has it too, behind the pattern of the streams that have it. */
+static strata_cell_t layer_name(const strata_family_t *family, uint32_t number, const char *figure) {
+    const strata_plan_t *plan = family->plan;
+    if (*family->name) return strata_cell("%.16s %.16s#%u %.24s", family->name, plan->nodes[number].name, (unsigned)number, figure);
     bool twice = false;
     for (uint32_t i = 1; i <= plan->count; i++)
         twice = twice || (i != number && strcmp(plan->nodes[i].name, plan->nodes[number].name) == 0);
@@ -116,15 +118,15 @@ static uint64_t own_value(strata_layer_t *layer, uint32_t row) {
     return strata_own_figures(layer, rows) > row ? rows[row].value : 0;
 }
 
-/* A layer that all streams share has no figures of one stream. */
-static void say_layer(const table_t *table, uint32_t number) {
+/* A layer that all streams share has no figures of one stream, nor has one of other streams' stacks. */
+static void say_layer(const table_t *table, strata_family_t *family, uint32_t number) {
     strata_own_figure_t sums[STRATA_OWN_FIGURES];
-    uint32_t count = strata_domain_own_figures(table->domain, number, sums);
+    uint32_t count = strata_family_own_figures(family, number, sums);
     for (uint32_t row = 0; row < count; row++) {
-        strata_cell_t name = layer_name(table->domain->plan, number, sums[row].name);
+        strata_cell_t name = layer_name(family, number, sums[row].name);
         begin_row(table, name.text, cell_of(sums[row].value, sums[row].unit));
         for (uint32_t i = 0; i < table->count; i++) {
-            strata_layer_t *layer = table->stacks[i]->layers[number];
+            strata_layer_t *layer = table->stacks[i]->family == family ? table->stacks[i]->layers[number] : NULL;
             bool own = layer && layer->stack == table->stacks[i];
             say_cell(table, own ? cell_of(own_value(layer, row), sums[row].unit) : strata_cell("-"));
         }
@@ -169,7 +171,8 @@ static void say_tables(const table_t *whole) {
         first += table.count;
         say_heading(&table);
         say_statistics(&table);
-        for (uint32_t number = 1; number <= table.domain->plan->count; number++) say_layer(&table, number);
+        for (strata_family_t *family = NULL; (family = strata_domain_next_family(table.domain, family)) != NULL;)
+            for (uint32_t number = 1; number <= family->plan->count; number++) say_layer(&table, family, number);
     } while (first < whole->count);
 }
 

@@ -128,7 +128,7 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
 static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
     block->bin_prev = 0;
-    block->bin_next = want->user;
+    strata_bfc_begin_use(self, block, want->user);
     block->path = 0;
     block->attention = 0;
     block->slack = (uint32_t)(block->size - want->request->size);
@@ -258,7 +258,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, const want_t *want, strata
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
     status = collect_and_extend(self, want, record);
     /* Nobody else climbs after these. */
-    want->request->path->reclaimed = status == STRATA_E_NO_MEMORY;
+    if (status == STRATA_E_NO_MEMORY) want->request->path->reclaimed_by = &self->base;
     return status;
 }
 

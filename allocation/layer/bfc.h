@@ -124,6 +124,18 @@ void strata_bfc_give_all_back(bfc_t *self);
 
 /* Whom a request's stream is; 0: nobody knows. */
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request);
+/* A user has a block from now on, until it is freed; and the user that its mark then names. */
+static inline void strata_bfc_begin_use(bfc_t *self, strata_record_t *block, uint32_t user) {
+    block->bin_next = user;
+    if (user) strata_user_at(&self->users, user)->holds++;
+}
+static inline uint32_t strata_bfc_end_use(bfc_t *self, const strata_record_t *block) {
+    uint32_t node = block->bin_next;
+    if (node == 0) return 0;
+    bool named = strata_user_at(&self->users, node)->state == STRATA_USER_NAMED;
+    strata_users_let_go(&self->users, node);
+    return named ? node : 0; /* a destroyed stream's node may soon be another's */
+}
 /* Whether the host must wait before `user` gets the block. */
 bool strata_bfc_is_in_use(const bfc_t *self, const strata_record_t *block, uint32_t user);
 /* The host waits for every use of what is free. The locks are open meanwhile. False: the device fails. */

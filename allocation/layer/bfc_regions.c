@@ -57,7 +57,8 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     }
     self->used_bytes -= block->size;
     bfc_region_at(self, block->chunk)->live--;
-    strata_mark(block, self->ownerless ? 0 : ++self->frees, block->bin_next);
+    uint32_t user = strata_bfc_end_use(self, block);
+    strata_mark(block, self->ownerless ? 0 : ++self->frees, user);
     block->path = 0;
     block->state = STRATA_RECORD_FREE;
     if (self->history) strata_bfc_note(self, block, false);

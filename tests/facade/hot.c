@@ -82,7 +82,7 @@ TEST(facade_hot, wrong_arguments_are_refused) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     o.flags = 0;
     o.pool = 3;
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     EXPECT_EQ(b.ref, 4);
     EXPECT_EQ(rig_figures(&rig).allocations, 0);
     rig_close(&rig);
