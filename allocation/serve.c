@@ -83,14 +83,21 @@ static bool climbs(const strata_layer_t *layer) {
     return true;
 }
 
-/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the plan keeps or defers. */
-static bool is_all_reclaimed(const serving_t *serving) {
-    const strata_plan_t *plan = serving->stack->domain->plan;
-    if (!serving->reclaimed_by) return false;
-    for (uint32_t n = 1; n <= plan->count; n++) {
-        const strata_layer_type_t *type = plan->nodes[n].type;
-        if (type != serving->reclaimed_by->type && (type->release || type->poll)) return false;
+static bool keeps_or_defers(const strata_family_t *family, const strata_layer_t *but) {
+    for (uint32_t n = 1; n <= family->plan->count; n++) {
+        const strata_layer_type_t *type = family->plan->nodes[n].type;
+        bool same = family == but->stack->family && type == but->type;
+        if (!same && (type->release || type->poll)) return true;
     }
+    return false;
+}
+
+/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers. */
+static bool is_all_reclaimed(const serving_t *serving) {
+    strata_domain_t *domain = serving->stack->domain;
+    if (!serving->reclaimed_by) return false;
+    for (strata_family_t *family = NULL; (family = strata_domain_next_family(domain, family)) != NULL;)
+        if (keeps_or_defers(family, serving->reclaimed_by)) return false;
     return true;
 }
 

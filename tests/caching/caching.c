@@ -13,7 +13,7 @@ void caching_open(rig_t *rig, const char *options, uint64_t capacity) {
 }
 
 caching_t *caching_of(rig_t *rig) {
-    return (caching_t *)rig_domain(rig)->shared[1];
+    return (caching_t *)rig_domain(rig)->ordinary.shared[1];
 }
 
 uint64_t caching_reserved(rig_t *rig) {
