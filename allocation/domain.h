@@ -28,6 +28,7 @@ struct strata_domain {
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
     _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
 
+    _Atomic uint64_t count; /* the last that strata_next_count() or a free that carries one has got */
     _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */

@@ -118,7 +118,8 @@ static void book(strata_record_t *record) {
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
     serving_t serving = {.stack = stack,
                          .request = {.struct_size = sizeof(strata_request_t), .size = serve->size, .alignment = serve->alignment,
-                                     .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
+                                     .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags,
+                                     .freed_before = serve->freed_before}};
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
     bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);

@@ -118,6 +118,7 @@ typedef struct strata_serve {
     uint32_t flags;
     uint64_t pool;
     const char *tag;
+    uint64_t freed_before;
 } strata_serve_t;
 
 /* The whole way down the stack, ladder included; the record is booked and noted. */
@@ -167,6 +168,8 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
 /* A step of the program has ended. */
 void strata_stack_step(strata_stack_t *stack);
+/* False: the frees of none of its layers carry counts. */
+bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
 /* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
 bool strata_stack_has_passed(strata_stack_t *stack);
 /* Whether nothing is live, deferred or cached. */

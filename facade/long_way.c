@@ -49,7 +49,7 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
 
 static strata_status_t check_options(strata_place_t place, const strata_allocate_options_t *options) {
     uint64_t most = alignment_of(place);
-    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    if (options->struct_size < offsetof(strata_allocate_options_t, freed_before)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > most)
@@ -90,6 +90,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .pool = stack->family->pool, .tag = options->tag};
+    if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     if (status == STRATA_E_NO_MEMORY)
         return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});

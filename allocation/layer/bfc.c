@@ -136,6 +136,7 @@ static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     block->stack = want->request->path->stack->number;
     block->state = STRATA_RECORD_LIVE;
     self->used_bytes += block->size;
+    if (self->used_bytes > self->peak_used) self->peak_used = self->used_bytes;
     bfc_region_at(self, block->chunk)->live++;
     if (block->size > self->largest_allocation) self->largest_allocation = block->size;
     self->ids++;
@@ -421,7 +422,6 @@ const strata_layer_type_t strata_bfc_type = {
     .chunk_of = chunk_of,
     .idle_bytes = idle_bytes,
     .validate = strata_bfc_validate,
-    .next_count = strata_bfc_next_count,
     .set_frontier = strata_bfc_set_frontier,
     .tell = strata_bfc_tell,
 };

@@ -60,13 +60,13 @@ typedef struct bfc {
     uint64_t split_cap;      /* what a block may have above its request */
     uint64_t next_region;    /* bytes asked for next */
     _Atomic uint64_t reserved; /* of the regions; read by reports without the lock */
-    uint64_t used_bytes;
+    uint64_t used_bytes, peak_used;
     uint64_t frees, waited;  /* frees so far, and those that the host has waited for */
     strata_octaves_t idle;
     strata_nodes_t users, parts, regions, stamps;
     uint32_t first_region, region_count;
     uint32_t first_stamp, last_stamp, stamp_count;
-    uint64_t count, frontier; /* of the program's counter: the last that was given, and from which on work may be under way */
+    uint64_t frontier;       /* count from which on work may be under way */
     uint32_t cursor;         /* where a walk of the queue goes on, whoever leaves it */
     bool jumbled;            /* the queue is not in the order of the counts */
     bool frontier_moved;
@@ -79,7 +79,6 @@ typedef struct bfc {
     uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
     strata_nodes_t notes;    /* a bfc_note_t a slot; not there without memory_debug */
     uint64_t *history;       /* bytes in use after an action, by its number; NULL without memory_debug */
-    uint64_t dumps;
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its stream is; to be checked */
 } bfc_t;
 
@@ -158,8 +157,7 @@ void strata_bfc_merge_stamps(bfc_t *self, strata_record_t *into, strata_record_t
 void strata_bfc_merge_safe(bfc_t *self);
 /* Blocks merge whatever their counts, in the order of their frees, until one has `size` bytes; false: none came. */
 bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
-uint64_t strata_bfc_next_count(strata_layer_t *base);
-void strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
+bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
 /* ---- what a person wants to know (bfc_debug.c) ---- */

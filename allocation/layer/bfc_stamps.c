@@ -24,7 +24,7 @@ static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t be
 }
 
 bool strata_bfc_stamp(bfc_t *self, strata_record_t *block) {
-    return add(self, block, ++self->count, self->last_stamp);
+    return add(self, block, atomic_fetch_add(&self->base.domain->count, 1) + 1, self->last_stamp);
 }
 
 bool strata_bfc_stamp_rest(bfc_t *self, const strata_record_t *block, strata_record_t *rest) {
@@ -97,18 +97,13 @@ bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size) {
     return false;
 }
 
-/* ---- the program's counter; under the lock ---- */
-
-uint64_t strata_bfc_next_count(strata_layer_t *base) {
+bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count) {
     bfc_t *self = (bfc_t *)base;
-    return bfc_options_of(self)->timestamps ? ++self->count : 0;
-}
-
-void strata_bfc_set_frontier(strata_layer_t *base, uint64_t count) {
-    bfc_t *self = (bfc_t *)base;
-    if (count <= self->frontier) return;
+    if (!bfc_options_of(self)->timestamps) return false;
+    if (count <= self->frontier) return true;
     self->frontier = count;
     self->frontier_moved = self->stamp_count > 0;
+    return true;
 }
 
 /* ---- check ---- */
@@ -124,7 +119,7 @@ strata_status_t strata_bfc_validate_stamps(const bfc_t *self) {
         if (node >= self->stamps.used || ++count > self->stamp_count) return corrupt("the queue of counts is broken");
         const bfc_stamp_t *stamp = bfc_stamp_at(self, node);
         if (stamp->prev != last) return corrupt("the queue of counts has a wrong link back");
-        if (stamp->count == 0 || stamp->count > self->count) return corrupt("a block was freed at a count that never was");
+        if (stamp->count == 0 || stamp->count > atomic_load(&self->base.domain->count)) return corrupt("a block was freed at a count that never was");
         if (!self->jumbled && stamp->count < latest) return corrupt("the queue of counts is out of order");
         if (stamp->slot >= bfc_slab(self)->used || !bfc_is_free(self, stamp->slot) ||
             bfc_stamp_of(bfc_block(self, stamp->slot)) != node)

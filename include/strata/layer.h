@@ -59,7 +59,7 @@ typedef struct strata_request {
     size_t alignment; /* a power of two; never more than the place's */
     strata_stream_t stream;
     uint64_t pool;
-    uint64_t freed_before; /* only memory freed before this count of the caller's may be served; 0: any */
+    uint64_t freed_before; /* of memory whose free carries a count, only what was freed up to this one may be served; 0: any */
     const char *tag;
     strata_path_t *path;
     uint32_t flags;
@@ -239,10 +239,9 @@ typedef struct strata_layer_type {
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
     /* Each stream that a deferred free still waits for, free by free. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
-    /* Of a cache whose frees carry a count: the next count of the program's, larger than all before; 0: they carry none here. */
-    uint64_t (*next_count)(strata_layer_t *self);
-    /* The work behind what was freed at smaller counts is over. Smaller frontiers than the last are ignored. */
-    void (*set_frontier)(strata_layer_t *self, uint64_t count);
+    /* Of a cache whose frees carry a count: the work behind what was freed at smaller counts is over. A frontier below the last one
+     * is ignored. False: the frees of this instance carry none. */
+    bool (*set_frontier)(strata_layer_t *self, uint64_t count);
     /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
 } strata_layer_type_t;

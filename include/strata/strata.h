@@ -157,6 +157,9 @@ typedef struct strata_allocate_options {
     uint64_t pool;    /* 0: where the thread's requests go (strata_pool_begin()); STRATA_POOL_ORDINARY; one of strata_pool() */
     const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
                          apart. Costs nothing where it is NULL; a block with one is freed the slower way */
+    uint64_t freed_before; /* where frees carry counts (below): of memory whose count no frontier has passed, only what was freed
+                              up to this count may be served, as the caller knows that work to be over; 0: any, which another
+                              stream gets after a wait of the host */
 } strata_allocate_options_t;
 /* strata_allocate() with everything that can be said of a request. */
 STRATA_API strata_status_t strata_allocate_with(strata_t facade, strata_place_t place, strata_stream_t stream,
@@ -175,6 +178,19 @@ STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
 STRATA_API strata_status_t strata_retain(strata_t facade, strata_ref_t ref);
 /* strata_free(), under the name that goes with strata_retain(). */
 STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref);
+
+/* Frees that carry a count: memory is free now, and anybody's once the program says that the GPU has come so far. In layers with the
+ * option `timestamps` (bfc) every free takes the next count of its place's counter. A program takes a count as it submits work, and
+ * says when that work is over:
+ *
+ *     strata_next_count(s, place, &mine);         all frees before have smaller counts, all later ones larger
+ *     ... launch; later, when it is over ...
+ *     strata_set_safe_frontier(s, place, mine);   what was freed at smaller counts merges and is anybody's; requests that wait
+ *                                                 for memory look again. A frontier below the last one is ignored
+ *
+ * The program answers for what it says. E_UNSUPPORTED from the latter: no layer of the place has such frees. */
+STRATA_API strata_status_t strata_next_count(strata_t facade, strata_place_t place, uint64_t *count);
+STRATA_API strata_status_t strata_set_safe_frontier(strata_t facade, strata_place_t place, uint64_t count);
 
 /* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
