@@ -24,7 +24,10 @@ static bool add(bfc_t *self, strata_record_t *block, uint64_t count, uint32_t be
 }
 
 bool strata_bfc_stamp(bfc_t *self, strata_record_t *block) {
-    return add(self, block, atomic_fetch_add(&self->base.domain->count, 1) + 1, self->last_stamp);
+    uint64_t count = atomic_fetch_add(&self->base.domain->count, 1) + 1;
+    if (!add(self, block, count, self->last_stamp)) return false;
+    if (count < self->frontier) self->frontier_moved = true;
+    return true;
 }
 
 bool strata_bfc_stamp_rest(bfc_t *self, const strata_record_t *block, strata_record_t *rest) {
