@@ -32,7 +32,8 @@ static const strata_option_row_t options[] = {
     {"garbage_collection", STRATA_OPTION_BOOL, ROW(garbage_collection), "true", 0, 0, NULL,
      "out of memory, regions without a live block go back, all of them, before one more try (TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
     {"coalesce_regions", STRATA_OPTION_BOOL, ROW(coalesce_regions), "false", 0, 0, NULL,
-     "a region that begins where another ends becomes part of it, so that blocks merge across; the whole goes back together"},
+     "where the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another ends "
+     "becomes part of it, so that blocks merge across; the whole goes back together"},
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
      "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
@@ -329,12 +330,18 @@ static strata_status_t read_limits(bfc_t *self) {
     return STRATA_OK;
 }
 
-/* Whether memory of a layer comes and goes in the order of a stream. */
+/* Whether memory of a layer comes and goes in the order of a stream: that of any of its branches. */
 static bool is_stream_ordered(const strata_layer_t *layer) {
     if (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED) return true;
     for (uint32_t i = 0; i < layer->below_count; i++)
         if ((layer->type->passes & STRATA_TRAIT_STREAM_ORDERED) && is_stream_ordered(layer->below[i])) return true;
     return false;
+}
+
+/* Whether a layer's chunks that touch may be used as one. Two branches' may not. */
+static bool is_contiguous(const strata_layer_t *layer) {
+    if (layer->type->gives & STRATA_TRAIT_CONTIGUOUS) return true;
+    return layer->below_count == 1 && (layer->type->passes & STRATA_TRAIT_CONTIGUOUS) && is_contiguous(layer->below[0]);
 }
 
 static void end_tables(bfc_t *self) {
@@ -350,6 +357,7 @@ static strata_status_t create(strata_layer_t *base) {
     strata_place_kind_t kind = strata_place_kind(base->domain->place);
     self->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
     self->ordered_below = is_stream_ordered(base->below[0]);
+    self->coalesces = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
     uint32_t stamps = bfc_options_of(self)->timestamps ? STRATA_SLAB_SLOTS : 1;
     strata_status_t status = read_limits(self);
     if (status == STRATA_OK) status = strata_users_init(&self->users);

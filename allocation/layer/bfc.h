@@ -71,6 +71,7 @@ typedef struct bfc {
     bool jumbled;            /* the queue is not in the order of the counts */
     bool frontier_moved;
     bool ordered_below;      /* memory of the layer below comes and goes in the order of a stream */
+    bool coalesces;          /* regions that touch become one: wanted, and the layer below allows it */
     bool ownerless;          /* of the place: blocks have no stream */
     bool growing;            /* a thread asks below with the lock open; others that miss wait for it */
     uint32_t captures, waiting, lost_blocks;

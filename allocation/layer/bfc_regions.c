@@ -98,7 +98,7 @@ static void unlist(bfc_t *self, uint32_t node) {
 
 /* The region that ends where a chunk begins; 0: none. */
 static uint32_t region_before(const bfc_t *self, uint64_t base) {
-    if (!bfc_options_of(self)->coalesce_regions) return 0;
+    if (!self->coalesces) return 0;
     uint32_t node = self->first_region;
     while (node && bfc_region_at(self, node)->base + bfc_region_at(self, node)->size != base) node = bfc_region_at(self, node)->next;
     return node;

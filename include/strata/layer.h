@@ -148,7 +148,8 @@ typedef enum strata_scope {
     X(ZEROED, 6, "memory comes zeroed")                                                                          \
     X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
     X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own")                             \
-    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")
+    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                       \
+    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),

@@ -129,6 +129,7 @@ static void lose_the_device(strata_strategy_t *strategy, uint64_t k) {
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = STRATA_E_DEVICE_LOST;
+    program.without_borrows = is_without_borrows(strategy);
     uint64_t lost = strata_sim_calls(rig.devices[0]) + k, began = strata_real_now();
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, false, STRATA_E_DEVICE_LOST));
     program_run(&program, PROGRAM_LENGTH);
