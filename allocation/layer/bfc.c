@@ -27,6 +27,9 @@ static const strata_option_row_t options[] = {
      "begin with a region of initial_region and double; false: the first region is all that the limit allows"},
     {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,
      "the first region of a growing allocator"},
+    {"max_region", STRATA_OPTION_SIZE, ROW(max_region), "unlimited", STRATA_BFC_UNIT, 0, NULL,
+     "the largest region that is asked for, but for a request above it: doubling without end takes up to twice of what is needed "
+     "(TensorFlow #29635, #6111)"},
     {"fragmentation_fraction", STRATA_OPTION_FRACTION, ROW(fragmentation_fraction), "0", 0, 1000000, NULL,
      "share of the limit, up to 4 GiB, that a block may have above its request without being cut; 0: 128 MiB"},
     {"garbage_collection", STRATA_OPTION_BOOL, ROW(garbage_collection), "true", 0, 0, NULL,
@@ -212,9 +215,9 @@ static strata_status_t extend(bfc_t *self, const want_t *want) {
                            (unsigned long long)least, (unsigned long long)reserved, (unsigned long long)self->limit);
     bool doubled = least > self->next_region;
     while (least > self->next_region) self->next_region *= 2;
+    uint64_t size = strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least));
     strata_record_t *below = NULL;
-    strata_status_t status =
-        ask_for_less_and_less(self, strata_min(self->next_region, available), least, want->request, &below);
+    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, want->request, &below);
     if (status != STRATA_OK) return status;
     if (!doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
     if (strata_bfc_publish(self, below, want->user)) return STRATA_OK;

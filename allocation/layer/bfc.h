@@ -15,7 +15,7 @@ enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };
 enum { STRATA_BFC_UNIT = 256, STRATA_BFC_PARTS = 1 << 20 };
 
 typedef struct bfc_options {
-    uint64_t memory_limit, initial_region;
+    uint64_t memory_limit, initial_region, max_region;
     double memory_fraction, fragmentation_fraction;
     uint32_t reclaim;
     bool allow_growth, garbage_collection, coalesce_regions, timestamps, memory_debug;

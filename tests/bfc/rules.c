@@ -93,6 +93,22 @@ TEST(bfc, regions_double) {
     rig_close(&rig);
 }
 
+TEST(bfc, regions_stay_below_a_bound_but_for_larger_requests) {
+    rig_t rig;
+    static const struct {
+        size_t request;
+        uint64_t reserved;
+    } cases[] = {{2, 2}, {2, 6}, {3, 10}, {3, 14}, {40, 54}, {3, 58}};
+    strata_block_t blocks[6];
+    bfc_open(&rig, "max_region: 4MiB", 0);
+    for (int i = 0; i < 6; i++) {
+        blocks[i] = rig_allocate(&rig, NULL, cases[i].request * MIB);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, cases[i].reserved * MIB);
+    }
+    bfc_free_all(&rig, blocks, 6);
+    rig_close(&rig);
+}
+
 TEST(bfc, the_limit_is_the_least_of_three) {
     static const struct {
         const char *options;
