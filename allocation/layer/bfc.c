@@ -1,15 +1,14 @@
 /* bfc: best fit with coalescing over regions that double (TensorFlow's BFCAllocator).
  *
- * The rules are those of XLA's, which TensorFlow uses: multiples of 256 bytes; the smallest free block that fits, the lowest among
- * equals; its rest stays free where the block has twice what was asked, or more than `fragmentation_fraction` allows above it. A
- * freed block merges with its free neighbours. When nothing fits a region is asked for, each twice as large as the one before;
- * where it is refused, smaller and smaller ones down to the request. When that fails too: blocks that were held apart for their
- * counts merge, then regions without a live block go back and a region is asked for once more.
+ * The rules are those of XLA's, which TensorFlow uses: multiples of 256 bytes; the smallest free block that fits, the lowest
+ * among equals; its rest stays free where the block has twice what was asked, or more than `fragmentation_fraction` allows
+ * above it. A freed block merges with its free neighbours. When nothing fits a region is asked for, each twice as large as
+ * the one before; where it is refused, smaller and smaller ones down to the request. When that fails too: blocks that were
+ * held apart for their counts merge, then regions without a live block go back and a region is asked for once more.
  *
- * One instance serves all streams of a device, as the peer: a block that another stream would get is handed out after a wait of
- * the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c, bfc_stamps.c,
- * bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default.
- */
+ * One instance serves all streams of a device, as the peer: a block that another stream would get is handed out after a wait
+ * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c,
+ * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc.h"
 #include "platform/arithmetic.h"
 
@@ -28,19 +27,21 @@ static const strata_option_row_t options[] = {
     {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,
      "the first region of a growing allocator"},
     {"max_region", STRATA_OPTION_SIZE, ROW(max_region), "unlimited", STRATA_BFC_UNIT, 0, NULL,
-     "the largest region that is asked for, but for a request above it: doubling without end takes up to twice of what is needed "
-     "(TensorFlow #29635, #6111)"},
+     "the largest region that is asked for, but for a request above it: doubling without end takes up to twice of what is "
+     "needed (TensorFlow #29635, #6111)"},
     {"fragmentation_fraction", STRATA_OPTION_FRACTION, ROW(fragmentation_fraction), "0", 0, 1000000, NULL,
      "share of the limit, up to 4 GiB, that a block may have above its request without being cut; 0: 128 MiB"},
     {"garbage_collection", STRATA_OPTION_BOOL, ROW(garbage_collection), "true", 0, 0, NULL,
-     "out of memory, regions without a live block go back, all of them, before one more try (TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
+     "out of memory, regions without a live block go back, all of them, before one more try "
+     "(TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
     {"coalesce_regions", STRATA_OPTION_BOOL, ROW(coalesce_regions), "false", 0, 0, NULL,
-     "where the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another ends "
-     "becomes part of it, so that blocks merge across; the whole goes back together"},
+     "where the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another "
+     "ends becomes part of it, so that blocks merge across; the whole goes back together"},
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
      "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
-     "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's ladder"},
+     "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's "
+     "ladder"},
     {"memory_debug", STRATA_OPTION_BOOL, ROW(memory_debug), "false", 0, 0, NULL,
      "number allocations and actions, and keep the bytes in use after the last 4096 of them, for reports"},
     {"memory_dump", STRATA_OPTION_TEXT, ROW(memory_dump), "none", 0, 0, NULL,
@@ -175,7 +176,8 @@ static strata_status_t ask_below(bfc_t *self, uint64_t size, const strata_reques
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
     if (status != STRATA_OK || ((*below)->ptr & (STRATA_BFC_UNIT - 1)) == 0) return status;
     strata_chunk_free(*below);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives regions at smaller multiples than %d bytes", STRATA_BFC_UNIT);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives regions at smaller multiples than %d bytes",
+                       STRATA_BFC_UNIT);
 }
 
 /* Nine tenths, as the peer reckons them: in single precision, upwards to a multiple of 256, and less in any case. */

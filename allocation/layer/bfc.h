@@ -1,7 +1,7 @@
 /* What the parts of bfc share: regions, the free blocks in their bins, streams, frees that carry a count.
  *
- * A region is a chunk of the layer below, or several whose addresses follow one another. Everything is guarded by the lock of the
- * trunk, unless it is said that it may be opened. */
+ * A region is a chunk of the layer below, or several whose addresses follow one another. Everything is guarded by the lock of
+ * the trunk, unless it is said that it may be opened. */
 #ifndef STRATA_ALLOCATION_LAYER_BFC_H
 #define STRATA_ALLOCATION_LAYER_BFC_H
 
@@ -105,7 +105,8 @@ static inline uint64_t bfc_freed_at(const bfc_t *self, const strata_record_t *bl
 /* A chunk from below becomes a free block, alone or merged with the end of the region before it; false: E_LIMIT, and nothing
  * has changed. */
 bool strata_bfc_publish(bfc_t *self, strata_record_t *below, uint32_t user);
-/* A block comes back: it merges with its free neighbours and goes into its bin, or keeps to itself with the count of its free. */
+/* A block comes back: it merges with its free neighbours and goes into its bin, or keeps to itself with the count of its
+ * free. */
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
 /* Free blocks side by side become one, of those that are anybody's, with `all` of any. The slot of what comes of it. */
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);

@@ -42,14 +42,16 @@ static strata_status_t validate_parts(const bfc_t *self, const bfc_region_t *reg
     uint64_t at = region->base;
     uint32_t count = 0;
     for (uint32_t node = region->parts; node; node = bfc_part_at(self, node)->next) {
-        if (node >= self->parts.used || ++count > region->part_count) return corrupt("the list of a region's chunks is broken", region->first);
+        if (node >= self->parts.used || ++count > region->part_count)
+            return corrupt("the list of a region's chunks is broken", region->first);
         const strata_record_t *below = bfc_part_at(self, node)->below;
         if (below->ptr != at) return corrupt("a chunk does not begin where the one before it ends", region->first);
         at += below->size;
         tally->reserved_bytes += strata_record_reserved(below);
     }
     tally->chunks += count;
-    if (count != region->part_count || at != region->base + region->size) return corrupt("the chunks do not fill their region", region->first);
+    if (count != region->part_count || at != region->base + region->size)
+        return corrupt("the chunks do not fill their region", region->first);
     return STRATA_OK;
 }
 
@@ -87,7 +89,8 @@ strata_status_t strata_bfc_validate(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
     tally_t tally = {.pieces = {.apart = true}};
     for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
-        if (node >= self->regions.used || tally.regions >= self->region_count) return corrupt("the list of regions is broken", 0);
+        if (node >= self->regions.used || tally.regions >= self->region_count)
+            return corrupt("the list of regions is broken", 0);
         strata_status_t status = validate_region(self, node, &tally);
         if (status != STRATA_OK) return status;
     }

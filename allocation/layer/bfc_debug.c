@@ -1,5 +1,5 @@
-/* What a person wants to know of bfc: numbers of allocations and actions, the bytes in use lately, and what is said in the report of
- * a request that failed: bins, regions, the largest blocks and a drawing, in the peer's terms. */
+/* What a person wants to know of bfc: numbers of allocations and actions, the bytes in use lately, and what is said in the
+ * report of a request that failed: bins, regions, the largest blocks and a drawing, in the peer's terms. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -208,7 +208,8 @@ static void say_bins(const strata_telling_t *telling, const seen_t *seen) {
 static void say_block(const strata_telling_t *telling, const bfc_row_t *row) {
     say(telling, "\n    InUse at 0x%llx of size %s", (unsigned long long)row->address, SIZE(row->size));
     if (*row->operator_name) say(telling, " by op %s step %llu", row->operator_name, (unsigned long long)row->step);
-    if (row->action) say(telling, " action_count %llu allocation %llu", (unsigned long long)row->action, (unsigned long long)row->id);
+    if (row->action) say(telling, " action_count %llu allocation %llu", (unsigned long long)row->action,
+                         (unsigned long long)row->id);
 }
 
 static void say_actions(const strata_telling_t *telling, const seen_t *seen) {

@@ -100,7 +100,8 @@ static void unlist(bfc_t *self, uint32_t node) {
 static uint32_t region_before(const bfc_t *self, uint64_t base) {
     if (!self->coalesces) return 0;
     uint32_t node = self->first_region;
-    while (node && bfc_region_at(self, node)->base + bfc_region_at(self, node)->size != base) node = bfc_region_at(self, node)->next;
+    while (node && bfc_region_at(self, node)->base + bfc_region_at(self, node)->size != base)
+        node = bfc_region_at(self, node)->next;
     return node;
 }
 
@@ -129,7 +130,8 @@ static bool take_nodes(bfc_t *self, uint32_t *node, uint32_t *part, uint32_t *sl
     if (*slot) return true;
     if (*part) strata_nodes_give(&self->parts, *part);
     if (*node && !extends) strata_nodes_give(&self->regions, *node);
-    strata_fail(STRATA_E_LIMIT, 0, "bfc holds %u regions or %u blocks, its most", self->regions.capacity, bfc_slab(self)->capacity);
+    strata_fail(STRATA_E_LIMIT, 0, "bfc holds %u regions or %u blocks, its most", self->regions.capacity,
+                bfc_slab(self)->capacity);
     return false;
 }
 

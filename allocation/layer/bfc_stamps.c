@@ -1,6 +1,6 @@
 /* Frees of bfc that carry a count. The program has a counter (strata_next_count); a freed block gets the next count, keeps to
- * itself, and stands in a queue. When the program says that all work from before a count is over (strata_set_safe_frontier), the
- * blocks freed before it become anybody's and merge. A request may say up to which count it may have memory. */
+ * itself, and stands in a queue. When the program says that all work from before a count is over (strata_set_safe_frontier),
+ * the blocks freed before it become anybody's and merge. A request may say up to which count it may have memory. */
 #include "allocation/layer/bfc.h"
 
 static void link_behind(bfc_t *self, uint32_t node, uint32_t before) {
@@ -122,7 +122,8 @@ strata_status_t strata_bfc_validate_stamps(const bfc_t *self) {
         if (node >= self->stamps.used || ++count > self->stamp_count) return corrupt("the queue of counts is broken");
         const bfc_stamp_t *stamp = bfc_stamp_at(self, node);
         if (stamp->prev != last) return corrupt("the queue of counts has a wrong link back");
-        if (stamp->count == 0 || stamp->count > atomic_load(&self->base.domain->count)) return corrupt("a block was freed at a count that never was");
+        if (stamp->count == 0 || stamp->count > atomic_load(&self->base.domain->count))
+            return corrupt("a block was freed at a count that never was");
         if (!self->jumbled && stamp->count < latest) return corrupt("the queue of counts is out of order");
         if (stamp->slot >= bfc_slab(self)->used || !bfc_is_free(self, stamp->slot) ||
             bfc_stamp_of(bfc_block(self, stamp->slot)) != node)

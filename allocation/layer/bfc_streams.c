@@ -1,6 +1,6 @@
-/* The streams of bfc. As in the peer a block belongs to no stream. Here its mark tells which stream used it last, and at which of
- * all frees: another stream gets it after a wait of the host, which is for everything that is free then. A borrow is unknown to the
- * layer: the core waits for it before the free. */
+/* The streams of bfc. As in the peer a block belongs to no stream. Here its mark tells which stream used it last, and at
+ * which of all frees: another stream gets it after a wait of the host, which is for everything that is free then. A borrow is
+ * unknown to the layer: the core waits for it before the free. */
 #include "allocation/layer/bfc.h"
 
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
@@ -11,7 +11,8 @@ uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
         if (user->stream == stream && strata_user_is_nameable(user)) return *hint;
     }
     uint32_t node = strata_users_find(&self->users, request->stream);
-    if (node == 0 && (node = strata_users_make(&self->users, request->stream)) != 0) strata_user_at(&self->users, node)->holds = 1;
+    if (node == 0 && (node = strata_users_make(&self->users, request->stream)) != 0)
+        strata_user_at(&self->users, node)->holds = 1;
     *hint = node;
     return node;
 }
@@ -40,8 +41,8 @@ bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path) {
     return true;
 }
 
-/* The handle may soon be another stream's; nobody takes the name as long as marks bear it: those of the frees so far, until the host
- * has waited for them. */
+/* The handle may soon be another stream's; nobody takes the name as long as marks bear it: those of the frees so far, until
+ * the host has waited for them. */
 void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
     bfc_t *self = (bfc_t *)base;
     uint32_t node = strata_users_find(&self->users, stream);

@@ -1,5 +1,5 @@
-/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or nobody knows). It lies in
- * words of the record that a free block does not need. Guarded by the stack's lock. */
+/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or nobody knows). It
+ * lies in words of the record that a free block does not need. Guarded by the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_MARKS_H
 #define STRATA_ALLOCATION_MECHANISM_MARKS_H
 

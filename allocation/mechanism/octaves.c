@@ -49,8 +49,10 @@ strata_status_t strata_octaves_validate(const strata_octaves_t *octaves, const s
         if (status != STRATA_OK) return status;
         if ((octaves->filled >> bin & 1) != (tree->count > 0)) return corrupt("its bit is wrong", bin);
         uint32_t first = strata_tree_find(tree, slab, 0);
-        if (first && strata_octaves_bin(strata_slab_record(slab, first)->size) != bin) return corrupt("its first block is another's", bin);
-        if (first && strata_octaves_bin(strata_tree_largest(tree, slab)) != bin) return corrupt("its last block is another's", bin);
+        if (first && strata_octaves_bin(strata_slab_record(slab, first)->size) != bin)
+            return corrupt("its first block is another's", bin);
+        if (first && strata_octaves_bin(strata_tree_largest(tree, slab)) != bin)
+            return corrupt("its last block is another's", bin);
     }
     return STRATA_OK;
 }

@@ -1,6 +1,6 @@
-/* Best fit in bins: bin b has the free blocks of 256 << b bytes up to twice that, the last one all larger ones; a bin is a tree by
- * (size, address). So the first block that fits, bin after bin, is the smallest one, the lowest among equals. A bit a bin says
- * whether it has any. Uses bin_prev and bin_next of free records as links. Guarded by the owner. */
+/* Best fit in bins: bin b has the free blocks of 256 << b bytes up to twice that, the last one all larger ones; a bin is a
+ * tree by (size, address). So the first block that fits, bin after bin, is the smallest one, the lowest among equals. A bit a
+ * bin says whether it has any. Uses bin_prev and bin_next of free records as links. Guarded by the owner. */
 #ifndef STRATA_ALLOCATION_MECHANISM_OCTAVES_H
 #define STRATA_ALLOCATION_MECHANISM_OCTAVES_H
 

@@ -36,8 +36,8 @@ static void give_back(strata_layer_t *base, strata_record_t *record, strata_path
 
 static const strata_layer_type_t adjacent_type = {
     .struct_size = sizeof(strata_layer_type_t), .name = "adjacent", .doc = "cuts one piece of memory", .role = STRATA_SOURCE,
-    .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_CONTIGUOUS, .guarded = true, .state_size = sizeof(adjacent_t),
-    .create = create, .destroy = destroy, .allocate = allocate, .free = give_back,
+    .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_CONTIGUOUS, .guarded = true,
+    .state_size = sizeof(adjacent_t), .create = create, .destroy = destroy, .allocate = allocate, .free = give_back,
 };
 
 /* ---- rigs ---- */

@@ -193,7 +193,8 @@ static void *ask(void *context) {
 /* A request that may have nothing of what was freed waits until the frontier moves. */
 TEST(bfc_frontier, wakes_who_waits_for_memory) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - retry: {timeout: 20s, steps: wait}\n  - bfc: {garbage_collection: false, " FIXED "}\n  - system\n", NULL, 0, 0, 1);
+    rig_open(&rig, "version: 1\nstack:\n  - retry: {timeout: 20s, steps: wait}\n  - bfc: {garbage_collection: false, " FIXED
+             "}\n  - system\n", NULL, 0, 0, 1);
     (void)count_of(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 8 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -201,7 +202,8 @@ TEST(bfc_frontier, wakes_who_waits_for_memory) {
     uint64_t mine = count_of(&rig);
     waiter_t w = {.rig = &rig, .mine = mine};
     ASSERT_EQ(pthread_create(&w.thread, NULL, ask, &w), 0);
-    for (uint64_t began = strata_real_now(); rig_figures(&rig).ladders == 0 && strata_real_now() - began < 10 * GIB;) sched_yield();
+    uint64_t began = strata_real_now();
+    while (rig_figures(&rig).ladders == 0 && strata_real_now() - began < 10 * GIB) sched_yield();
     pass(&rig, mine);
     pthread_join(w.thread, NULL);
     EXPECT_OK(w.status);

@@ -1,5 +1,5 @@
-/* The rules of TensorFlow's BFC allocator in their plainest form: an array, searched from end to end. It predicts which block serves
- * a request, and how large a region must be asked for. */
+/* The rules of TensorFlow's BFC allocator in their plainest form: an array, searched from end to end. It predicts which block
+ * serves a request, and how large a region must be asked for. */
 #ifndef STRATA_TESTS_BFC_MODEL_H
 #define STRATA_TESTS_BFC_MODEL_H
 

@@ -1,5 +1,5 @@
-/* TensorFlow's and XLA's own tests of their allocator, written anew: each case has the name of the peer's. docs/peers-tests.md has
- * them all. */
+/* TensorFlow's and XLA's own tests of their allocator, written anew: each case has the name of the peer's.
+ * docs/peers-tests.md has them all. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@ static int by_address(const void *a, const void *b) {
 
 static void expect_disjoint(strata_block_t *blocks, size_t count) {
     qsort(blocks, count, sizeof *blocks, by_address);
-    for (size_t i = 1; i < count; i++) EXPECT_GE((char *)blocks[i].ptr - (char *)blocks[i - 1].ptr, (ptrdiff_t)blocks[i - 1].size);
+    for (size_t i = 1; i < count; i++)
+        EXPECT_GE((char *)blocks[i].ptr - (char *)blocks[i - 1].ptr, (ptrdiff_t)blocks[i - 1].size);
 }
 
 TEST(tensorflow_bfc, no_dups) {

@@ -9,7 +9,8 @@ TEST(octaves, bins_are_powers_of_two_of_256_bytes) {
     static const struct {
         uint64_t size;
         uint32_t bin;
-    } cases[] = {{1, 0}, {255, 0}, {256, 0}, {511, 0}, {512, 1}, {1023, 1}, {1024, 2}, {256ull << 19, 19}, {(256ull << 20) - 1, 19},
+    } cases[] = {{1, 0}, {255, 0}, {256, 0}, {511, 0}, {512, 1}, {1023, 1}, {1024, 2}, {256ull << 19, 19},
+                 {(256ull << 20) - 1, 19},
                  {256ull << 20, 20}, {256ull << 21, 20}, {UINT64_MAX, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) EXPECT_EQ(strata_octaves_bin(cases[i].size), cases[i].bin);
 }
@@ -48,7 +49,8 @@ TEST(octaves, find_what_a_plain_search_finds) {
         if (step % 500 == 0) EXPECT_OK(strata_octaves_validate(&octaves, &slab));
     }
     uint64_t largest = 0;
-    for (uint32_t i = 0; i < count; i++) largest = slab.records[slots[i]].size > largest ? slab.records[slots[i]].size : largest;
+    for (uint32_t i = 0; i < count; i++)
+        largest = slab.records[slots[i]].size > largest ? slab.records[slots[i]].size : largest;
     EXPECT_EQ(strata_octaves_largest(&octaves, &slab), largest);
     while (count > 0) strata_octaves_remove(&octaves, &slab, slots[--count]);
     EXPECT_EQ(octaves.filled, 0);
