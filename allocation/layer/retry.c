@@ -15,8 +15,6 @@ enum { STEPS_ALL, STEPS_WAIT };
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(retry_options_t, timeout), "10s", 0, 0, NULL,
      "how long a request may wait for memory; 0: it climbs the ladder once and does not wait"},
-    {"steps", STRATA_OPTION_CHOICE, offsetof(retry_options_t, steps), "all", 0, 0, "all|wait",
-     "`all`: the whole ladder; `wait`: wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
     {"wait_first", STRATA_OPTION_BOOL, offsetof(retry_options_t, wait_first), "false", 0, 0, NULL,
      "wait for pending frees that could serve the request before idle chunks are released"},
     {"patience", STRATA_OPTION_BOOL, offsetof(retry_options_t, patience), "false", 0, 0, NULL,
@@ -25,6 +23,8 @@ static const strata_option_row_t options[] = {
      "patience: how many blocks of the request's size its stream must have on the way before it waits for one"},
     {"slack", STRATA_OPTION_FRACTION, offsetof(retry_options_t, patient.slack), "0.02", 0, 10000000, NULL,
      "patience: growth up to (1 + slack) x the most that was requested so far never waits"},
+    {"steps", STRATA_OPTION_CHOICE, offsetof(retry_options_t, steps), "all", 0, 0, "all|wait",
+     "`all`: the whole ladder; `wait`: wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
     {0},
 };
 
