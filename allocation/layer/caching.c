@@ -81,8 +81,8 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
     if (behind == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
     bool marked = caching_ignores_streams(self);
-    caching_mark(caching_block(self, behind), marked ? caching_mark_count(block) : self->searches,
-                 marked ? caching_mark_stream(block) : 0);
+    strata_mark(caching_block(self, behind), marked ? strata_mark_count(block) : self->searches,
+                 marked ? strata_mark_stream(block) : 0);
     strata_caching_index(self, behind);
     return true;
 }
@@ -205,7 +205,7 @@ static strata_record_t *take_in(caching_t *self, strata_record_t *below, const w
         strata_path_lock(want->request->path, opened);
         return NULL;
     }
-    caching_mark(caching_block(self, slot), 0, 0);
+    strata_mark(caching_block(self, slot), 0, 0);
     self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
     strata_record_t *block = hand_out(self, slot, want);
     if (block) return block;

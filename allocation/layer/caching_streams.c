@@ -176,8 +176,8 @@ uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block) {
 }
 
 bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
-    if (!caching_ignores_streams(self) || caching_mark_count(block) <= self->waited) return false;
-    return caching_mark_stream(block) == 0 || caching_mark_stream(block) != strata_caching_stream(self, stream);
+    if (!caching_ignores_streams(self) || strata_mark_count(block) <= self->waited) return false;
+    return strata_mark_stream(block) == 0 || strata_mark_stream(block) != strata_caching_stream(self, stream);
 }
 
 bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {
