@@ -134,6 +134,24 @@ TEST(bfc_frontier, out_of_memory_merges_before_the_frontier_has_passed) {
     rig_close(&rig);
 }
 
+/* Of two blocks that merge by force the later count stays. */
+TEST(bfc_frontier, a_forced_merge_keeps_the_later_count) {
+    rig_t rig;
+    strata_block_t b[16], none;
+    fill(&rig, FIXED, b, 16);
+    EXPECT_OK(strata_free(rig.s, b[0].ref));
+    uint64_t mine = count_of(&rig);
+    EXPECT_OK(strata_free(rig.s, b[1].ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &none));
+    strata_allocate_options_t bounded = {.struct_size = sizeof bounded, .size = 2 * MIB, .freed_before = mine};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &bounded, &none));
+    strata_block_t two = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_TRUE(two.ptr == b[0].ptr);
+    EXPECT_OK(strata_free(rig.s, two.ref));
+    bfc_free_all(&rig, b + 2, 14);
+    rig_close(&rig);
+}
+
 /* ---- two streams ---- */
 
 /* A block whose work the frontier has passed reaches another stream without a wait; one that it has not, after one. */

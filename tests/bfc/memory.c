@@ -133,6 +133,25 @@ TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
     rig_close(&rig);
 }
 
+/* What two streams used and is one block now is neither's. */
+TEST(bfc_memory, what_two_streams_used_is_waited_for_by_both) {
+    for (int asks = 0; asks < 2; asks++) {
+        rig_t rig;
+        bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0);
+        strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+        strata_block_t a = rig_allocate(&rig, streams[0], 2 * MIB), b = rig_allocate(&rig, streams[1], 2 * MIB);
+        rig_work(&rig, streams[0], MILLISECOND, a.ref);
+        rig_work(&rig, streams[1], MILLISECOND, b.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+        a = rig_allocate(&rig, streams[asks], 4 * MIB);
+        EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
+}
+
 /* A destroyed stream's name is not mistaken for the next one's. */
 TEST(bfc_memory, what_a_destroyed_stream_used_is_waited_for) {
     rig_t rig;
