@@ -39,6 +39,8 @@ static const strata_option_row_t options[] = {
      "ends becomes part of it, so that blocks merge across; the whole goes back together"},
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
      "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
+    {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
+     "where ever smaller regions are refused, ask for the request alone at last: the peer's last try may be up to a ninth above it"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
      "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's "
      "ladder"},
@@ -195,6 +197,10 @@ static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_
     uint64_t tries = 0;
     while (status == STRATA_E_NO_MEMORY && (size = backpedal(size)) >= least) {
         status = ask_below(self, size, request, below);
+        tries++;
+    }
+    if (status == STRATA_E_NO_MEMORY && bfc_options_of(self)->smaller_growth) {
+        status = ask_below(self, least, request, below);
         tries++;
     }
     strata_path_lock(request->path, opened);

@@ -18,7 +18,7 @@ typedef struct bfc_options {
     uint64_t memory_limit, initial_region, max_region;
     double memory_fraction, fragmentation_fraction;
     uint32_t reclaim;
-    bool allow_growth, garbage_collection, coalesce_regions, timestamps, memory_debug;
+    bool allow_growth, garbage_collection, coalesce_regions, timestamps, memory_debug, smaller_growth;
     char memory_dump[STRATA_OPTION_TEXT_BYTES];
 } bfc_options_t;
 

@@ -33,6 +33,16 @@ TEST(bfc_memory, asks_for_no_less_than_the_request) {
     rig_close(&rig);
 }
 
+/* With the mend the request alone is asked for at last. */
+TEST(bfc_memory, asks_for_the_request_alone_where_it_may) {
+    rig_t rig;
+    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false, smaller_growth: true", "limit: {bytes: 700MiB}\n  - system", 0);
+    strata_block_t b = rig_allocate(&rig, NULL, 700 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 700 * MIB);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 /* ---- regions go back ---- */
 
 /* 2, 4 and 8 MiB, of which the first is in use: the others go back together, in address order, before 12 MiB are asked for. */

@@ -30,11 +30,12 @@ TEST(checked_stacks, every_preset_is_safe) {
 
 /* One cache for all streams: over memory that a free waits for, and over memory in a stream's order. */
 TEST(checked_stacks, bfc_is_safe) {
+    static const char counted[] = "strategy: c\nstack: [bfc: {timestamps: true, memory_debug: true, memory_limit: 64MiB}, system]\n"
+                                  "places:\n  pinned: [bfc, system]\n";
     static const char *const stacks[] = {
         "tensorflow", "strategy: a\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB, memory_limit: 64MiB}, system]\n",
         "strategy: b\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB}, cuda_malloc_async]\n",
-        "strategy: c\nstack: [bfc: {timestamps: true, memory_debug: true, memory_limit: 64MiB}, system]\n"
-        "places:\n  pinned: [bfc, system]\n",
+        counted,
         "strategy: d\nstack: [retry: {timeout: 1ms}, bfc: {reclaim: ladder}, cuda_malloc_async]\n"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
