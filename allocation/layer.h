@@ -47,6 +47,8 @@ strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t
 strata_record_t *strata_record_held(const strata_record_t *record);
 /* The same for any record that no free is taking back; NULL: it is a source's or a cache's. */
 strata_record_t *strata_record_inner(const strata_record_t *record);
+/* strata_below_free() of what was served for a request that then failed above: the reason of that failure stays. */
+void strata_below_undo(strata_record_t *record, strata_path_t *path);
 /* The end of such a record; what it held is the caller's, for strata_below_free(). */
 strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
 /* Bytes that were asked from the device for this record alone; 0: a cache cut it from a chunk, which has them. */

@@ -106,6 +106,21 @@ bool strata_record_is_shared(const strata_path_t *path, const strata_record_t *r
     return shared;
 }
 
+void strata_record_note_unknown_use(const strata_path_t *path, strata_record_t *record) {
+    strata_stack_t *entered = enter_home(path, record);
+    strata_side_t *side = claim(record);
+    if (side) side->unknown = true;
+    leave_home(entered);
+}
+
+bool strata_record_has_unknown_use(const strata_path_t *path, const strata_record_t *record) {
+    if (!(record->attention & STRATA_ATTENTION_SIDE)) return false;
+    strata_stack_t *entered = enter_home(path, record);
+    bool unknown = strata_side_of(record)->unknown != 0;
+    leave_home(entered);
+    return unknown;
+}
+
 bool strata_record_give_up(strata_path_t *path, strata_record_t *record) {
     if (!(record->attention & STRATA_ATTENTION_SIDE)) return false;
     strata_stack_t *entered = enter_home(path, record);

@@ -15,8 +15,8 @@ typedef struct strata_note {
 
 struct strata_side {
     strata_note_t note;
-    uint32_t owners; /* beyond the first */
-    uint32_t unused;
+    uint32_t owners;  /* beyond the first */
+    uint32_t unknown; /* an earlier owner's last use could be neither noted nor waited for: the block is nobody's after the last */
 };
 
 /* The entry of a record, NULL: none. The lock of its home is held. */
@@ -30,6 +30,10 @@ void strata_record_note(strata_record_t *record, const strata_note_t *note);
  * E_HOST_MEMORY, E_STALE. */
 strata_status_t strata_record_retain(strata_path_t *path, strata_record_t *record);
 bool strata_record_is_shared(const strata_path_t *path, const strata_record_t *record);
+/* Notes such a use. The path's lock is held, and the record has an entry. */
+void strata_record_note_unknown_use(const strata_path_t *path, strata_record_t *record);
+/* Whether one was noted. The path's lock is held. */
+bool strata_record_has_unknown_use(const strata_path_t *path, const strata_record_t *record);
 /* One owner less; false: it was the last, and the record is to be freed. The path's lock is held. */
 bool strata_record_give_up(strata_path_t *path, strata_record_t *record);
 

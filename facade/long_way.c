@@ -75,6 +75,14 @@ static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const
     return STRATA_OK;
 }
 
+/* Serving has failed behind the stack. The reason stays. */
+static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_free(handle, ref);
+    (void)strata_fail_again(&reason);
+    strata_stack_undo_growth(stack, reserved);
+}
+
 strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
                                      const strata_allocate_options_t *options, strata_block_t *block) {
     strata_facade_t *facade = strata_facade_of(handle);
@@ -84,6 +92,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (status == STRATA_OK) status = find_stack(facade, place, stream, &stack);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
+    uint64_t reserved = atomic_load(&stack->domain->reserved_bytes);
     if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .tag = options->tag};
@@ -96,7 +105,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     fill_block(record, &served);
     if (options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
     if (status == STRATA_OK) *block = served;
-    else (void)strata_free(handle, served.ref);
+    else take_back(handle, stack, served.ref, reserved);
     return status;
 }
 
