@@ -10,7 +10,7 @@
     ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof (type)->operation && (type)->operation)
 /* The instances that are a stack's own, the top first; those of device scope are the trunk's. */
 #define STRATA_EACH_OWN_LAYER(stack, layer)                                                                          \
-    for (uint32_t n_ = 1; n_ <= (stack)->domain->plan->count; n_++)                                                  \
+    for (uint32_t n_ = 1; n_ <= (stack)->family->plan->count; n_++)                                                  \
         for (strata_layer_t *layer = (stack)->layers[n_]; layer && layer->stack == (stack); layer = NULL)
 
 /* ---- locks ---- */

@@ -45,7 +45,9 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (!stack->orphan || !strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
+        /* Another family's layers may hold what this one's may not have, a pool's above all. */
+        if (stack->family != serving->stack->family || !stack->orphan) continue;
+        if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;
     }

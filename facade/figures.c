@@ -15,6 +15,18 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_unlock(&stack->lock);
 }
 
+/* What its stacks that have ended counted, and what is counted of requests whatever stack they came to. */
+static void add_family(strata_family_t *family, strata_statistics_t *sum) {
+    strata_lock(&family->domain->lock);
+    const strata_statistics_t *f = &family->ended;
+#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    strata_unlock(&family->domain->lock);
+    sum->ladders += atomic_load(&family->ladders);
+    sum->out_of_memory += atomic_load(&family->out_of_memory);
+}
+
 /* What no cache cut was asked from the device for itself. */
 static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_lock(&stack->lock);
@@ -36,14 +48,25 @@ void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *fig
 }
 
 void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures) {
-    strata_lock(&domain->lock);
-    *figures = domain->ended;
-    strata_unlock(&domain->lock);
+    *figures = (strata_statistics_t){0};
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(domain, family)) != NULL) add_family(family, figures);
     STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, figures);
     figures->reserved_bytes = atomic_load(&domain->reserved_bytes);
     figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
-    figures->ladders = atomic_load(&domain->ladders);
-    figures->out_of_memory = atomic_load(&domain->out_of_memory);
+    finish(figures);
+}
+
+void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures) {
+    *figures = (strata_statistics_t){0};
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(domain, family)) != NULL)
+        if (family->pool == pool) add_family(family, figures);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->family->pool != pool) continue;
+        add_stack(stack, figures);
+        add_direct(stack, figures);
+    }
     finish(figures);
 }
 
@@ -63,7 +86,7 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
-    strata_stack_t *stack = strata_domain_find(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
+    strata_stack_t *stack = strata_domain_find(domain, 0, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
     if (stack) strata_facade_stack_figures(stack, &sum);
     return hand_out(&sum, out);
@@ -77,6 +100,19 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     if (status != STRATA_OK) return status;
     strata_statistics_t sum;
     strata_facade_place_figures(domain, &sum);
+    return hand_out(&sum, out);
+}
+
+strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t pool;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, said, &pool);
+    if (status != STRATA_OK) return status;
+    strata_statistics_t sum;
+    strata_facade_pool_figures(domain, pool, &sum);
     return hand_out(&sum, out);
 }
 

@@ -36,17 +36,6 @@ LATER(strata_graph_pool_remove, strata_place_t place, uint64_t pool) {
     return later(facade, "a graph pool");
 }
 
-LATER(strata_pool_begin, strata_place_t place, const char *name) {
-    UNUSED(place);
-    UNUSED(name);
-    return later(facade, "a named pool");
-}
-
-LATER(strata_pool_end, strata_place_t place) {
-    UNUSED(place);
-    return later(facade, "a named pool");
-}
-
 LATER(strata_enable_peer, uint32_t device, uint32_t peer) {
     UNUSED(device);
     UNUSED(peer);

@@ -8,6 +8,7 @@
 #include "facade/devices.h"
 #include "facade/long_way.h"
 #include "facade/lookup.h"
+#include "facade/plans.h"
 #include "platform/host_memory.h"
 
 strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
@@ -89,14 +90,14 @@ static void give_slot(strata_facade_t *facade) {
 
 /* ---- building: one thread at a time, no lock held ---- */
 
-static void begin_building(strata_facade_t *facade) {
+void strata_facade_begin_building(strata_facade_t *facade) {
     strata_lock(&facade->lock);
     while (facade->building) strata_condition_wait(&facade->built, &facade->lock, UINT64_MAX);
     facade->building = true;
     strata_unlock(&facade->lock);
 }
 
-static void end_building(strata_facade_t *facade) {
+void strata_facade_end_building(strata_facade_t *facade) {
     strata_lock(&facade->lock);
     facade->building = false;
     strata_condition_broadcast(&facade->built);
@@ -121,15 +122,6 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
     return STRATA_OK;
 }
 
-/* Behind the plans of all devices stand those of each device that has stacks of its own. */
-static const strata_plan_t *plan_of(const strata_facade_t *facade, strata_place_t place) {
-    const strata_strategy_t *strategy = facade->strategy;
-    size_t at = 0;
-    for (size_t i = 0; i < strategy->own_count; i++)
-        if (strategy->own[i].number == strata_place_device(place)) at = i + 1;
-    return &facade->plans[at * STRATA_PLACE_KINDS + strata_place_kind(place)];
-}
-
 static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
     strata_device_t *device = NULL;
     strata_status_t status = device_of(facade, place, &device);
@@ -138,7 +130,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     if (kind == STRATA_PLACE_MANAGED && !device->capabilities.managed)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
     strata_domain_t *domain;
-    status = strata_domain_create(device, place, facade->handle, plan_of(facade, place),
+    status = strata_domain_create(device, place, facade->handle, strata_plans_of(facade, place),
                                   facade->directories[kind == STRATA_PLACE_HOST], &domain);
     if (status != STRATA_OK) return status;
     domain->free_memory = strata_facade_ask_callbacks;
@@ -158,10 +150,10 @@ strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t pla
         return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
     *out = atomic_load(&facade->domains[kind][number]);
     if (*out) return STRATA_OK;
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     *out = atomic_load(&facade->domains[kind][number]);
     strata_status_t status = *out ? STRATA_OK : build_domain(facade, place, out);
-    end_building(facade);
+    strata_facade_end_building(facade);
     return status;
 }
 
@@ -171,32 +163,40 @@ strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_s
     return stream ? stream : atomic_load(&domain->default_stream);
 }
 
-static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream, uint64_t thread,
-                                   strata_stack_t **stack) {
-    uint64_t id = 0;
-    if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids) {
-        strata_status_t status = strata_device_stream_id(domain->device, stream, &id);
-        if (status != STRATA_OK) return status;
-    }
+static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, strata_stream_t stream,
+                                   uint64_t thread, strata_stack_t **stack) {
+    const strata_named_stream_t *named = strata_facade_named_stream(facade, domain->place, stream);
+    strata_stack_for_t whose = {.stream = stream, .name = named ? named->name : NULL, .thread = thread};
+    strata_status_t status = STRATA_OK;
+    if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids)
+        status = strata_device_stream_id(domain->device, stream, &whose.stream_id);
+    if (status != STRATA_OK) return status;
     /* Threads come and go; what they leave behind is collected when the next one comes. */
     if (thread) strata_domain_forget_dead_threads(domain);
-    return strata_stack_create(domain, stream, thread, id, stack);
+    strata_family_t *family;
+    status = strata_plans_family(facade, domain, pool, whose.name, &family);
+    return status == STRATA_OK ? strata_stack_create(family, &whose, stack) : status;
 }
 
-strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
-                                    strata_stack_t **stack) {
+strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
+                                         strata_stack_t **stack) {
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    *stack = strata_domain_find(domain, key, thread);
+    *stack = strata_domain_find(domain, pool, key, thread);
     if (*stack) return STRATA_OK;
-    begin_building(facade);
-    *stack = strata_domain_find(domain, key, thread);
-    if (!*stack) status = build_stack(facade, domain, key, thread, stack);
-    end_building(facade);
+    strata_facade_begin_building(facade);
+    *stack = strata_domain_find(domain, pool, key, thread);
+    if (!*stack) status = build_stack(facade, domain, pool, key, thread, stack);
+    strata_facade_end_building(facade);
     return status;
+}
+
+strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
+                                    strata_stack_t **stack) {
+    return strata_facade_pool_stack(facade, place, 0, stream, stack);
 }
 
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index) {
@@ -210,7 +210,7 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
 
 /* One at a time with building: a domain that is published behind the walk is born noting. */
 void strata_facade_note_pointers(strata_facade_t *facade) {
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
@@ -220,7 +220,7 @@ void strata_facade_note_pointers(strata_facade_t *facade) {
         STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
     }
     atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
-    end_building(facade);
+    strata_facade_end_building(facade);
 }
 
 /* ---- close ---- */
@@ -243,6 +243,7 @@ static void note_leak(const strata_record_t *record, void *context) {
         .place = leaks->place, .stream = server->stream, .requested = (size_t)strata_record_requested(record),
         .tag = strata_names_text(names, side ? side->note.tag : 0), .step = side ? side->note.step : 0,
         .operator_name = strata_names_text(names, side ? side->note.operator_name : 0),
+        .pool = server->family->pool ? server->family->name : "",
         .block = {(void *)(uintptr_t)record->ptr, (size_t)record->size, strata_ref_of(record)}};
 }
 
@@ -293,6 +294,7 @@ static void end_facade(strata_facade_t *facade) {
     for (int i = 0; i < 2; i++)
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
     strata_host_delete(facade->plans);
+    strata_host_delete(facade->named_streams);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
     pthread_mutex_lock(&table);
     strata_names_destroy(&facade->names);
@@ -315,22 +317,6 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
 }
 
 /* ---- open ---- */
-
-static strata_status_t make_plans(strata_facade_t *facade) {
-    const strata_strategy_t *strategy = facade->strategy;
-    facade->plans = strata_host_new((1 + strategy->own_count) * STRATA_PLACE_KINDS, sizeof(strata_plan_t));
-    if (!facade->plans) return STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < (1 + strategy->own_count) * STRATA_PLACE_KINDS; i++) {
-        strata_place_kind_t kind = (strata_place_kind_t)(i % STRATA_PLACE_KINDS);
-        size_t own = i / STRATA_PLACE_KINDS;
-        const strata_model_stack_t *stack =
-            own ? strata_strategy_stack(strategy, kind, strategy->own[own - 1].number) : &strategy->stacks[kind];
-        strata_status_t status = strata_stack_plan(stack, kind, &facade->plans[i]);
-        if (status != STRATA_OK) return status;
-    }
-    strata_status_t status = strata_directory_new(8, &facade->directories[0]);
-    return status == STRATA_OK ? strata_directory_new(6, &facade->directories[1]) : status;
-}
 
 /* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until
  * somebody asks for it and is told why. */
@@ -361,7 +347,9 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 }
 
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
-    if (status == STRATA_OK) status = make_plans(facade);
+    if (status == STRATA_OK) status = strata_plans_make(facade);
+    if (status == STRATA_OK) status = strata_directory_new(8, &facade->directories[0]);
+    if (status == STRATA_OK) status = strata_directory_new(6, &facade->directories[1]);
     if (status == STRATA_OK) status = build_default_stacks(facade);
     if (status != STRATA_OK) {
         const strata_error_t reason = *strata_last_error();

@@ -26,6 +26,7 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
     row->requested = live ? (size_t)strata_record_requested(block) : 0;
     row->stream = server->stream;
     row->state = (uint32_t)block->state - STRATA_RECORD_FREE;
+    row->pool = server->family->pool;
 }
 
 /* Upper bound of the blocks that there are now. */
@@ -55,7 +56,8 @@ static strata_status_t copy_rows(strata_domain_t *domain, rows_t *rows) {
     }
 }
 
-/* The rows of a chunk lie together and in order: the chunks alone need sorting. */
+/* The rows of a chunk lie together and in order: the chunks alone need sorting. Where a decorator holds some of a chunk's blocks,
+ * the rows of what it made lie elsewhere: each piece between them is a run of its own. */
 typedef struct run {
     const strata_snapshot_row_t *first;
     size_t count;
@@ -67,7 +69,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 static bool goes_on(const strata_snapshot_row_t *row) {
-    return row[0].chunk == row[-1].chunk && (uintptr_t)row[0].block.ptr > (uintptr_t)row[-1].block.ptr;
+    return row[0].chunk == row[-1].chunk && (uintptr_t)row[0].block.ptr == (uintptr_t)row[-1].block.ptr + row[-1].block.size;
 }
 
 static size_t find_runs(const rows_t *rows, run_t *runs) {

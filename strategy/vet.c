@@ -3,10 +3,11 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "allocation/figures.h"
 #include "allocation/option.h"
 #include "platform/host_memory.h"
 
-enum { ROWS_MOST = 256, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
+enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
 
 /* What every header has had. */
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)

@@ -64,8 +64,8 @@ typedef struct async_layer {
 static const strata_stat_row_t stats[] = {
     {"live_bytes", "bytes", offsetof(async_layer_t, live_bytes), "blocks handed out"},
     {"pending_bytes", "bytes", offsetof(async_layer_t, frees.pending_bytes), "borrowed blocks freed, whose streams are not done"},
-    {"borrowed_frees", "", offsetof(async_layer_t, borrowed_frees), "frees that went to the free stream"},
-    {"throttled", "", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
+    {"borrowed_frees", "count", offsetof(async_layer_t, borrowed_frees), "frees that went to the free stream"},
+    {"throttled", "count", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
     {0},
 };
 

@@ -46,8 +46,8 @@ static const strata_option_row_t options[] = {
 
 static const strata_stat_row_t stats[] = {
     {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed), "managed memory beyond the device's whole memory, at most"},
-    {"refused_by_cap", "", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
-    {"refused_hints", "", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
+    {"refused_by_cap", "count", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
+    {"refused_hints", "count", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
     {0},
 };
 

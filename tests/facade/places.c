@@ -24,7 +24,7 @@ static strata_domain_t *domain_of(rig_t *rig, strata_place_t place) {
 /* A figure of the source of a place, by its row. */
 static uint64_t source_figure(rig_t *rig, strata_place_t place, const char *name) {
     strata_domain_t *domain = domain_of(rig, place);
-    const strata_layer_t *source = domain->shared[domain->plan->count];
+    const strata_layer_t *source = domain->ordinary.shared[domain->ordinary.plan->count];
     for (const strata_stat_row_t *row = source->type->stats; row->name; row++)
         if (strcmp(row->name, name) == 0) return *(const uint64_t *)(const void *)((const char *)source + row->offset);
     FAIL_TEST("there is no figure %s", name);

@@ -31,6 +31,14 @@ TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
         EXPECT_STATUS(STRATA_E_STALE, strata_stream_of(s, a.ref, &stream));
         EXPECT_STATUS(STRATA_E_STALE, strata_release(s, strata_gpu(0), NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_statistics_all(s, strata_gpu(0), &f));
+        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_pool(s, strata_gpu(0), STRATA_POOL_ORDINARY, &f));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_name(s, strata_gpu(0), (strata_stream_t)64, "copy0"));
+        uint64_t pool;
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool(s, "weights", &pool));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_begin(s, strata_gpu(0), STRATA_POOL_ORDINARY));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_end(s, strata_gpu(0)));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_current(s, strata_gpu(0), &pool));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_of(s, a.ref, &pool));
         EXPECT_STATUS(STRATA_E_STALE, strata_validate(s));
         EXPECT_STATUS(STRATA_E_STALE, strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
     }
