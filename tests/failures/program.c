@@ -99,10 +99,10 @@ static bool is_ok(failing_program_t *p, strata_status_t status, strata_status_t 
 /* ---- allocate and free ---- */
 
 static size_t some_size(failing_program_t *p) {
-    switch (below(p, 12)) {
+    switch (below(p, 36)) {
     case 0: return MIB + (size_t)below(p, 6 * MIB);
-    case 1: return 64 * 1024 + (size_t)below(p, MIB);
-    case 2: return 0;
+    case 1: case 2: case 3: return 64 * 1024 + (size_t)below(p, MIB);
+    case 4: case 5: return 0;
     default: return 1 + (size_t)below(p, 64 * 1024);
     }
 }
@@ -119,6 +119,8 @@ static void step_allocate(failing_program_t *p) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = some_size(p), .flags = flags[below(p, 6)],
                                          .tag = below(p, 4) ? NULL : "weights"};
     uint64_t mark = next(p);
+    /* Zeros of megabytes would be most of the time of a run. */
+    if (options.flags & STRATA_ZERO) options.size %= 128 * 1024;
     if (p->live == FAILING_BLOCKS) return;
     strata_block_t block = {.ref = 77};
     p->from_an_orphan = options.flags & STRATA_ZERO;
@@ -275,7 +277,7 @@ void failing_program_end(failing_program_t *p) {
     }
     if (failing_program_quarantined(p) > 0) return;
     for (int i = 0; i < 2; i++) {
-        strata_block_t b = rig_allocate(rig, p->streams[i], 40 * MIB);
+        strata_block_t b = rig_allocate(rig, p->streams[i], 30 * MIB);
         EXPECT_OK(strata_free(rig->s, b.ref));
     }
 }
