@@ -42,13 +42,13 @@ static unsigned char *bytes_of(failing_program_t *p, const failing_block_t *b) {
 
 static void write_marks(failing_program_t *p, const failing_block_t *b) {
     unsigned char *bytes = bytes_of(p, b);
-    if (p->lost || !bytes || b->block.size < sizeof b->mark) return;
+    if (p->lost || !bytes || b->block.size < 2 * sizeof b->mark) return;
     memcpy(bytes, &b->mark, sizeof b->mark);
     memcpy(bytes + b->block.size - sizeof b->mark, &b->mark, sizeof b->mark);
 }
 
 static void check_marks(failing_program_t *p, const failing_block_t *b) {
-    if (p->lost || b->block.size < sizeof b->mark) return;
+    if (p->lost || b->block.size < 2 * sizeof b->mark) return;
     unsigned char *bytes = bytes_of(p, b);
     if (!bytes) {
         FAIL_TEST("the memory of a live block is gone");
