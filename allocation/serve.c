@@ -96,10 +96,10 @@ static void book(strata_record_t *record) {
 
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     strata_domain_t *domain = stack->domain;
-    if (atomic_load(&domain->reserved_bytes) <= reserved) return;
+    if (strata_domain_reserved(domain) <= reserved) return;
     const strata_error_t reason = *strata_last_error();
     (void)strata_stack_release(stack);
-    if (atomic_load(&domain->reserved_bytes) > reserved) (void)strata_domain_release(domain);
+    if (strata_domain_reserved(domain) > reserved) (void)strata_domain_release(domain);
     (void)strata_fail_again(&reason);
 }
 
@@ -107,7 +107,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     serving_t serving = {.stack = stack,
                          .request = {.struct_size = sizeof(strata_request_t), .size = serve->size, .alignment = serve->alignment,
                                      .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
-    uint64_t reserved = atomic_load(&stack->domain->reserved_bytes);
+    uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
     if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !climbs(stack->top)) {

@@ -94,7 +94,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (status == STRATA_OK) status = find_stack(facade, place, stream, options->pool, &stack);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
-    uint64_t reserved = atomic_load(&stack->domain->reserved_bytes);
+    uint64_t reserved = strata_domain_reserved(stack->domain);
     if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .pool = stack->family->pool, .tag = options->tag};
@@ -120,8 +120,9 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 /* ---- back ---- */
 
 strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
-    (void)strata_threads_self();
+    /* First: in a child of fork() a lock of the threads' list may be held for ever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
+    (void)strata_threads_self();
     strata_status_t status = strata_record_find(handle, ref, path, record);
     return status == STRATA_OK ? status : strata_wrong_ref(handle, ref);
 }
