@@ -87,8 +87,8 @@ typedef struct strata_block {
 
 enum {
     STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
-    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation: a recycled handle that
-                                                 was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: one driver call each */
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation and borrow: a recycled handle
+                                                 that was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: a driver call each */
     STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy may load shared objects with layers (`load: [./libmine.so]`,
                                                  beside its file), and so run their code; without it that is E_STRATEGY */
 };

@@ -2,6 +2,7 @@
  * nothing has changed. */
 #include <stdio.h>
 
+#include "tests/facade/ends.h"
 #include "tests/facade/fixture.h"
 
 enum { LONG = 1000 * 1000 };
@@ -264,18 +265,47 @@ TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) 
     strata_strategy_delete(strategy);
 }
 
-/* ---- facades ---- */
+/* ---- facades and places ---- */
 
-TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_with_why) {
+TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
     rig_t rig;
-    strata_block_t none;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    strata_stream_t stream = rig_stream(&rig);
     strata_t closed = rig.s;
+    rig_close_by_force(&rig);
+    const struct {
+        strata_t handle;
+        const char *why;
+    } handles[] = {{closed, "it was closed"}, {0, "0 names none"}, {UINT64_MAX, "there never was"}, {closed + (1ull << 40), "there never was"}};
+    for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
+        ends_t ends = {.s = handles[i].handle, .place = strata_gpu(0), .stream = stream, .block = a};
+        const char *name;
+        strata_status_t status = STRATA_OK;
+        for (size_t call = 0; (name = ends_call(&ends, call, &status)) != NULL; call++) {
+            if (status != STRATA_E_STALE) FAIL_TEST("%s answered %s", name, strata_status_name(status));
+            if (!strstr(strata_last_error()->text, handles[i].why)) FAIL_TEST("%s: %s", name, strata_last_error()->text);
+        }
+        EXPECT_STATUS(STRATA_E_STALE, strata_close(handles[i].handle, STRATA_CLOSE_FORCE, NULL, NULL));
+    }
+}
+
+/* Kinds that there are not, devices that the facade has not. */
+TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
+    const strata_place_t places[] = {strata_place((strata_place_kind_t)9, 0), strata_gpu(1), strata_gpu(15), strata_gpu(0xffff),
+                                     strata_place(STRATA_PLACE_PINNED, 3), UINT32_MAX};
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *name;
+        strata_status_t status = STRATA_OK;
+        ends_t ends = {.s = rig.s, .place = places[i]};
+        for (size_t call = 0; (name = ends_call(&ends, call, &status)) != NULL; call++) {
+            if (!strstr(name, "place")) continue;
+            if (status != STRATA_E_INVALID && status != STRATA_E_UNSUPPORTED)
+                FAIL_TEST("%s answered %s in place %#x", name, strata_status_name(status), (unsigned)places[i]);
+        }
+    }
+    EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
-    EXPECT_STATUS(STRATA_E_STALE, strata_allocate(closed, strata_gpu(0), NULL, 8, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "it was closed");
-    EXPECT_STATUS(STRATA_E_STALE, strata_free(0, 5));
-    EXPECT_CONTAINS(strata_last_error()->text, "0 names none");
-    EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(closed + (1ull << 40), &rig));
-    EXPECT_CONTAINS(strata_last_error()->text, "there never was such a one");
 }
