@@ -117,7 +117,7 @@ static void step_allocate(failing_program_t *p) {
     strata_stream_t stream = p->streams[below(p, 2)];
     static const uint32_t flags[] = {0, 0, 0, STRATA_ZERO, STRATA_NO_RETRY, STRATA_NO_GROW};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = some_size(p), .flags = flags[below(p, 6)],
-                                         .tag = below(p, 4) ? NULL : "weights"};
+                                         .tag = below(p, 4) ? NULL : "weights", .pool = below(p, 3) ? 0 : p->pool};
     uint64_t mark = next(p);
     /* Zeros of megabytes would be most of the time of a run. */
     if (options.flags & STRATA_ZERO) options.size %= 128 * 1024;
@@ -227,6 +227,7 @@ static void step_give_back(failing_program_t *p, uint64_t which) {
 void failing_program_begin(failing_program_t *p, rig_t *rig) {
     *p = (failing_program_t){.rig = rig, .random = 0x9e3779b97f4a7c15ull};
     for (int i = 0; i < 2; i++) p->streams[i] = rig_stream(rig);
+    if (strata_pool(rig->s, FAILING_POOL, &p->pool) != STRATA_OK) p->pool = 0;
     for (uint32_t i = 0; i < FAILING_PLACES; i++) {
         strata_block_t block = {.ref = 0};
         EXPECT_OK(strata_allocate(rig->s, place_of(i), p->streams[0], 0, &block));

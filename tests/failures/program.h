@@ -23,6 +23,7 @@ typedef struct place_model {
 typedef struct failing_program {
     rig_t *rig;
     strata_stream_t streams[2];
+    uint64_t pool; /* a named one, where the strategy has it; else 0 */
     uint64_t random;
     failing_block_t blocks[FAILING_BLOCKS];
     uint32_t live;

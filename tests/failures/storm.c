@@ -19,6 +19,7 @@ typedef struct parcel {
 typedef struct storm {
     rig_t *rig;
     strata_stream_t streams[DEVICES][SHARED_STREAMS];
+    uint64_t pool; /* 0: the strategy has none */
     pthread_mutex_t exchange_lock;
     parcel_t exchange[EXCHANGE]; /* blocks that another thread will free; ref 0: none */
     uint32_t operations;
@@ -68,7 +69,8 @@ static void may_fail(strata_status_t status, strata_status_t also) {
 static void allocate(stormer_t *t, uint32_t device) {
     static const size_t most[] = {1000, 1000, 60000, 60000, 60000, 3 << 20};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1 + (size_t)below(t, most[below(t, 6)]),
-                                         .tag = below(t, 5) ? NULL : "storm", .flags = below(t, 9) ? 0 : STRATA_NO_RETRY};
+                                         .tag = below(t, 5) ? NULL : "storm", .flags = below(t, 9) ? 0 : STRATA_NO_RETRY,
+                                         .pool = below(t, 3) ? 0 : t->storm->pool};
     strata_place_t place = below(t, 12) ? strata_gpu(device) : strata_pinned();
     parcel_t *p = &t->held[t->count];
     *p = (parcel_t){.mark = below(t, UINT64_MAX), .device = device};
@@ -174,6 +176,7 @@ static void begin(storm_t *storm, rig_t *rig, const failing_subject_t *subject, 
     rig_open_on(rig, subject->strategy, &options, 0);
     *storm = (storm_t){.rig = rig, .operations = operations};
     pthread_mutex_init(&storm->exchange_lock, NULL);
+    if (strata_pool(rig->s, FAILING_POOL, &storm->pool) != STRATA_OK) storm->pool = 0;
     for (uint32_t d = 0; d < DEVICES; d++)
         for (int i = 0; i < SHARED_STREAMS; i++) EXPECT_OK(strata_stream_create(rig->s, strata_gpu(d), &storm->streams[d][i]));
 }

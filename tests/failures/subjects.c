@@ -107,6 +107,11 @@ static const char routed[] = "strategy: routed\nstack:\n  - retry: {timeout: 2ms
                              "        - {stack: [fallback: {stacks: [[auto_growth: {chunk_size: 16MiB}, system],\n"
                              "                                       [buffered, system: {memory: pinned}]]}]}\n";
 
+/* A pool beside the ordinary stacks. */
+static const char pooled[] = "strategy: pooled\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {chunk_size: "
+                             "2MiB}\n  - system\npools:\n  " FAILING_POOL ": {stack: [stream_safe, auto_growth: {chunk_size: 1MiB, "
+                             "order: any}, system]}\n";
+
 void failing_subjects_make(failing_subjects_t *subjects) {
     char name[160];
     subjects->count = 0;
@@ -121,6 +126,7 @@ void failing_subjects_make(failing_subjects_t *subjects) {
     }
     for (size_t i = 0; strata_layer_at(i); i++) add_layer(subjects, strata_layer_at(i));
     EXPECT_TRUE(add(subjects, "divided", NULL, divided, NULL));
+    EXPECT_TRUE(add(subjects, "pooled", NULL, pooled, NULL));
     EXPECT_TRUE(add(subjects, "routed", NULL, routed, NULL));
 }
 

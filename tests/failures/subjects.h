@@ -7,6 +7,8 @@
 
 enum { FAILING_SUBJECTS = 400, FAILING_LETTERS = 1000 };
 
+#define FAILING_POOL "aside" /* of a few subjects */
+
 typedef struct failing_subject {
     char name[96];               /* "auto_growth below stream_safe", "preset paddle" */
     char text[FAILING_LETTERS];  /* a strategy file, or a preset's name */
