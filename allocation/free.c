@@ -153,8 +153,8 @@ static void leave(strata_stack_t *server) {
     if (waited_for) strata_domain_wake(domain);
 }
 
-/* The lock is held; it is opened. Unless all users are known to be done or noted, the block is quarantined: never reused, given back
- * when the stack ends. */
+/* The lock is held; it is opened. Unless all users are known to be done or noted, the block is quarantined: never reused,
+ * given back when the stack ends. */
 static void go_back(strata_path_t *path, strata_record_t *record, bool known) {
     strata_stack_t *server = path->stack;
     if (record->path == 0) {
@@ -179,8 +179,8 @@ void strata_record_free(strata_path_t *path, strata_record_t *record) {
     leave(path->stack);
 }
 
-/* A last use on `stream` is a borrow; where it cannot be noted the host waits. False: neither could be had. The path's lock is held,
- * and may be open meanwhile. */
+/* A last use on `stream` is a borrow; where it cannot be noted the host waits. False: neither could be had. The path's lock
+ * is held, and may be open meanwhile. */
 static bool note_last_use(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_status_t status = strata_record_borrow(path, record, stream);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;

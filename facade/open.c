@@ -218,8 +218,8 @@ void strata_facade_note_pointers(strata_facade_t *facade) {
         strata_lock(&domain->lock);
         domain->pointers_noted = true;
         strata_unlock(&domain->lock);
-        /* A trunk last: what it holds for a stack is noted by the stack once that has heard of it, and found by this walk if it was
-         * served before. */
+        /* A trunk last: what it holds for a stack is noted by the stack once that has heard of it, and found by this walk if
+         * it was served before. */
         STRATA_DOMAIN_EACH(domain, stack) if (!stack->trunk) strata_stack_note_pointers(stack, domain->directory);
         STRATA_DOMAIN_EACH(domain, stack) if (stack->trunk) strata_stack_note_pointers(stack, domain->directory);
     }

@@ -8,9 +8,9 @@ enum { WORDS = 700 };
 
 /* "; it lies in gpu:0, stack 3 of stream 0x55". */
 static void say_stack(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
-    const char *kind = strata_place_name(strata_place_kind(story->place));
-    bool numbered = strata_place_kind(story->place) == STRATA_PLACE_GPU || strata_place_kind(story->place) == STRATA_PLACE_MANAGED;
-    strata_text_say(text, "%s", kind);
+    strata_place_kind_t kind = strata_place_kind(story->place);
+    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_text_say(text, "%s", strata_place_name(kind));
     if (numbered) strata_text_say(text, ":%u", (unsigned)strata_place_device(story->place));
     strata_text_say(text, ", stack %u", (unsigned)strata_ref_home(ref));
     if (story->owned) strata_text_say(text, " of %sstream %p", story->orphan ? "the forgotten " : "", story->stream);
@@ -52,8 +52,8 @@ strata_status_t strata_wrong_ref(strata_t handle, strata_ref_t ref) {
 
 /* ---- pointers ---- */
 
-/* The live allocation of any facade that holds an address; 0: there is none. Looks through the stacks of the process: an error has
- * time. */
+/* The live allocation of any facade that holds an address; 0: there is none. Looks through the stacks of the process: an
+ * error has time. */
 static strata_ref_t holder_of(uint64_t address) {
     for (uint16_t number = 1; number < STRATA_STACKS; number++) {
         strata_stack_t *stack = strata_stack_of(number);

@@ -18,8 +18,8 @@ void strata_lock_destroy(strata_lock_t *lock) {
 
 #ifdef STRATA_CHECK_LOCKS
 enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-/* The first few, and room for the rest while there is a rest: all of the library's thread storage is static, and must stay small
- * for it to be loaded late. */
+/* The first few, and room for the rest while there is a rest: all of the library's thread storage is static, and must stay
+ * small for it to be loaded late. */
 enum { HELD_FEW = 16 };
 static _Thread_local const strata_lock_t *few[HELD_FEW];
 static _Thread_local const strata_lock_t **rest;

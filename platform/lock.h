@@ -43,8 +43,8 @@ void strata_lock_note_take(const strata_lock_t *lock);
 void strata_lock_note_drop(const strata_lock_t *lock);
 /* Aborts with `what` if the calling thread holds any lock but those of rank DEVICE. */
 void strata_lock_assert_none(const char *what);
-/* For tests: from now on threads give way or sleep, now and then and by the seed, before they take a lock and before they drop one, so
- * that schedules occur that are rare otherwise. 0: no more. */
+/* For tests: from now on threads give way or sleep, now and then and by the seed, before they take a lock and before they
+ * drop one, so that schedules occur that are rare otherwise. 0: no more. */
 void strata_lock_perturb(uint64_t seed);
 #else
 static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }

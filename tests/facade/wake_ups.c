@@ -1,4 +1,5 @@
-/* Each way in which a wake-up could be lost, one by one: the schedule is made by a layer over the device, not left to chance. */
+/* Each way in which a wake-up could be lost, one by one: the schedule is made by a layer over the device, not left to chance.
+ * */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Wrong use: every function that takes a name, with every name that is wrong. Each is an error that says whose the name was, and
- * nothing has changed. */
+/* Wrong use: every function that takes a name, with every name that is wrong. Each is an error that says whose the name was,
+ * and nothing has changed. */
 #include <stdio.h>
 
 #include "tests/facade/ends.h"
@@ -75,7 +75,8 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
         EXPECT_OK(strata_free(rig.s, plain.ref));
         EXPECT_OK(strata_free(rig.s, tagged.ref));
         bool own = i < 3 && strcmp(presets[i], "system") != 0;
-        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"", NULL};
+        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"",
+                                     NULL};
         expect_stale(&rig, tagged.ref, words);
         const char *const plain_words[] = {hexadecimal(plain.ref, plain_ref), "it was freed already",
                                            own ? stream_word(stream, of) : "gpu:0, stack", NULL};
@@ -236,7 +237,8 @@ TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) 
     strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
     rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS);
     strata_stream_t stream = rig_stream(&rig), old = stream;
-    strata_block_t a = allocate_tagged(&rig, stream, 5000, "activations"), mine = rig_allocate(&rig, NULL, 100), none = {.ref = 7};
+    strata_block_t a = allocate_tagged(&rig, stream, 5000, "activations"), none = {.ref = 7};
+    strata_block_t mine = rig_allocate(&rig, NULL, 100);
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
     stream = rig_stream(&rig);
     EXPECT_TRUE(stream == old);
@@ -277,7 +279,8 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
     const struct {
         strata_t handle;
         const char *why;
-    } handles[] = {{closed, "it was closed"}, {0, "0 names none"}, {UINT64_MAX, "there never was"}, {closed + (1ull << 40), "there never was"}};
+    } handles[] = {{closed, "it was closed"}, {0, "0 names none"}, {UINT64_MAX, "there never was"},
+                   {closed + (1ull << 40), "there never was"}};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         ends_t ends = {.s = handles[i].handle, .place = strata_gpu(0), .stream = stream, .block = a};
         const char *name;

@@ -1,8 +1,8 @@
 /* Every failure in turn, on every layer and preset: each device call and each host allocation of a program fails, once and from
  * then on; nothing is lost, and the program goes on when all is well again.
  *
- * An ordinary run tries a few of each; STRATA_FAILURES_STRIDE=1 tries all, n every n-th. STRATA_FAILURES_ONLY=text: those subjects
- * alone whose name holds the text. */
+ * An ordinary run tries a few of each; STRATA_FAILURES_STRIDE=1 tries all, n every n-th. STRATA_FAILURES_ONLY=text: only those
+ * subjects whose name holds the text. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -65,8 +65,8 @@ static uint64_t reserved(const strata_statistics_t *figures) {
     return figures->reserved_bytes - figures->quarantined_bytes;
 }
 
-/* What failed has changed nothing, but for caches that are smaller and deferred frees that are done (CONTRACTS 7). What a failing
- * device does not take back stays reserved, and is quarantined. */
+/* What failed has changed nothing, but for caches that are smaller and deferred frees that are done (CONTRACTS 7). What a
+ * failing device does not take back stays reserved, and is quarantined. */
 static void check_refusal(failing_program_t *p, const char *what) {
     for (uint32_t i = 0; i < FAILING_PLACES; i++) {
         strata_statistics_t after = figures_of(p, i), *before = &p->before[i];
@@ -209,7 +209,9 @@ static void step_ask(failing_program_t *p, uint64_t which) {
     case 1: (void)is_ok(p, strata_snapshot(s, place_of(place), count_row, &seen), STRATA_OK, "snapshot"); break;
     case 2: (void)is_ok(p, strata_chunks_text(s, place_of(place), text, sizeof text, &needed), STRATA_OK, "chunks_text"); break;
     case 3: (void)is_ok(p, strata_statistics_json(s, text, sizeof text, &needed), STRATA_OK, "statistics_json"); break;
-    case 4: (void)is_ok(p, strata_best_victims(s, place_of(place), MIB, victims, 4, &needed), STRATA_E_NO_MEMORY, "victims"); break;
+    case 4:
+        (void)is_ok(p, strata_best_victims(s, place_of(place), MIB, victims, 4, &needed), STRATA_E_NO_MEMORY, "victims");
+        break;
     case 5: (void)is_ok(p, strata_annotate(s, p->random % 2 ? "matmul" : NULL), STRATA_OK, "annotate"); break;
     default: (void)is_ok(p, strata_step(s), STRATA_OK, "step"); break;
     }

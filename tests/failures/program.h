@@ -1,6 +1,6 @@
-/* A program of everything that a program does: three places, two streams that end and begin anew, borrows, shared blocks, frees by
- * all roads, steps, releases, questions. The same at every run. It holds each answer against a model of what is live, and the bytes
- * of live blocks against what it wrote there. */
+/* A program of everything that a program does: three places, two streams that end and begin anew, borrows, shared blocks,
+ * frees by all roads, steps, releases, questions. The same at every run. It holds each answer against a model of what is
+ * live, and the bytes of live blocks against what it wrote there. */
 #ifndef STRATA_TESTS_FAILURES_PROGRAM_H
 #define STRATA_TESTS_FAILURES_PROGRAM_H
 
@@ -32,7 +32,7 @@ typedef struct failing_program {
     strata_status_t tolerated;                  /* beside E_NO_MEMORY of a request; OK: nothing else */
     strata_status_t tolerated_too;
     bool lost;                                  /* whatever fails, fails with E_DEVICE_LOST; bytes are not looked at */
-    bool from_an_orphan;                        /* the request may have got a forgotten stream's block, which goes home deferred */
+    bool from_an_orphan;                        /* the request may have got a forgotten stream's block: it goes home deferred */
     uint32_t refused;                           /* calls that did not answer OK */
 } failing_program_t;
 

@@ -1,6 +1,6 @@
-/* Everything from everywhere: 8 threads on 4 streams of each of 2 devices and on a stream of their own that they end and begin anew,
- * blocks that other threads free, under every preset and every layer. Once as it comes, and with the schedule disturbed at every
- * lock where the build can (STRATA_CHECK_LOCKS). STRATA_FAILURES_SCHEDULES=n: n seeds for each subject. */
+/* Everything from everywhere: 8 threads on 4 streams of each of 2 devices and on a stream of their own that they end and
+ * begin anew, blocks that other threads free, under every preset and every layer. Once as it comes, and with the schedule
+ * disturbed at every lock where the build can (STRATA_CHECK_LOCKS). STRATA_FAILURES_SCHEDULES=n: n seeds for each subject. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@ static void router_text(const strata_layer_type_t *type, char *text, size_t capa
     char values[200] = "";
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         size_t length = strlen(values);
-        if (strata_option_branch(row) == 1)
-            snprintf(values + length, sizeof values - length, "%.*s: 64KiB, ", (int)(strrchr(row->name, '_') - row->name), row->name);
+        int letters = strata_option_branch(row) == 1 ? (int)(strrchr(row->name, '_') - row->name) : 0;
+        if (letters > 0) snprintf(values + length, sizeof values - length, "%.*s: 64KiB, ", letters, row->name);
     }
     static const char cached[] = "[auto_growth: {chunk_size: 2MiB}, system]", alone[] = "[system]";
     if (*values) snprintf(text, capacity, "%s: {routes: [{%sstack: %s}, {stack: %s}]}", type->name, values, cached, alone);
