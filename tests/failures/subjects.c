@@ -21,6 +21,11 @@ static void router_text(const strata_layer_type_t *type, char *text, size_t capa
     else snprintf(text, capacity, "%s: {stacks: [%s, %s]}", type->name, cached, alone);
 }
 
+/* A layer that waits does so for 2 ms: a lone thread waits for nothing, unless the device answers no question. */
+static const char *patience(const strata_layer_type_t *type) {
+    return strata_option_find(type, "timeout") ? "timeout: 2ms" : "";
+}
+
 /* A stack of layers, outermost first, closed by NULL; '*' is the layer itself as `own` says it. */
 static void stack_text(const char *const *layers, const char *own, char *text, size_t capacity) {
     size_t length = (size_t)snprintf(text, capacity, "strategy: failing\nstack:\n");
@@ -70,7 +75,8 @@ static void add_options(failing_subjects_t *subjects, const strata_layer_type_t 
             if (is_bool) snprintf(value, sizeof value, "%s", i ? "true" : "false");
             else strata_choice_name(row, i, value, sizeof value);
             if (strcmp(value, row->default_text) == 0) continue;
-            snprintf(own, sizeof own, "%s: {%s: %s}", type->name, row->name, value);
+            snprintf(own, sizeof own, "%s: {%s: %s%s%s}", type->name, row->name, value, *patience(type) ? ", " : "",
+                     patience(type));
             snprintf(name, sizeof name, "%s with %s %s", type->name, row->name, value);
             stack_text(layers, own, text, sizeof text);
             (void)add(subjects, name, NULL, text, NULL);
@@ -85,7 +91,7 @@ static void add_layer(failing_subjects_t *subjects, const strata_layer_type_t *t
     } of_role[] = {[STRATA_SOURCE] = {sources, 3}, [STRATA_CACHE] = {caches, 3}, [STRATA_DECORATOR] = {decorators, 4},
                    [STRATA_ROUTER] = {routers, 3}};
     char own[400], text[FAILING_LETTERS], name[160];
-    snprintf(own, sizeof own, "%s", type->name);
+    snprintf(own, sizeof own, "%s: {%s}", type->name, patience(type));
     if (type->role == STRATA_ROUTER) router_text(type, own, sizeof own);
     size_t found = 0, last = of_role[type->role].count - 1;
     for (size_t i = 0; i <= last; i++) {
