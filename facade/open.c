@@ -209,6 +209,13 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
     return NULL;
 }
 
+/* The trunk last: what other stacks have put into its slab and not noted is there when they all note. */
+static void note_stacks(strata_domain_t *domain) {
+    for (int trunks = 0; trunks < 2; trunks++)
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (stack->trunk == (trunks != 0)) strata_stack_note_pointers(stack, domain->directory);
+}
+
 /* One at a time with building: a domain that is published behind the walk is born noting. */
 void strata_facade_note_pointers(strata_facade_t *facade) {
     strata_facade_begin_building(facade);
@@ -218,10 +225,7 @@ void strata_facade_note_pointers(strata_facade_t *facade) {
         strata_lock(&domain->lock);
         domain->pointers_noted = true;
         strata_unlock(&domain->lock);
-        /* A trunk last: what it holds for a stack is noted by the stack once that has heard of it, and found by this walk if
-         * it was served before. */
-        STRATA_DOMAIN_EACH(domain, stack) if (!stack->trunk) strata_stack_note_pointers(stack, domain->directory);
-        STRATA_DOMAIN_EACH(domain, stack) if (stack->trunk) strata_stack_note_pointers(stack, domain->directory);
+        note_stacks(domain);
     }
     atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
     strata_facade_end_building(facade);
