@@ -330,6 +330,11 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
     caching_t *self = (caching_t *)base;
+    /* Whatever stands above is done with the block. */
+    if (!caching_ignores_streams(self)) {
+        block->borrows = block->bin_next;
+        block->bin_next = 0;
+    }
     if (block->borrows && !strata_caching_free_borrowed(self, block, path)) return;
     strata_caching_put_back(self, block);
 }
