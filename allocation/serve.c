@@ -7,6 +7,7 @@ typedef struct serving {
     strata_stack_t *stack;
     strata_request_t request;
     strata_record_t *record;
+    bool reclaimed; /* by the layers themselves: no ladder is wanted */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
@@ -14,7 +15,9 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     strata_request_t request = serving->request;
     request.path = &path;
     request.flags |= extra_flags;
-    return strata_layer_allocate(serving->stack->top, &request, &serving->record);
+    strata_status_t status = strata_layer_allocate(serving->stack->top, &request, &serving->record);
+    serving->reclaimed = path.reclaimed;
+    return status;
 }
 
 /* The stream of the request uses a block of `server` that it does not own. False: nothing could note that, and the block went
@@ -100,7 +103,8 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                                      .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
-    if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !climbs(stack->top)) {
+    bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || serving.reclaimed;
+    if (status == STRATA_E_NO_MEMORY && !no_ladder && !climbs(stack->top)) {
         strata_ladder_t ladder = {.domain = stack->domain, .stack = stack, .size = serve->size,
                                   .try_again = one_try, .context = &serving};
         status = strata_ladder_climb(&ladder);

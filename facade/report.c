@@ -99,17 +99,18 @@ static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
 static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint32_t *more) {
     strata_statistics_t f;
     strata_facade_stack_figures(stack, &f);
-    if (stack->trunk || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) return;
+    if (f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) return;
     if (*shown == SHOWN_STREAMS) {
         ++*more;
         return;
     }
     ++*shown;
-    strata_text_say(&r->text, "\n  stream %p", stack->stream);
+    if (stack->trunk) strata_text_say(&r->text, "\n  shared by all streams");
+    else strata_text_say(&r->text, "\n  stream %p", stack->stream);
     say_whose(&r->text, stack);
     strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
     strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
-    strata_text_say_size(&r->text, ", allocated ", f.allocated_bytes);
+    if (!stack->trunk) strata_text_say_size(&r->text, ", allocated ", f.allocated_bytes);
     strata_text_say_size(&r->text, ", deferred ", f.deferred_bytes);
     say_idle_layers(&r->text, stack);
 }

@@ -44,6 +44,7 @@ typedef struct strata_path {
     bool held_back;          /* a cache would have grown, and was told to wait */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
+    bool reclaimed;          /* a layer has failed after out-of-memory steps of its own, and wants none of the core's */
 } strata_path_t;
 
 /* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */
