@@ -144,19 +144,26 @@ static strata_status_t serve_huge(naive_t *self, const want_t *want, strata_reco
     return STRATA_OK;
 }
 
-static strata_status_t grow(naive_t *self, const want_t *want) {
-    uint64_t size;
-    uint32_t slot;
-    strata_status_t status = strata_naive_growth(self, want->rounded, want->request->path, &size);
-    if (want->request->flags & STRATA_SMALL_GROWTH) {
-        /* The small size is worth a call only where it is smaller than what was refused before. */
-        if (!naive_options_of(self)->smaller_growth || (status == STRATA_OK && size <= want->rounded))
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no smaller growth is allowed",
-                               (unsigned long long)want->rounded);
-        status = STRATA_OK;
-        size = want->rounded;
+/* Where somebody else has taken meanwhile what a share was made of, a share of what is left is asked for. */
+static strata_status_t ask_for_chunk(naive_t *self, const want_t *want, uint32_t *slot) {
+    uint64_t size, refused = UINT64_MAX;
+    for (;;) {
+        strata_status_t status = strata_naive_growth(self, want->rounded, want->request->path, &size);
+        if (status != STRATA_OK) return status;
+        if (size >= refused) return STRATA_E_NO_MEMORY;
+        status = ask(self, want, size, slot);
+        if (status != STRATA_E_NO_MEMORY) return status;
+        refused = size;
     }
-    if (status == STRATA_OK) status = ask(self, want, size, &slot);
+}
+
+static strata_status_t grow(naive_t *self, const want_t *want) {
+    uint32_t slot;
+    bool small = (want->request->flags & STRATA_SMALL_GROWTH) != 0;
+    if (small && !naive_options_of(self)->smaller_growth)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no smaller growth is allowed",
+                           (unsigned long long)want->rounded);
+    strata_status_t status = small ? ask(self, want, want->rounded, &slot) : ask_for_chunk(self, want, &slot);
     if (status == STRATA_OK) take_in(self, want, slot);
     return status;
 }
