@@ -105,7 +105,10 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
         return;
     }
     ++*shown;
-    if (stack->trunk) strata_text_say(&r->text, "\n  shared by all streams");
+    if (stack->of_thread) strata_text_say(&r->text, "\n  thread %llu,", (unsigned long long)stack->of_thread);
+    else if (stack->trunk) strata_text_say(&r->text, "\n ");
+    if (stack->trunk) strata_text_say(&r->text, " shared by all streams");
+    else if (stack->of_thread) strata_text_say(&r->text, " stream %p", stack->stream);
     else strata_text_say(&r->text, "\n  stream %p", stack->stream);
     say_whose(&r->text, stack);
     strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
