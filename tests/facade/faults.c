@@ -17,7 +17,10 @@ static strata_strategy_t *strategy_of(const char *preset) {
 
 /* Where no layer knows borrows record_stream says so. */
 static bool is_without_borrows(const strata_strategy_t *strategy) {
-    return strcmp(strategy->name, "system") == 0 || strcmp(strategy->name, "tinytorch") == 0;
+    static const char *const names[] = {"system", "tinytorch", "naive"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(strategy->name, names[i]) == 0) return true;
+    return false;
 }
 
 /* Device calls of the run when nothing fails. */
@@ -81,6 +84,10 @@ TEST(facade_faults, out_of_memory_at_every_call_pytorch) { every_call_fails("pyt
 TEST(facade_faults, a_refusal_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_DEVICE, 3 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_NO_MEMORY, 7 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_DEVICE, 7 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_NO_MEMORY, STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_DEVICE, STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_NO_MEMORY, 7 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_DEVICE, 7 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_DEVICE, 13 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_NO_MEMORY, 11 * STRIDE); }
@@ -153,4 +160,5 @@ TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_cal
 TEST(facade_faults, a_lost_device_is_told_and_closed_paddle) { lost_at_every_call("paddle"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_async) { lost_at_every_call("cuda_malloc_async"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_pytorch) { lost_at_every_call("pytorch"); }
+TEST(facade_faults, a_lost_device_is_told_and_closed_naive) { lost_at_every_call(PROGRAM_NAIVE); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_routed) { lost_at_every_call(PROGRAM_ROUTED); }
