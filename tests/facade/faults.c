@@ -15,21 +15,13 @@ static strata_strategy_t *strategy_of(const char *preset) {
     return rig_strategy(preset, set, 1);
 }
 
-/* Where no layer knows borrows record_stream says so. */
-static bool is_without_borrows(const strata_strategy_t *strategy) {
-    static const char *const names[] = {"system", "tinytorch", "naive"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(strategy->name, names[i]) == 0) return true;
-    return false;
-}
-
 /* Device calls of the run when nothing fails. */
 static uint64_t calls_of_a_run(strata_strategy_t *strategy) {
     rig_t rig;
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
-    program.without_borrows = is_without_borrows(strategy);
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t before = strata_sim_calls(rig.devices[0]);
     program_run(&program, PROGRAM_LENGTH);
     program_finish(&program);
@@ -45,7 +37,7 @@ static void run_with_fault(strata_strategy_t *strategy, uint64_t k, bool onward,
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = fault;
-    program.without_borrows = is_without_borrows(strategy);
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t first = strata_sim_calls(rig.devices[0]) + k;
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, onward, fault));
     uint32_t done = 0, broken = 0;
@@ -133,6 +125,7 @@ static void lose_the_device(strata_strategy_t *strategy, uint64_t k) {
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = STRATA_E_DEVICE_LOST;
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t lost = strata_sim_calls(rig.devices[0]) + k, began = strata_real_now();
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, false, STRATA_E_DEVICE_LOST));
     program_run(&program, PROGRAM_LENGTH);

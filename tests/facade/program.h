@@ -50,6 +50,8 @@ typedef struct program {
     bool host_may_fail;         /* E_HOST_MEMORY is no fault of the library's */
 } program_t;
 
+/* Whether no layer of its gpu place knows borrows. */
+bool program_is_without_borrows(const strata_strategy_t *strategy);
 /* Two streams of the rig's device; no fault is armed yet. */
 void program_begin(program_t *program, rig_t *rig);
 /* One operation. */
