@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "allocation/ladder.h"
 #include "allocation/layer.h"
 #include "allocation/threads.h"
 #include "platform/arithmetic.h"
@@ -20,6 +21,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
     strata_condition_init(&domain->freed);
+    strata_quota_init(&domain->quota, UINT64_MAX);
     strata_stack_t *trunk;
     strata_status_t status = strata_events_init(&domain->events, device);
     if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
@@ -42,6 +44,7 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_meter_destroy(&domain->deferred);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
+    strata_quota_destroy(&domain->quota);
     strata_lock_destroy(&domain->lock);
     strata_host_delete(domain->stacks);
     while (domain->ordinary.next) {
@@ -137,27 +140,53 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 
 /* ---- figures of the device ---- */
 
-strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes) {
+    if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock)) return STRATA_OK;
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: %llu bytes asked, %llu of %llu are reserved",
+                       (unsigned long long)bytes, (unsigned long long)strata_domain_reserved(domain),
+                       (unsigned long long)atomic_load(&domain->quota.limit));
+}
+
+void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_unclaim(&domain->quota, bytes);
+    strata_quota_tell(&domain->quota, &domain->lock);
+}
+
+strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
     if (status != STRATA_OK) return status;
-    uint64_t now = atomic_fetch_add(&domain->reserved_bytes, bytes) + bytes;
-    uint64_t peak = atomic_load(&domain->peak_reserved_bytes);
-    while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+    strata_domain_keep(domain, bytes);
     return STRATA_OK;
+}
+
+void strata_domain_keep(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_serve(&domain->quota, bytes);
+    uint64_t now = strata_domain_reserved(domain), peak = atomic_load(&domain->peak_reserved_bytes);
+    while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+    strata_quota_tell(&domain->quota, &domain->lock);
 }
 
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
 }
 
-void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
-    atomic_fetch_sub(&domain->reserved_bytes, bytes);
+/* What was covered once finds its pages there again. */
+void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    if (domain->directory) (void)strata_directory_cover(domain->directory, address, bytes);
 }
 
-void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
-    strata_domain_uncover(domain, address, bytes);
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_return(&domain->quota, bytes);
+}
+
+void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes) {
     strata_domain_discount(domain, bytes);
     atomic_fetch_add(&domain->given_bytes, bytes);
+}
+
+void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_set(&domain->quota, bytes, &domain->lock);
+    strata_domain_wake(domain);
 }
 
 /* ---- all stacks ---- */

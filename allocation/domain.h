@@ -7,6 +7,7 @@
 #include "allocation/family.h"
 #include "allocation/meter.h"
 #include "allocation/plan.h"
+#include "allocation/quota.h"
 #include "allocation/stack.h"
 #include "platform/device.h"
 
@@ -23,7 +24,7 @@ struct strata_domain {
     strata_events_t events;
     strata_meter_t deferred;
 
-    _Atomic uint64_t reserved_bytes; /* live chunks asked from the device; touched on device calls alone */
+    strata_quota_t quota; /* what sources got from the device and may get; touched on device calls alone. With the domain's lock */
     _Atomic uint64_t peak_reserved_bytes;
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
     _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
@@ -66,13 +67,28 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 /* Nobody else walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
 
-/* Sources book what they got from the device, and what they are about to give back: counted, and known to free by pointer. No
- * lock is held. E_LIMIT, E_HOST_MEMORY: nothing is booked. */
-strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
-void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
-/* Its two halves, for memory whose address the device may serve again before its bytes are free. */
+/* Live chunks got from the device. */
+static inline uint64_t strata_domain_reserved(strata_domain_t *domain) {
+    return atomic_load(&domain->quota.served);
+}
+
+/* A source claims what it is about to ask the device for, before it asks: E_NO_MEMORY, and no device call, above the place's
+ * limit. Then it books what it got, known to free by pointer from now on (E_LIMIT, E_HOST_MEMORY: it is still but claimed), or takes
+ * the claim back. No lock is held. */
+strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes);
+strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
+/* What was claimed and got can be neither booked nor given back: it counts as reserved. */
+void strata_domain_keep(strata_domain_t *domain, uint64_t bytes);
+/* What was booked is about to go back: free by pointer forgets it, before another thread may be given the same address. If the
+ * device refuses it, it is as before; else it counts no more once the device has it. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
-void strata_domain_discount(strata_domain_t *domain, uint64_t bytes); /* may be called under a stack's lock */
+void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes);
+/* Likewise of what went to a driver's pool, which keeps it. May be called under a stack's lock. */
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
+/* Another limit; who waits for memory tries again. No lock is held. */
+void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 
 /* Polls every stack; idle chunks of every stack go back; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);

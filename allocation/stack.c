@@ -101,6 +101,8 @@ fail:
 
 /* ---- instances ---- */
 
+static _Atomic uint64_t last_serial;
+
 static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
     const strata_plan_node_t *node = &stack->family->plan->nodes[number];
     strata_layer_t *layer = strata_host_new(1, node->type->state_size);
@@ -110,6 +112,7 @@ static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
         strata_host_delete(layer);
         return NULL;
     }
+    layer->serial = atomic_fetch_add(&last_serial, 1) + 1;
     layer->type = node->type;
     layer->stack = stack;
     layer->domain = stack->domain;

@@ -10,12 +10,6 @@ static strata_status_t later(strata_t handle, const char *what) {
     strata_status_t name(strata_t facade, __VA_ARGS__)
 #define UNUSED(x) (void)(x)
 
-LATER(strata_set_limit, strata_place_t place, uint64_t limit) {
-    UNUSED(place);
-    UNUSED(limit);
-    return later(facade, "a limit at run time");
-}
-
 LATER(strata_graph_pool_begin, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
     UNUSED(place);
     UNUSED(stream);

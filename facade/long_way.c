@@ -112,8 +112,9 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 /* ---- back ---- */
 
 strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
-    (void)strata_threads_self();
+    /* First: in a child of fork() a lock of the threads' list may be held for ever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
+    (void)strata_threads_self();
     return strata_record_find(handle, ref, path, record);
 }
 

@@ -5,6 +5,7 @@
 #include "allocation/threads.h"
 #include "config/config.h"
 #include "facade/devices.h"
+#include "facade/life.h"
 #include "facade/long_way.h"
 #include "facade/lookup.h"
 #include "facade/plans.h"
@@ -192,6 +193,13 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
     return NULL;
 }
 
+/* The trunk last: what other stacks have put into its slab and not noted is there when they all note. */
+static void note_stacks(strata_domain_t *domain) {
+    for (int trunks = 0; trunks < 2; trunks++)
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (stack->trunk == (trunks != 0)) strata_stack_note_pointers(stack, domain->directory);
+}
+
 /* One at a time with building: a domain that is published behind the walk is born noting. */
 void strata_facade_note_pointers(strata_facade_t *facade) {
     strata_facade_begin_building(facade);
@@ -201,7 +209,7 @@ void strata_facade_note_pointers(strata_facade_t *facade) {
         strata_lock(&domain->lock);
         domain->pointers_noted = true;
         strata_unlock(&domain->lock);
-        STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
+        note_stacks(domain);
     }
     atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
     strata_facade_end_building(facade);
@@ -241,8 +249,8 @@ static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
     return leaks->count;
 }
 
-/* Counts what is live, and tells of it with no lock held. Room that the host refuses costs the report, not the count. */
-static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
+/* Room that the host refuses costs the report, not the count. */
+uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
     leaks_t leaks = {.facade = facade};
     uint64_t live = walk_live(facade, &leaks);
     if (live == 0 || !report) return live;
@@ -254,8 +262,7 @@ static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, voi
     return live;
 }
 
-/* Bytes of frees that still wait, once those that have passed are finished; `wait` for all work first. */
-static uint64_t still_pending(strata_facade_t *facade, bool wait) {
+uint64_t strata_facade_still_pending(strata_facade_t *facade, bool wait) {
     uint32_t index = 0;
     uint64_t pending_bytes = 0;
     strata_domain_t *domain;
@@ -268,12 +275,16 @@ static uint64_t still_pending(strata_facade_t *facade, bool wait) {
     return pending_bytes;
 }
 
-static void end_facade(strata_facade_t *facade) {
+void strata_facade_end_domains(strata_facade_t *facade) {
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
         for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
             strata_domain_t *domain = atomic_exchange(&facade->domains[kind][number], NULL);
             if (domain) strata_domain_destroy(domain);
         }
+}
+
+static void end_facade(strata_facade_t *facade) {
+    strata_facade_end_domains(facade);
     if (facade->owns_devices) strata_devices_close(facade);
     for (int i = 0; i < 2; i++)
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
@@ -289,8 +300,8 @@ static void end_facade(strata_facade_t *facade) {
 strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    uint64_t pending = still_pending(facade, mode != STRATA_CLOSE_BUSY);
-    uint64_t live = report_leaks(facade, report, context);
+    uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
+    uint64_t live = strata_facade_report_leaks(facade, report, context);
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
         return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device",
                            (unsigned long long)live, (unsigned long long)pending);
@@ -300,9 +311,12 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
 
 /* ---- open ---- */
 
-/* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until
- * somebody asks for it and is told why. */
-static strata_status_t build_default_stacks(strata_facade_t *facade) {
+static strata_status_t make_directories(strata_facade_t *facade) {
+    strata_status_t status = strata_directory_new(8, &facade->directories[0]);
+    return status == STRATA_OK ? strata_directory_new(6, &facade->directories[1]) : status;
+}
+
+strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
     for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
         if (!facade->devices[number]) continue;
         for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
@@ -329,10 +343,9 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 }
 
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
+    if (status == STRATA_OK) status = make_directories(facade);
     if (status == STRATA_OK) status = strata_plans_make(facade);
-    if (status == STRATA_OK) status = strata_directory_new(8, &facade->directories[0]);
-    if (status == STRATA_OK) status = strata_directory_new(6, &facade->directories[1]);
-    if (status == STRATA_OK) status = build_default_stacks(facade);
+    if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
     if (status != STRATA_OK) {
         end_facade(facade);
         return status;
@@ -352,6 +365,14 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
     return finish_facade(facade, STRATA_OK, handle);
 }
 
+strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy) {
+    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
+                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
+                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
+                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
+    return strata_config_load(&request, strategy);
+}
+
 strata_status_t strata_open(const strata_open_options_t *options, strata_t *handle) {
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     if (!options) options = &nothing;
@@ -360,11 +381,7 @@ strata_status_t strata_open(const strata_open_options_t *options, strata_t *hand
     strata_status_t status = begin_facade(options->flags, &facade);
     if (status != STRATA_OK) return status;
     facade->owns_strategy = facade->owns_devices = true;
-    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
-                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
-                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
-                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
-    status = strata_config_load(&request, &facade->strategy);
+    status = strata_facade_load(options, &facade->strategy);
     if (status == STRATA_OK) status = strata_devices_open(facade);
     return finish_facade(facade, status, handle);
 }

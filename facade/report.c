@@ -40,7 +40,7 @@ static void say_totals(report_t *r) {
     strata_text_say_size(text, " asked ", r->event->size);
     strata_text_say_size(text, ", free on the device ", r->event->device_free);
     strata_text_say_size(text, " of ", r->event->device_total);
-    strata_text_say_size(text, ", reserved here ", atomic_load(&r->domain->reserved_bytes));
+    strata_text_say_size(text, ", reserved here ", strata_domain_reserved(r->domain));
     strata_text_say_size(text, ", taken by others ", r->outside);
     strata_text_say_size(text, "\n  allocated ", r->survey.allocated);
     strata_text_say_size(text, ", deferred ", r->survey.deferred);
@@ -60,9 +60,16 @@ static bool figure_of(const strata_own_figure_t *rows, uint32_t count, const cha
     return false;
 }
 
-/* The shared layer that holds requests of this place to a limit that the request would have broken; NULL: none. */
-static const char *limiting_layer(const report_t *r, uint64_t *limit, uint64_t *used) {
+/* What holds a whole place to a limit, whatever layers serve it. */
+static const char WHOLE_PLACE[] = "strata_set_limit";
+
+/* What holds requests of this place to a limit that the request would have broken: a shared layer, or the program's own word. NULL:
+ * nothing does. */
+static const char *limiting(const report_t *r, uint64_t *limit, uint64_t *used) {
     const strata_family_t *family = r->refused->stack->family;
+    *limit = atomic_load(&r->domain->quota.limit);
+    *used = atomic_load(&r->domain->quota.used);
+    if (*limit - strata_min(*used, *limit) < r->event->size) return WHOLE_PLACE;
     for (uint32_t i = 1; i <= family->plan->count; i++) {
         strata_layer_t *layer = family->shared[i];
         strata_own_figure_t rows[STRATA_OWN_FIGURES];
@@ -75,7 +82,7 @@ static const char *limiting_layer(const report_t *r, uint64_t *limit, uint64_t *
 
 static void say_limit(report_t *r) {
     uint64_t limit, used;
-    const char *name = limiting_layer(r, &limit, &used);
+    const char *name = limiting(r, &limit, &used);
     if (!name) return;
     strata_text_say(&r->text, "\n  %s:", name);
     strata_text_say_size(&r->text, " at most ", limit);
@@ -105,11 +112,10 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
         return;
     }
     ++*shown;
-    if (stack->of_thread) strata_text_say(&r->text, "\n  thread %llu,", (unsigned long long)stack->of_thread);
-    else if (stack->trunk) strata_text_say(&r->text, "\n ");
-    if (stack->trunk) strata_text_say(&r->text, " shared by all streams");
-    else if (stack->of_thread) strata_text_say(&r->text, " stream %p", stack->stream);
-    else strata_text_say(&r->text, "\n  stream %p", stack->stream);
+    strata_text_say(&r->text, "\n  ");
+    if (stack->of_thread) strata_text_say(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
+    if (stack->trunk) strata_text_say(&r->text, "shared by all streams");
+    else strata_text_say(&r->text, "stream %p", stack->stream);
     say_whose(&r->text, stack);
     strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
     strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
@@ -302,10 +308,11 @@ static void say_what_helps(report_t *r) {
     const strata_survey_t *survey = &r->survey;
     uint64_t size = r->event->size;
     uint64_t limit, used;
-    const char *limiting = limiting_layer(r, &limit, &used);
-    bool said = limiting != NULL;
-    char prefix[PREFIX];
-    if (limiting) strata_text_say(&r->text, "\n  may help: a higher bound in %s%s", prefix_of(r, prefix, sizeof prefix), limiting);
+    const char *bound = limiting(r, &limit, &used);
+    bool said = bound != NULL;
+    char prefix[PREFIX] = "";
+    if (bound && bound != WHOLE_PLACE) (void)prefix_of(r, prefix, sizeof prefix);
+    if (bound) strata_text_say(&r->text, "\n  may help: a higher bound in %s%s", prefix, bound);
     if (r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) {
         strata_text_say(&r->text, "\n  may help: the request without STRATA_NO_RETRY and STRATA_NO_GROW");
         said = true;
@@ -324,7 +331,7 @@ static void say_what_helps(report_t *r) {
 void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
                          char *text, size_t capacity) {
     strata_domain_t *domain = refused->stack->domain;
-    uint64_t held = event->device_free + atomic_load(&domain->reserved_bytes);
+    uint64_t held = event->device_free + strata_domain_reserved(domain);
     report_t report = {.text = {.text = text, .capacity = capacity}, .facade = facade, .domain = domain, .refused = refused,
                        .event = event, .climbed = strata_ladder_last(),
                        .outside = event->device_total - strata_min(held, event->device_total)};

@@ -80,7 +80,7 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
     uint32_t behind = strata_pieces_cut(caching_slab(self), slot, size);
     if (behind == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
-    bool marked = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+    bool marked = caching_ignores_streams(self);
     caching_mark(caching_block(self, behind), marked ? caching_mark_count(block) : self->searches,
                  marked ? caching_mark_stream(block) : 0);
     strata_caching_index(self, behind);
@@ -93,9 +93,8 @@ static strata_record_t *hand_out(caching_t *self, uint32_t slot, const want_t *w
     if (is_divisible(self, block, want) && !cut(self, slot, want->rounded)) return NULL;
     uint64_t slack = block->size - want->request->size;
     if (slack > UINT32_MAX) return NULL;
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
-    block->bin_prev = 0;
-    block->bin_next = no_streams ? strata_caching_stream(self, want->request->stream) : 0;
+    block->bin_prev = block->bin_next = 0;
+    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->request->stream);
     block->path = 0;
     block->attention = 0;
     block->slack = (uint32_t)slack;
@@ -148,29 +147,12 @@ static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     return NULL;
 }
 
-/* Without streams: whether the host must wait before this stream gets the block. */
-static bool is_in_use(caching_t *self, const strata_record_t *block, const want_t *want) {
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
-    if (!no_streams || caching_mark_count(block) <= self->waited) return false;
-    return caching_mark_stream(block) == 0 || caching_mark_stream(block) != strata_caching_stream(self, want->request->stream);
-}
-
-/* The locks are open meanwhile. False: the device fails. */
-static bool wait_for_users(caching_t *self, strata_path_t *path) {
-    uint64_t frees = self->frees;
-    strata_opened_t opened = strata_path_unlock(path);
-    bool done = strata_domain_wait_for_all(self->base.domain);
-    strata_path_lock(path, opened);
-    if (done && frees > self->waited) self->waited = frees;
-    return done;
-}
-
 static strata_record_t *search(caching_t *self, const want_t *want) {
     const caching_bank_t *bank = caching_bank_at(self, want->bank);
     self->searches += want->kind == STRATA_CACHING_LARGE && bank->pool == 0;
     uint32_t slot = fitting(self, bank, want);
-    while (slot && is_in_use(self, caching_block(self, slot), want)) {
-        if (!wait_for_users(self, want->request->path)) return NULL;
+    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream)) {
+        if (!strata_caching_wait_for_users(self, want->request->path)) return NULL;
         slot = fitting(self, bank, want);
     }
     return slot ? take(self, slot, want) : search_gone(self, want);
@@ -183,7 +165,8 @@ static strata_record_t *search_pools(caching_t *self, const want_t *want) {
         bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
         bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
         uint32_t slot = held ? fitting(self, bank, want) : 0;
-        strata_record_t *block = slot && !is_in_use(self, caching_block(self, slot), want) ? take(self, slot, want) : NULL;
+        bool in_use = slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream);
+        strata_record_t *block = slot && !in_use ? take(self, slot, want) : NULL;
         if (block) return block;
     }
     return NULL;
@@ -271,8 +254,7 @@ static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_
     if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
         (*record = search_pools(self, want)) != NULL)
         status = STRATA_OK;
-    /* Nobody else climbs after these. */
-    path->reclaimed = status == STRATA_E_NO_MEMORY;
+    if (status == STRATA_E_NO_MEMORY) path->reclaimed_by = &self->base;
     return status;
 }
 

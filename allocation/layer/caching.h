@@ -31,6 +31,7 @@ typedef struct caching_stream {
     strata_user_t user;
     strata_handle_t gone; /* of a destroyed stream: the event behind all its work; NULL: done, or not destroyed */
     uint32_t first, last; /* the uses of freed blocks that it has not passed, in its order; 0: none */
+    uint64_t marked;      /* `streams: ignored`: frees that marks may name it by, once it is destroyed; it holds itself */
 } caching_stream_t;
 
 typedef struct caching_bank {
@@ -152,6 +153,19 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path);
 void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path);
 strata_status_t strata_caching_validate_streams(caching_t *self);
+
+/* ---- without streams: who used a block last (caching_streams.c) ---- */
+
+static inline bool caching_ignores_streams(const caching_t *self) {
+    return caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+}
+/* The stream uses a block from now on, until it is freed; and the stream that its mark then names. */
+void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
+uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block);
+/* Whether the host must wait before the stream gets the free block. */
+bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream);
+/* The host waits for whoever uses free blocks, with the locks open. False: the device fails. */
+bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path);
 
 /* ---- banks and pools (caching_banks.c) ---- */
 

@@ -29,6 +29,11 @@ static bool before(const caching_t *self, const caching_bank_t *a, const caching
     return first != second ? first < second : a->stream < b->stream;
 }
 
+/* The pool that a request names in its own stacks: that of a named pool's stacks is none. */
+static uint64_t pool_of(const caching_t *self, const strata_request_t *request) {
+    return request->pool == self->base.stack->family->pool ? 0 : request->pool;
+}
+
 static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
     uint32_t node = strata_nodes_take(&self->banks);
     uint32_t stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
@@ -38,7 +43,7 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
         return 0;
     }
     caching_bank_t *bank = caching_bank_at(self, node);
-    *bank = (caching_bank_t){.pool = request->pool, .stream = stream};
+    *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
     if (stream) caching_stream_at(self, stream)->user.holds++;
     uint32_t *link = &self->first_bank;
     while (*link && before(self, caching_bank_at(self, *link), bank)) link = &caching_bank_at(self, *link)->next;
@@ -49,10 +54,11 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
 
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     bool streams = has_streams(self);
+    uint64_t pool = pool_of(self, request);
     uint32_t *hint = &self->hints[request->path->stack->number];
-    if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream, request->pool)) return *hint;
+    if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream, pool)) return *hint;
     uint32_t node = self->first_bank;
-    while (node && !serves(self, caching_bank_at(self, node), streams, request->stream, request->pool))
+    while (node && !serves(self, caching_bank_at(self, node), streams, request->stream, pool))
         node = caching_bank_at(self, node)->next;
     if (node == 0) node = make(self, streams, request);
     *hint = node;

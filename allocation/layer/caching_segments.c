@@ -40,8 +40,7 @@ static void merge_marks(const caching_t *self, strata_record_t *into, const stra
 
 /* Without streams the mark tells who used the block last, and when; else since when the block is idle. */
 static void mark_freed(caching_t *self, strata_record_t *block) {
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
-    if (no_streams) caching_mark(block, ++self->frees, block->bin_next);
+    if (caching_ignores_streams(self)) caching_mark(block, ++self->frees, strata_caching_end_use(self, block));
     else caching_mark(block, self->searches, 0);
 }
 
@@ -49,7 +48,7 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     strata_slab_t *slab = caching_slab(self);
     uint32_t slot = strata_slab_slot(slab, block);
     uint64_t size = block->size;
-    bool no_streams = caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+    bool no_streams = caching_ignores_streams(self);
     /* Among many blocks each of these is a cache miss: they are under way together. */
     __builtin_prefetch(caching_block(self, block->prev));
     __builtin_prefetch(caching_block(self, block->next));

@@ -67,6 +67,8 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
         caching_stream_t *stream = caching_stream_at(self, node);
         stream->gone = NULL;
         stream->first = stream->last = 0;
+        stream->marked = 0;
+        stream->user.holds += caching_ignores_streams(self);
     }
     return node;
 }
@@ -127,7 +129,7 @@ static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                              strata_path_t *path) {
     caching_t *self = (caching_t *)base;
-    if (caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS)
+    if (caching_ignores_streams(self))
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching ignores streams here, and so borrows");
     bool entered = strata_path_enter(path, base);
     uint32_t node = strata_caching_stream(self, stream);
@@ -140,7 +142,7 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                             strata_path_t *path) {
     caching_t *self = (caching_t *)base;
-    if (caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS)
+    if (caching_ignores_streams(self))
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching ignores streams here, and so borrows");
     bool entered = strata_path_enter(path, base);
     uint32_t node = strata_users_find(&self->streams, stream);
@@ -148,6 +150,47 @@ strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_
     if (link && *link && !borrow_at(self, *link)->owning) drop_borrow(self, link);
     strata_path_leave(path, base, entered);
     return STRATA_OK;
+}
+
+/* ---- without streams ---- */
+
+static bool wait_for_all(caching_t *self, strata_path_t *path) {
+    strata_opened_t opened = strata_path_unlock(path);
+    bool done = strata_domain_wait_for_all(self->base.domain);
+    strata_path_lock(path, opened);
+    return done;
+}
+
+void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream) {
+    block->bin_next = strata_caching_stream(self, stream);
+    if (block->bin_next) caching_stream_at(self, block->bin_next)->user.holds++;
+}
+
+/* A destroyed stream's node may soon be another's: the mark names none. */
+uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block) {
+    uint32_t node = block->bin_next;
+    if (node == 0) return 0;
+    bool named = caching_stream_at(self, node)->user.state == STRATA_USER_NAMED;
+    strata_caching_stream_let_go(self, node);
+    return named ? node : 0;
+}
+
+bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
+    if (!caching_ignores_streams(self) || caching_mark_count(block) <= self->waited) return false;
+    return caching_mark_stream(block) == 0 || caching_mark_stream(block) != strata_caching_stream(self, stream);
+}
+
+bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {
+    uint64_t frees = self->frees;
+    if (!wait_for_all(self, path)) return false;
+    if (frees <= self->waited) return true;
+    for (uint32_t node = 1; node < self->streams.used; node++) {
+        const caching_stream_t *stream = caching_stream_at(self, node);
+        bool waits = stream->user.state == STRATA_USER_BEHIND && stream->marked > self->waited;
+        if (waits && stream->marked <= frees) strata_caching_stream_let_go(self, node);
+    }
+    self->waited = frees;
+    return true;
 }
 
 /* ---- uses ---- */
@@ -162,13 +205,6 @@ static strata_handle_t take_event(caching_t *self, strata_path_t *path) {
         if (status != STRATA_OK) return NULL;
     }
     return event;
-}
-
-static bool wait_for_all(caching_t *self, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
-    bool done = strata_domain_wait_for_all(self->base.domain);
-    strata_path_lock(path, opened);
-    return done;
 }
 
 /* The end of a destroyed stream's work, or of a stream's work so far. False: it cannot be marked. */
@@ -369,11 +405,23 @@ static void leave_behind(caching_t *self, uint32_t node, strata_user_state_t sta
     }
 }
 
+/* Nobody may take the node as long as marks name it: those that were written so far, until the host has waited for them. */
+static void forget_marks(caching_t *self, uint32_t node) {
+    caching_stream_t *stream = caching_stream_at(self, node);
+    stream->user.state = STRATA_USER_BEHIND;
+    stream->marked = self->frees;
+    if (stream->marked <= self->waited) strata_caching_stream_let_go(self, node);
+}
+
 /* All work of the stream gets one event, which stands for every use by it that is still to come. */
 void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_path_t *path) {
     caching_t *self = (caching_t *)base;
     uint32_t node = strata_users_find(&self->streams, handle);
     if (node == 0) return;
+    if (caching_ignores_streams(self)) {
+        forget_marks(self, node);
+        return;
+    }
     caching_stream_at(self, node)->user.holds++;
     strata_handle_t event = take_event(self, path);
     bool marked = event && strata_device_event_record(device_of(self), event, handle) == STRATA_OK;
@@ -391,7 +439,7 @@ static bool is_of_the_dead(const caching_t *self, uint32_t node, strata_user_sta
 
 bool strata_caching_bury_threads(caching_t *self, strata_path_t *path) {
     bool any = false, done = false;
-    if (self->burying) return false;
+    if (self->burying || caching_ignores_streams(self)) return false;
     for (uint32_t node = 1; node < self->streams.used; node++) {
         if (!is_of_the_dead(self, node, STRATA_USER_NAMED)) continue;
         leave_behind(self, node, STRATA_USER_LOST, NULL);

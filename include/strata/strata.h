@@ -134,6 +134,13 @@ typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
  * thread is inside a call of this facade; later calls with the handle are E_STALE. */
 STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
 
+/* Another strategy from now on, when nothing is live: `options` as for strata_open(), flags included. The handle, the devices and
+ * their streams, callbacks, names, limits and default streams stay; caches go back to the device, figures begin at 0, refs of
+ * before are E_STALE. Waits for the device first. E_BUSY with the count, and nothing happens, if anything is live;
+ * E_UNSUPPORTED: options->devices names others; whatever else strata_open() may answer: then the old strategy stays, with empty
+ * caches. As for strata_close() the caller makes sure that no other thread is inside a call of this facade. */
+STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_open_options_t *options);
+
 /* ---- allocate and free ---------------------------------------------------------------------------------------------- */
 
 /* Serves `size` bytes in `place` for `stream` (the owner), aligned to 256 bytes (64 in the host place). Work submitted to
@@ -240,9 +247,16 @@ typedef struct strata_mem_info {
     uint64_t free;   /* what the device says */
     uint64_t total;
     uint64_t cached; /* reserved by Strata and allocated to nobody */
+    uint64_t limit;  /* strata_set_limit(); STRATA_UNLIMITED: none */
 } strata_mem_info_t;
 STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place, strata_mem_info_t *info);
-/* Bytes that may be reserved in a place from now on. Not yet: E_UNSUPPORTED. */
+#define STRATA_UNLIMITED UINT64_MAX
+/* Bytes that may be reserved in a place, all its streams together, from the return on, under every strategy: never one more. What
+ * would break it meets out-of-memory as if the device were that small: the ladder, without asking the device, then E_NO_MEMORY.
+ * May be changed at any time. A limit below what is reserved is no error: idle chunks go back to the device as strata_trim() gives
+ * them, live blocks stay, and nothing grows until enough of them are freed. A higher one is tried at once by requests that wait
+ * for memory. A `limit` layer of the strategy holds beside it. Costs nothing on a hit. A part of the device, as other frameworks
+ * take it: total of strata_mem_info() x the fraction. */
 STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t place, uint64_t limit);
 
 /* ---- figures -------------------------------------------------------------------------------------------------------- */
@@ -344,6 +358,19 @@ STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place
  * be NULL) gets the whole length. E_HOST_MEMORY: `text` may have been written. */
 STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity,
                                               size_t *needed);
+/* The cache below: what serves a stream of a place, in the thread's current pool, under its decorators, a cache or, where there is none, the source. */
+typedef struct strata_cache {
+    size_t struct_size;
+    uint64_t id;         /* of the instance: the same for two streams exactly if one serves both; no later one ever has it */
+    uint64_t used_bytes; /* it has handed out, what waits for other streams included */
+    uint64_t idle_bytes; /* it keeps */
+    char name[64];       /* in the strategy: "auto_growth", or the name that it was given there */
+    char layer[64];      /* its layer: "auto_growth" */
+} strata_cache_t;
+/* `index` 0, and with routers 0 upward in the order of their stacks; E_INVALID behind the last. Makes the stream's stack if it has
+ * none. Looks at every block of the cache. */
+STRATA_API strata_status_t strata_cache_below(strata_t facade, strata_place_t place, strata_stream_t stream, size_t index,
+                                              strata_cache_t *cache);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
 

@@ -5,7 +5,7 @@
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) {
-    return atomic_load(&bench->domain->reserved_bytes);
+    return strata_domain_reserved(bench->domain);
 }
 
 static void free_all(bench_t *bench, strata_record_t **records, size_t count) {

@@ -275,3 +275,16 @@ TEST(caching_memory, a_capture_gives_nothing_back) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
+
+/* What another layer of the stack keeps the own steps cannot reach: the ladder is climbed for it. */
+TEST(caching_memory, what_other_layers_keep_is_left_to_the_ladder) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstack:\n  - guard: {quarantine: 4, report: false}\n  - caching\n  - system\n", NULL, 0, 64 * MIB,
+             1);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(try(&rig, NULL, 40, &b));
+    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}

@@ -266,3 +266,33 @@ TEST(caching_streams, ignored_the_merged_blocks_of_two_streams_are_waited_for_by
     }
     rig_close(&rig);
 }
+
+/* The marks of a destroyed stream's blocks are not those of the next one that gets its place. */
+TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
+    rig_t rig;
+    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    strata_stream_t gone = rig_stream(&rig);
+    strata_block_t freed = rig_allocate(&rig, gone, 8 * MIB), kept = rig_allocate(&rig, gone, 8 * MIB);
+    rig_work(&rig, gone, 5 * MILLISECOND, freed.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], gone);
+    EXPECT_OK(strata_free(rig.s, freed.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    strata_stream_t next = rig_stream(&rig);
+    strata_block_t small = rig_allocate(&rig, next, 1000);
+    EXPECT_LT(strata_sim_now(rig.world), end);
+    strata_block_t b = rig_allocate(&rig, next, 16 * MIB);
+    EXPECT_TRUE(b.ptr == freed.ptr);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    /* With the wait their node is free for another stream. */
+    uint32_t used = caching_of(&rig)->streams.used;
+    EXPECT_TRUE(rig_stream(&rig) != NULL);
+    strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 1000);
+    EXPECT_EQ(caching_of(&rig)->streams.used, used);
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}

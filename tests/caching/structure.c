@@ -75,7 +75,10 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(self->used_bytes, self->used_bytes + 512, "the sum of free blocks is wrong");
     PLANT(self->segment_bytes, self->segment_bytes + MIB, "the sum of segments is wrong");
     PLANT(self->segment_count, self->segment_count + 1, "the sum of segments is wrong");
-    PLANT(self->asked_bytes, MIB, "the sum of segments is wrong");
+    uint64_t asked = self->asked_bytes;
+    self->asked_bytes = MIB;
+    expect_corrupt(&p, "the sum of segments is wrong");
+    self->asked_bytes = asked;
     PLANT(segment->bank, 3 - segment->bank, "a free block is in no bank");
     PLANT(segment->kind, STRATA_CACHING_SMALL, "a free block is in no bank");
     PLANT(bank->segments, 2, "the banks do not have the segments");

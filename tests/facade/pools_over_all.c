@@ -251,6 +251,42 @@ TEST(facade_pools, the_report_stays_short) {
     rig_close(&rig);
 }
 
+/* ---- another strategy ---- */
+
+/* A pool is a name: its number holds under every strategy that has it, and streams keep their names. */
+TEST(facade_pools, outlive_a_change_of_strategy) {
+    strata_t s;
+    strata_open_options_t options = {.struct_size = sizeof options, .text = POOLED, .devices = "sim",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    ASSERT_OK(strata_open(&options, &s));
+    uint64_t weights, scratch, of;
+    strata_block_t block = {0};
+    strata_stream_t stream;
+    char path[64];
+    EXPECT_OK(strata_pool(s, "weights", &weights));
+    EXPECT_OK(strata_pool(s, "scratch", &scratch));
+    EXPECT_OK(strata_stream_create(s, strata_gpu(0), &stream));
+    EXPECT_OK(strata_stream_name(s, strata_gpu(0), stream, "copy0"));
+    EXPECT_OK(strata_pool_begin(s, strata_gpu(0), weights));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, SIZE, &block));
+    EXPECT_OK(strata_free(s, block.ref));
+    options.text = "pools: {other: [system], weights: [buffered, system]}\nstreams: {\"copy*\": [system]}\n";
+    EXPECT_OK(strata_change_strategy(s, &options));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, SIZE, &block));
+    EXPECT_OK(strata_pool_of(s, block.ref, &of));
+    EXPECT_EQ(of, weights);
+    EXPECT_OK(strata_allocation_path(s, block.ref, path, sizeof path));
+    EXPECT_STREQ(path, "buffered | system");
+    EXPECT_OK(strata_free(s, block.ref));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(s, strata_gpu(0), scratch));
+    EXPECT_OK(strata_pool_end(s, strata_gpu(0)));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), stream, SIZE, &block));
+    EXPECT_OK(strata_allocation_path(s, block.ref, path, sizeof path));
+    EXPECT_STREQ(path, "system");
+    EXPECT_OK(strata_free(s, block.ref));
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
 /* ---- a program ---- */
 
 /* A random program whose thread begins and ends pools as it goes: everything it frees, borrows and waits for lies in any of them. */
