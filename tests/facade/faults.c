@@ -76,8 +76,8 @@ TEST(facade_faults, out_of_memory_at_every_call_pytorch) { every_call_fails("pyt
 TEST(facade_faults, a_refusal_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_DEVICE, 3 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_NO_MEMORY, 7 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_DEVICE, 7 * STRIDE); }
-TEST(facade_faults, out_of_memory_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_NO_MEMORY, STRIDE); }
-TEST(facade_faults, a_refusal_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_DEVICE, STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_NO_MEMORY, 5 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_DEVICE, 7 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_NO_MEMORY, 7 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_DEVICE, 7 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
