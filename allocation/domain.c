@@ -199,9 +199,10 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
 
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
-    /* The trunks last: what one keeps itself (a driver's pool) is only then what the others gave it. */
+    /* The trunks last, those of threads before: what one keeps itself (a driver's pool) is only then what the others gave it. */
     STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? 0 : strata_stack_release(stack);
-    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? strata_stack_release(stack) : 0;
+    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && stack->of_thread ? strata_stack_release(stack) : 0;
+    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && !stack->of_thread ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
     return released;
 }

@@ -156,6 +156,19 @@ TEST(naive_threads, a_stream_is_forgotten_in_every_threads_stacks) {
     }
 }
 
+/* What a thread's pool gives back to the driver's pool goes back to the device at the same release. */
+TEST(naive_threads, a_release_goes_through_the_drivers_pool) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstack:\n  - thread_local: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async: {pool: own}\n", NULL,
+             0, 0, 1);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    strata_sim_figures_t figures = {0};
+    strata_sim_figures(rig.devices[0], &figures);
+    EXPECT_EQ(figures.used_bytes, 0);
+    rig_close(&rig);
+}
+
 /* ---- threads that come and go while others free what they took ---- */
 
 enum { WORKERS = 4, LIVES = 6, ROUNDS = 150, SHELF = 64 };
