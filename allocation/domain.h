@@ -72,6 +72,12 @@ static inline uint64_t strata_domain_reserved(strata_domain_t *domain) {
     return atomic_load(&domain->quota.served);
 }
 
+/* What the place's limit leaves; UINT64_MAX: there is none. */
+static inline uint64_t strata_domain_headroom(strata_domain_t *domain) {
+    uint64_t limit = atomic_load(&domain->quota.limit), reserved = strata_domain_reserved(domain);
+    return limit == UINT64_MAX ? limit : limit > reserved ? limit - reserved : 0;
+}
+
 /* A source claims what it is about to ask the device for, before it asks: E_NO_MEMORY, and no device call, above the place's
  * limit. Then it books what it got, known to free by pointer from now on (E_LIMIT, E_HOST_MEMORY: it is still but claimed), or takes
  * the claim back. No lock is held. */

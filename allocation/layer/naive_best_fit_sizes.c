@@ -1,6 +1,6 @@
 /* How large the pool's chunks are.
  *
- * On a device: what may be used is 95 % of what is available now; the first chunk is `initial` bytes or `fraction` of that, a later
+ * On a device: what may be used is 95 % of what is available now and below the limit (strata_set_limit()); the first chunk is `initial` bytes or `fraction` of that, a later
  * one `reallocate` bytes or `fraction` of what may be used then, each at least the request. What is larger than the first chunks
  * could have been is huge. Of host memory a chunk is `fraction` of all of it in so many parts, `initial` bytes at most. */
 #include "allocation/layer/naive_best_fit.h"
@@ -23,6 +23,7 @@ static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
     uint64_t available, total;
     strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
     if (status != STRATA_OK) return status;
+    available = strata_min(available, strata_domain_headroom(self->base.domain));
     *usable = available / 100 * USABLE_PERCENT + available % 100 * USABLE_PERCENT / 100;
     if (*usable < LEAST_USABLE) *usable = 0;
     return STRATA_OK;

@@ -61,6 +61,17 @@ TEST(naive_rules, chunks_are_as_large_as_the_options_say) {
     rig_close(&rig);
 }
 
+TEST(naive_rules, a_share_is_of_what_the_limit_leaves) {
+    rig_t rig;
+    rig_open(&rig, "naive_best_fit", NULL, 0, 16 * GIB, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, GIB));
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, (uint64_t)((double)(GIB / 100 * 95 + GIB % 100 * 95 / 100) * 0.92));
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
+    give(&rig, a);
+    rig_close(&rig);
+}
+
 TEST(naive_rules, what_is_larger_than_the_pool_serves_goes_to_the_device_and_back) {
     rig_t rig;
     naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 4MiB", 0);
