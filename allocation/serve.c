@@ -50,6 +50,7 @@ static bool serve_from_orphans(serving_t *serving) {
     STRATA_DOMAIN_EACH(domain, stack) {
         /* Another family's layers may hold what this one's may not have, a pool's above all. */
         if (stack->family != serving->stack->family || !stack->orphan) continue;
+        if (stack->of_thread != serving->stack->of_thread) continue;
         if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;

@@ -172,11 +172,15 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids)
         status = strata_device_stream_id(domain->device, stream, &whose.stream_id);
     if (status != STRATA_OK) return status;
-    /* Threads come and go; what they leave behind is collected when the next one comes. */
-    if (thread) strata_domain_forget_dead_threads(domain);
     strata_family_t *family;
     status = strata_plans_family(facade, domain, pool, whose.name, &family);
-    return status == STRATA_OK ? strata_stack_create(family, &whose, stack) : status;
+    if (status != STRATA_OK) return status;
+    /* Threads come and go; what they leave behind is collected when the next one comes. */
+    if (thread || family->plan->threaded) {
+        strata_lookup_forget_all(); /* what an exiting thread calls late must not find what ends now */
+        strata_domain_forget_dead_threads(domain);
+    }
+    return strata_stack_create(family, &whose, stack);
 }
 
 strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,

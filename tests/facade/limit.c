@@ -1,5 +1,6 @@
 /* strata_set_limit(): a bound at run time, under every strategy. */
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
@@ -14,7 +15,10 @@ static uint64_t limit_of(rig_t *rig) {
 static void serves_to_the_byte(const char *preset) {
     rig_t rig;
     strata_block_t none = {.ref = 3};
-    rig_open(&rig, preset, NULL, 0, GIB, 1);
+    /* A buddy's block has a header, and would ask for more. */
+    const char *const set[] = {strcmp(preset, "thread_local") == 0 ? "thread_local.header=0" : "naive_best_fit.header=0"};
+    bool buddy = strcmp(preset, "thread_local") == 0 || strcmp(preset, "naive_best_fit") == 0;
+    rig_open(&rig, preset, set, buddy, GIB, 1);
     EXPECT_EQ(limit_of(&rig), STRATA_UNLIMITED);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 40 * MIB));
     EXPECT_EQ(limit_of(&rig), 40 * MIB);
