@@ -180,7 +180,9 @@ static const char about_paths[] =
     "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name or, where one layer alone is of it, its type, in\n"
     "whatever branch it stands; a path that fits two is refused with both. What a route says has its number behind it:\n"
     "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it; `strata diff A B` tells what\n"
-    "two strategies differ in.\n";
+    "two strategies differ in.\n\n"
+    "Where a preset's name may stand, `import:pytorch`, `import:paddle` and `import:tensorflow` may: the strategy that those\n"
+    "frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
 
 void strata_page_paths(FILE *out) {
     fputs(about_paths, out);

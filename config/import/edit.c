@@ -78,7 +78,6 @@ static strata_status_t set_path(edit_t *edit, const char *path, const char *valu
         size_t length = strcspn(++path, ".");
         memcpy(layer, path, length);
         layer[length] = '\0';
-        /* A stack that is a source alone has no layer to be seen by but a limit. */
         status = ensure_layer(edit, layer);
     }
     *had = status == STRATA_OK && strata_strategy_has(edit->strategy, path);

@@ -88,10 +88,10 @@ static const import_setting_t *setting_of(const strata_import_t *import, const s
 }
 
 static void write_option(const strata_import_t *import, const strata_model_layer_t *layer, const strata_option_row_t *row,
-                         FILE *out) {
+                         const char *margin, FILE *out) {
     char value[STRATA_OPTION_TEXT_BYTES];
     strata_option_print(row, layer->options, value, sizeof value);
-    fprintf(out, "        %s: ", row->name);
+    fprintf(out, "%s    %s: ", margin, row->name);
     if (row->kind == STRATA_OPTION_TEXT) write_text(value, out);
     else fputs(value, out);
     const import_setting_t *setting = setting_of(import, &layer->option_origins[row - layer->type->options]);
@@ -100,20 +100,21 @@ static void write_option(const strata_import_t *import, const strata_model_layer
     fputc('\n', out);
 }
 
-static void write_layer(const strata_import_t *import, const strata_model_layer_t *layer, FILE *out) {
-    bool said = false;
-    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++)
-        said = said || layer->option_origins[row - layer->type->options].source != STRATA_FROM_DEFAULT;
-    bool named = strcmp(layer->name, layer->type->name) != 0;
-    fprintf(out, "    - %s:%s\n", layer->type->name, said || named ? "" : " {}");
-    if (named) fprintf(out, "        name: %s\n", layer->name);
-    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++)
-        if (layer->option_origins[row - layer->type->options].source != STRATA_FROM_DEFAULT) write_option(import, layer, row, out);
+static bool is_said(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    return layer->option_origins[row - layer->type->options].source != STRATA_FROM_DEFAULT;
 }
 
-static void write_stack(const strata_import_t *import, const strata_strategy_t *strategy, strata_place_kind_t place, FILE *out) {
-    const strata_model_stack_t *stack = &strategy->stacks[place];
-    for (size_t i = 0; i < stack->count; i++) write_layer(import, &stack->layers[i], out);
+static void write_layer(const strata_import_t *import, const strata_model_layer_t *layer, const char *margin, FILE *out) {
+    bool named = strcmp(layer->name, layer->type->name) != 0, empty = !named;
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) empty = empty && !is_said(layer, row);
+    fprintf(out, "%s- %s:%s\n", margin, layer->type->name, empty ? " {}" : "");
+    if (named) fprintf(out, "%s    name: %s\n", margin, layer->name);
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++)
+        if (is_said(layer, row)) write_option(import, layer, row, margin, out);
+}
+
+static void write_stack(const strata_import_t *import, const strata_model_stack_t *stack, const char *margin, FILE *out) {
+    for (size_t i = 0; i < stack->count; i++) write_layer(import, &stack->layers[i], margin, out);
 }
 
 strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out) {
@@ -122,11 +123,11 @@ strata_status_t strata_import_write(const strata_import_t *import, const strata_
     (void)strata_import_tell(import, "# ", out);
     write_nothing(import, out);
     fprintf(out, "version: 1\nstrategy: %s\nextends: %s\nstack:\n", strategy->name, import->preset);
-    write_stack(import, strategy, STRATA_PLACE_GPU, out);
+    write_stack(import, &strategy->stacks[STRATA_PLACE_GPU], "  ", out);
     for (strata_place_kind_t place = STRATA_PLACE_MANAGED; place < STRATA_PLACE_KINDS; place++) {
         if (!import->touched[place]) continue;
         fprintf(out, "%s  %s:\n", places ? "" : "places:\n", strata_place_name(place));
-        write_stack(import, strategy, place, out);
+        write_stack(import, &strategy->stacks[place], "    ", out);
         places = true;
     }
     return strata_config_written(out);
