@@ -66,7 +66,7 @@ TEST(command, imports_strings) {
     EXPECT_STREQ(ran.errors, "");
     ran = run_command("FLAGS_gpu_memory_limit_mb=64 -- import paddle");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_CONTAINS(ran.out, "from the environment`");
+    EXPECT_CONTAINS(ran.out, "`strata import paddle` from the environment.\n");
     EXPECT_CONTAINS(ran.out, "bytes: 64MiB  # FLAGS_gpu_memory_limit_mb=64\n");
     ran = run_command("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.9");
     EXPECT_EQ(ran.exit_status, 0);
