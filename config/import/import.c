@@ -76,7 +76,8 @@ static strata_status_t choose_preset(strata_import_t *import) {
     import_setting_t *decided = NULL;
     uint64_t old = 0;
     const char *preset = peer->preset;
-    if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old) preset = peer->old_preset;
+    if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old)
+        preset = peer->old_preset;
     for (const import_row_t *row = peer->rows; row->key; row++) {
         import_setting_t *setting = strata_import_find(import->settings, import->count, row->key);
         if (!setting || setting->act.verb != IMPORT_PRESET) continue;

@@ -31,8 +31,8 @@ void strata_import_delete(strata_import_t *import);
 /* Lays the preset that the string means over reader->strategy, and the string over that. Once for each import. */
 strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *import);
 
-/* Behind strata_read_import(). What the string says and this strategy does not do: one line each, "PLACE: KEY has no equivalent:
- * why" or "PLACE: KEY is passed over: why", with `before` in front. The number of lines. */
+/* Behind strata_read_import(). What the string says and this strategy does not do: one line each, "PLACE: KEY has no
+ * equivalent: why" or "PLACE: KEY is passed over: why", with `before` in front. The number of lines. */
 size_t strata_import_tell(const strata_import_t *import, const char *before, FILE *out);
 /* The same strategy as a file. E_IO. */
 strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out);

@@ -9,6 +9,7 @@
 #define OFF {"false", IMPORT_NOTHING, NULL}
 #define ZERO {"0", IMPORT_NOTHING, NULL}
 #define NEVER(why) {NULL, IMPORT_NONE, why}
+#define MANAGED "managed memory is a place of its own: ask for strata_managed(), or put a `fallback` to it into the stack"
 
 static const import_row_t rows[] = {
     {"FLAGS_allocator_strategy", NULL, NULL, IMPORT_WORD, false,
@@ -28,18 +29,23 @@ static const import_row_t rows[] = {
     {"FLAGS_free_idle_chunk", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_idle_chunk"}}, NULL},
     {"FLAGS_free_when_no_cache_hit", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_when_no_cache_hit"}},
      NULL},
-    {"FLAGS_small_pool_size_in_mb", "2025-08", NULL, IMPORT_MIB, false, {ZERO, {NULL, IMPORT_SET, "auto_growth.small_pool_size"}},
+    {"FLAGS_small_pool_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {ZERO, {NULL, IMPORT_SET, "auto_growth.small_pool_size"}},
      NULL},
     {"FLAGS_small_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
-     {{NULL, IMPORT_SET, "auto_growth.small_chunk_size"}}, "counts with FLAGS_small_pool_size_in_mb above 0, as the next three"},
+     {{NULL, IMPORT_SET, "auto_growth.small_chunk_size"}},
+     "counts with FLAGS_small_pool_size_in_mb above 0, as the next three"},
     {"FLAGS_large_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, "auto_growth.chunk_size"}}, NULL},
-    {"FLAGS_small_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "auto_growth.small_preallocate"}},
+    {"FLAGS_small_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "auto_growth.small_preallocate"}},
      NULL},
-    {"FLAGS_large_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "auto_growth.preallocate"}}, NULL},
+    {"FLAGS_large_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "auto_growth.preallocate"}}, NULL},
     {"FLAGS_use_auto_growth_v2", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "auto_growth.warm_up_steps=1"}},
      "the warm-up ends with the program's first strata_step()"},
-    {"FLAGS_alignment_size", "2025-01", NULL, IMPORT_BYTES, false, {{NULL, IMPORT_NOTHING, "it has no effect on CUDA, there either"}},
+    {"FLAGS_alignment_size", "2025-01", NULL, IMPORT_BYTES, false,
+     {{NULL, IMPORT_NOTHING, "it has no effect on CUDA, there either"}},
      NULL},
     {"FLAGS_gpu_memory_limit_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, {NULL, IMPORT_SET, "+limit.bytes"}},
      "counted before the device is asked, never a byte above"},
@@ -49,7 +55,8 @@ static const import_row_t rows[] = {
     {"FLAGS_reallocate_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("reallocate")}}, NULL},
     {"FLAGS_fraction_of_cpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
      {{NULL, IMPORT_SET, "host.naive_best_fit.fraction"}}, NULL},
-    {"FLAGS_initial_cpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "host.naive_best_fit.initial"}}, NULL},
+    {"FLAGS_initial_cpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "host.naive_best_fit.initial"}}, NULL},
     {"FLAGS_fraction_of_cuda_pinned_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
      {{NULL, IMPORT_SET, "pinned.naive_best_fit.fraction"}}, NULL},
     {"FLAGS_use_auto_growth_pinned_allocator", NULL, NULL, IMPORT_BOOL, false,
@@ -59,18 +66,20 @@ static const import_row_t rows[] = {
     {"FLAGS_cuda_memory_async_pool_release_threshold", NULL, NULL, IMPORT_BYTES, false,
      {{"18446744073709551615", IMPORT_FIX, "cuda_malloc_async.release_threshold=unlimited"},
       {NULL, IMPORT_SET, "cuda_malloc_async.release_threshold"}}, NULL},
-    {"FLAGS_alloc_fill_value", NULL, NULL, IMPORT_COUNT, false, {{"-1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "+fill.byte"}},
+    {"FLAGS_alloc_fill_value", NULL, NULL, IMPORT_COUNT, false,
+     {{"-1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "+fill.byte"}},
      "once for each request, where Paddle fills once for each of its layers"},
     {"FLAGS_sync_after_alloc", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_SET, "fill.synchronise"}},
      "with FLAGS_alloc_fill_value alone: it is an option of that layer"},
     {"FLAGS_init_allocated_mem", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.byte=239"}},
-     "every request, where Paddle fills those of its buddy allocators"},
+     "of the buddy allocators alone; auto_growth has no use for it, there either"},
     {"FLAGS_use_cuda_managed_memory", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "managed memory is a place of its own: ask for strata_managed(), or put a `fallback` to it into the "
-                                 "stack"}}, NULL},
+     {OFF, {"true", IMPORT_NONE, MANAGED}}, NULL},
     {"FLAGS_use_virtual_memory_auto_growth", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
-    {"FLAGS_use_multi_scale_virtual_memory_auto_growth", "2025-09", NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
-    {"FLAGS_use_vmm_auto_growth_best_fit_allocator_v2", "2026", NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
+    {"FLAGS_use_multi_scale_virtual_memory_auto_growth", "2025-09", NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
+    {"FLAGS_use_vmm_auto_growth_best_fit_allocator_v2", "2026", NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
     {"FLAGS_vmm_v2_remap_on_oom", "2026", NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
     {"FLAGS_vmm_v2_small_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {NEVER(VMM)}, NULL},
     {"FLAGS_vmm_v2_large_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {NEVER(VMM)}, NULL},
@@ -89,7 +98,8 @@ static const import_row_t rows[] = {
     {"FLAGS_auto_free_cudagraph_allocations_on_launch", NULL, NULL, IMPORT_BOOL, false,
      {{NULL, IMPORT_NONE, "it is a flag of the graph's instantiation, which is the program's"}}, NULL},
     {"FLAGS_new_executor_use_cuda_graph", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "the program says which requests are a graph's: strata_pool_begin() and strata_pool_end()"}}, NULL},
+     {OFF, {"true", IMPORT_NONE, "the program says which requests are a graph's: strata_pool_begin() and strata_pool_end()"}},
+     NULL},
     {"FLAGS_use_pinned_memory", NULL, NULL, IMPORT_BOOL, false,
      {{"true", IMPORT_NONE, "host memory is not locked by a flag: ask for strata_pinned()"}, OFF}, NULL},
     {"FLAGS_log_memory_stats", NULL, NULL, IMPORT_BOOL, false,
@@ -106,11 +116,19 @@ static void pass_over(import_setting_t *settings, size_t count, const char *key,
     if (setting) setting->passed_over = why;
 }
 
+static bool is_buddy(import_setting_t *settings, size_t count) {
+    const import_setting_t *strategy = strata_import_find(settings, count, "FLAGS_allocator_strategy");
+    return strategy && strcmp(strategy->meant, "auto_growth") != 0;
+}
+
 /* Either the pool is divided, and each part has a chunk size and a first chunk of its own; or one chunk size is for all. */
 static void settle(import_setting_t *settings, size_t count) {
     static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
                                           "FLAGS_large_pool_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_pre_alloc_in_mb",
                                           "FLAGS_large_pool_pre_alloc_in_mb"};
+    import_setting_t *init = strata_import_find(settings, count, "FLAGS_init_allocated_mem");
+    if (init && init->act.verb == IMPORT_FIX && !is_buddy(settings, count))
+        init->passed_over = "only the buddy allocators fill their memory";
     const import_setting_t *small = strata_import_find(settings, count, "FLAGS_small_pool_size_in_mb");
     if (small && small->act.verb == IMPORT_SET) {
         pass_over(settings, count, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");

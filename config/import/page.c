@@ -13,13 +13,15 @@ static const char introduction[] =
     "    strata import paddle \"FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=8000\"\n"
     "    strata import tensorflow \"TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75\"\n"
     "    strata import pytorch                 # what the environment's variables say\n\n"
-    "It is printed as a file that `strata check` accepts. A key that is not in these tables is an error at its line and column,\n"
-    "with the nearest that is; what has no equivalent is told on standard error and in the file.\n\n"
-    "A running program has the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a preset can\n"
-    "be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command): the variables below are read from the\n"
-    "environment then, and what has no equivalent is told on standard error. `import:pytorch@2.9` reads them as of a version.\n\n"
-    "What the settings do not say is as in the preset. As of a version only the keys count that it has; without one, all do. A\n"
-    "version in the tables is the first, or last, that is known to have the key; `-`: not known.\n";
+    "It is printed as a file that `strata check` accepts. A key that is not in these tables is an error at its line and\n"
+    "column, with the nearest that is; what has no equivalent is told on standard error and in the file.\n\n"
+    "A running program has the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a\n"
+    "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command): the variables below are\n"
+    "read from the environment then, and what has no equivalent is told on standard error. `import:pytorch@2.9` reads them\n"
+    "as of a version. Other variables are left alone, so one whose name is misspelt is not seen there; keys inside a value\n"
+    "are errors as in a string.\n\n"
+    "What the settings do not say is as in the preset. As of a version only the keys count that it has; without one, all\n"
+    "do. A version in the tables is the first, or last, that is known to have the key; `-`: not known.\n";
 
 static const char *written(const import_row_t *row) {
     switch (row->kind) {
@@ -75,7 +77,7 @@ static void write_row(const import_row_t *row, FILE *out) {
         else if (i > 0) fputs("else ", out);
         write_case(&row->cases[i], out);
     }
-    fprintf(out, "%s%s |\n", row->remark ? ". " : "", row->remark ? row->remark : "");
+    fprintf(out, "%s%s |\n", row->remark ? "; " : "", row->remark ? row->remark : "");
 }
 
 static void write_table(const import_peer_t *peer, bool inner, FILE *out) {
@@ -101,7 +103,8 @@ static void write_peer(const import_peer_t *peer, FILE *out) {
 strata_status_t strata_import_page(FILE *out) {
     fputs(introduction, out);
     for (size_t i = 0; strata_import_peer_at(i); i++) write_peer(strata_import_peer_at(i), out);
-    fprintf(out, "\n## Limits\n\nA string has at most %d bytes, printable ASCII all of them, %d settings and %d bytes a value.\n",
+    fprintf(out,
+            "\n## Limits\n\nA string has at most %d bytes, printable ASCII all of them, %d settings and %d bytes a value.\n",
             STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
     return strata_config_written(out);
 }

@@ -1,5 +1,5 @@
-/* The tables: every key of every peer, what it becomes here, and since when the peer has it. Reading, writing and docs/import.md
- * follow them; a key that is in no table is no key. */
+/* The tables: every key of every peer, what it becomes here, and since when the peer has it. Reading, writing and
+ * docs/import.md follow them; a key that is in no table is no key. */
 #ifndef STRATA_CONFIG_IMPORT_ROWS_H
 #define STRATA_CONFIG_IMPORT_ROWS_H
 

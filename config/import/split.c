@@ -60,17 +60,23 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
                               cursor->import->peer->name, key, nearest ? nearest : key_word(0, level));
 }
 
+/* -1: the version is before the key; 1: behind it. */
+static int beside_version(const strata_import_t *import, const import_row_t *row) {
+    uint64_t since = 0, until = UINT64_MAX;
+    if (!import->as_of) return 0;
+    if (row->since) (void)strata_import_version(row->since, &since);
+    if (row->until) (void)strata_import_version(row->until, &until);
+    return import->version < since ? -1 : import->version > until;
+}
+
 static strata_status_t check_version(const cursor_t *cursor, const import_row_t *row) {
     const strata_import_t *import = cursor->import;
     strata_origin_t origin = here(cursor);
-    uint64_t since = 0, until = UINT64_MAX;
-    if (!import->as_of) return STRATA_OK;
-    if (row->since) (void)strata_import_version(row->since, &since);
-    if (row->until) (void)strata_import_version(row->until, &until);
-    if (import->version < since)
+    int beside = beside_version(import, row);
+    if (beside < 0)
         return strata_fail_origin(&origin, "%s has %s from %s on, not as of %.20s; leave it out, or write --as-of %s",
                                   import->peer->name, row->key, row->since, import->as_of, row->since);
-    if (import->version > until)
+    if (beside > 0)
         return strata_fail_origin(&origin, "%s had %s up to %s, not as of %.20s; leave it out, or write --as-of %s",
                                   import->peer->name, row->key, row->until, import->as_of, row->until);
     return STRATA_OK;
@@ -178,6 +184,7 @@ static strata_status_t split_assignments(cursor_t *cursor) {
     return status;
 }
 
+/* An environment may hold variables for other versions than the one that is asked for: that one does not read them. */
 static strata_status_t read_environment(strata_import_t *import) {
     strata_status_t status = STRATA_OK;
     for (const import_row_t *row = import->peer->rows; row->key && status == STRATA_OK; row++) {
@@ -186,8 +193,9 @@ static strata_status_t read_environment(strata_import_t *import) {
         cursor_t cursor = {.import = import, .at = value, .file = row->key, .line = 1, .column = 1};
         status = check_text(import, row->key, value);
         strata_origin_t origin = here(&cursor);
-        if (status == STRATA_OK) status = check_version(&cursor, row);
         if (status == STRATA_OK) status = strata_import_add(import, row, value, strlen(value), &origin);
+        if (status == STRATA_OK && beside_version(import, row) != 0)
+            import->settings[import->count - 1].passed_over = "this version does not read it";
     }
     return status;
 }
@@ -201,7 +209,7 @@ static strata_status_t split_values(strata_import_t *import) {
         if (row->kind == IMPORT_CONF) first = strata_import_find(import->settings, import->count, row->key);
     if (!first) return STRATA_OK;
     for (size_t i = 0; i < import->count; i++)
-        if (import->settings[i].row->kind == IMPORT_CONF && &import->settings[i] != first)
+        if (import->settings[i].row->kind == IMPORT_CONF && &import->settings[i] != first && !import->settings[i].passed_over)
             import->settings[i].passed_over = "the other variable is read before it";
     cursor_t cursor = {.import = import,
                        .at = first->value,

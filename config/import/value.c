@@ -8,7 +8,8 @@
 #include "config/import/rows.h"
 
 static strata_status_t fail_value(const import_setting_t *setting, const char *wants) {
-    return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key, wants);
+    return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key,
+                              wants);
 }
 
 static bool one_of(const char *value, const char *const *words) {
@@ -88,9 +89,13 @@ static strata_status_t mean_word(import_setting_t *setting) {
     return STRATA_OK;
 }
 
+/* Blanks inside a list mean nothing. */
 static strata_status_t mean_text(import_setting_t *setting) {
+    size_t length = 0;
     if (!*setting->value) return fail_value(setting, "one");
-    snprintf(setting->meant, sizeof setting->meant, "%s", setting->value);
+    for (const char *c = setting->value; *c; c++)
+        if (!setting->row->inner || !isspace((unsigned char)*c)) setting->meant[length++] = *c;
+    setting->meant[length] = '\0';
     return STRATA_OK;
 }
 

@@ -87,7 +87,7 @@ static const char *layers_of(const made_t *made) {
 
 TEST(imports, pytorch) {
     made_t made = make("pytorch",
-                       "max_split_size_mb:128, roundup_power2_divisions:[256:1,512:2,>:4],"
+                       "max_split_size_mb:128, roundup_power2_divisions:[256:1, 512:2,>:4],"
                        "per_process_memory_fraction:.75,garbage_collection_threshold:0.80,large_segment_size_mb:32,"
                        "max_non_split_rounding_mb:64,pinned_reserve_segment_size_mb:16",
                        NULL);
@@ -107,8 +107,8 @@ TEST(imports, pytorch) {
 }
 
 TEST(imports, pytorch_whole_variables) {
-    made_t made = make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'",
-                       NULL);
+    made_t made =
+        make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'", NULL);
     EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "32MiB");
     EXPECT_STREQ(made.told, "<pytorch>:1:27: PYTORCH_ALLOC_CONF is passed over: the other variable is read before it\n");
     EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->line, 2);
@@ -145,8 +145,9 @@ TEST(imports, what_has_no_equivalent_is_told) {
     made = make("pytorch", "backend:cudaMallocAsync,max_split_size_mb:40", NULL);
     EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "throttle"), "1");
-    EXPECT_STREQ(made.told, "<pytorch>:1:25: max_split_size_mb:40 is passed over: the preset cuda_malloc_async has no layer with "
-                            "such an option\n");
+    EXPECT_STREQ(made.told,
+                 "<pytorch>:1:25: max_split_size_mb:40 is passed over: the preset cuda_malloc_async has no layer with "
+                 "such an option\n");
     end(&made);
 }
 
@@ -176,18 +177,29 @@ TEST(imports, paddle_without_layers) {
     EXPECT_STREQ(layers_of(&made), "auto_growth system");
     expect_round_trip(&made);
     end(&made);
-    made = make("paddle", "FLAGS_use_system_allocator=true FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=100", NULL);
+    made = make("paddle", "FLAGS_use_system_allocator=true FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=100",
+                NULL);
     EXPECT_STREQ(layers_of(&made), "limit system");
-    EXPECT_STREQ(made.told, "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is passed over: FLAGS_use_system_allocator decides\n");
+    EXPECT_STREQ(made.told,
+                 "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is passed over: FLAGS_use_system_allocator decides\n");
+    end(&made);
+}
+
+TEST(imports, paddle_fills_as_the_strategy_does) {
+    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true", NULL);
+    EXPECT_STREQ(layers_of(&made), "retry stream_safe auto_growth system");
+    EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is passed over: only the buddy allocators fill their memory\n");
+    EXPECT_CONTAINS(made.told, "FLAGS_sync_after_alloc=true is passed over: the preset paddle has no layer with such an option\n");
     end(&made);
 }
 
 TEST(imports, paddle_divided_pools) {
-    made_t made = make("paddle",
-                       "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
-                       "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
-                       "FLAGS_auto_growth_chunk_size_in_mb=10",
-                       "2025-08");
+    made_t made =
+        make("paddle",
+             "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
+             "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
+             "FLAGS_auto_growth_chunk_size_in_mb=10",
+             "2025-08");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_pool_size"), "1MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_chunk_size"), "2MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_preallocate"), "4MiB");
@@ -206,11 +218,12 @@ TEST(imports, paddle_divided_pools) {
 
 TEST(imports, paddle_buddy) {
     if (!strata_preset_text("naive_best_fit")) TEST_SKIP("no preset naive_best_fit");
-    made_t made = make("paddle",
-                       "FLAGS_allocator_strategy=naive_best_fit FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_initial_gpu_memory_in_mb=512 "
-                       "FLAGS_reallocate_gpu_memory_in_mb=64 FLAGS_initial_cpu_memory_in_mb=100 "
-                       "FLAGS_fraction_of_cuda_pinned_memory_to_use=.25 FLAGS_init_allocated_mem=true",
-                       NULL);
+    made_t made = make(
+        "paddle",
+        "FLAGS_allocator_strategy=naive_best_fit FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_initial_gpu_memory_in_mb=512 "
+        "FLAGS_reallocate_gpu_memory_in_mb=64 FLAGS_initial_cpu_memory_in_mb=100 "
+        "FLAGS_fraction_of_cuda_pinned_memory_to_use=.25 FLAGS_init_allocated_mem=true",
+        NULL);
     EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "fraction"), "0.5");
     EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "initial"), "512MiB");
     EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "reallocate"), "64MiB");
@@ -248,8 +261,8 @@ TEST(imports, tensorflow) {
 }
 
 TEST(imports, tensorflow_without_its_cache) {
-    made_t made = make("tensorflow", "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true",
-                       NULL);
+    made_t made = make("tensorflow",
+                       "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);
     EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_opportunistic"), "false");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_internal"), "false");
@@ -376,14 +389,20 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
     static const struct {
         const char *peer, *text, *as_of, *what;
     } wrong[] = {
-        {"pytorch", "max_split_sizemb:128", NULL, "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\" about memory; write max_split_size_mb"},
-        {"pytorch", "backend:native,\n expandable_segment:True", NULL, "<pytorch>:2:2: pytorch knows no \"expandable_segment\""},
-        {"pytorch", "PYTORCH_CUDA_ALLOC_CNF=x:1", NULL, "<pytorch>:1:1: pytorch knows no \"PYTORCH_CUDA_ALLOC_CNF\" about memory; write PYTORCH_CUDA_ALLOC_CONF"},
-        {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL, "<pytorch>:1:25: \"nativ\" is no value of backend; write native"},
+        {"pytorch", "max_split_sizemb:128", NULL,
+         "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\" about memory; write max_split_size_mb"},
+        {"pytorch", "backend:native,\n expandable_segment:True", NULL,
+         "<pytorch>:2:2: pytorch knows no \"expandable_segment\""},
+        {"pytorch", "PYTORCH_CUDA_ALLOC_CNF=x:1", NULL,
+         "<pytorch>:1:1: pytorch knows no \"PYTORCH_CUDA_ALLOC_CNF\" about memory; write PYTORCH_CUDA_ALLOC_CONF"},
+        {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL,
+         "<pytorch>:1:25: \"nativ\" is no value of backend; write native"},
         {"pytorch", "max_split_size_mb", NULL, "<pytorch>:1:18: max_split_size_mb has no value; write max_split_size_mb:VALUE"},
-        {"pytorch", "max_split_size_mb:12x", NULL, "<pytorch>:1:1: \"12x\" is no value of max_split_size_mb; write a whole number"},
+        {"pytorch", "max_split_size_mb:12x", NULL,
+         "<pytorch>:1:1: \"12x\" is no value of max_split_size_mb; write a whole number"},
         {"pytorch", "max_split_size_mb:-1", NULL, "\"-1\" is no value of max_split_size_mb"},
-        {"pytorch", "max_split_size_mb:5", NULL, "<pytorch>:1:1: caching.max_split_size: \"5MiB\" is too small; write a value from 20MiB"},
+        {"pytorch", "max_split_size_mb:5", NULL,
+         "<pytorch>:1:1: caching.max_split_size: \"5MiB\" is too small; write a value from 20MiB"},
         {"pytorch", "max_split_size_mb:99999999999999999999", NULL, "<pytorch>:1:1: caching.max_split_size: "},
         {"pytorch", "max_split_size_mb:999999999999999999999", NULL, "write a smaller number"},
         {"pytorch", "roundup_power2_divisions:3", NULL, "<pytorch>:1:1: "},
@@ -394,21 +413,28 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"pytorch", "backend:native max_split_size_mb:64", NULL, "<pytorch>:1:16: a comma should follow the value of backend"},
         {"pytorch", ":5", NULL, "<pytorch>:1:1: a key is missing"},
         {"pytorch", "max_split_size_mb:\x80", NULL, "<pytorch>:1:19: a byte that is no printable ASCII letter"},
-        {"pytorch", "expandable_segments:False", "1.13", "<pytorch>:1:1: pytorch has expandable_segments from 2.0 on, not as of 1.13"},
-        {"pytorch", "roundup_bypass_threshold_mb:64", "2.1", "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
+        {"pytorch", "expandable_segments:False", "1.13",
+         "<pytorch>:1:1: pytorch has expandable_segments from 2.0 on, not as of 1.13"},
+        {"pytorch", "roundup_bypass_threshold_mb:64", "2.1",
+         "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
         {"pytorch", "", "two", "\"two\" is no version of pytorch; write one, as in 2.9"},
         {"pytoch", "", NULL, "nothing is known of an allocator \"pytoch\"; write pytorch"},
-        {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL, "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},
+        {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
+         "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},
         {"paddle", "FLAGS_free_idle_chunk", NULL, "FLAGS_free_idle_chunk has no value; write FLAGS_free_idle_chunk=VALUE"},
-        {"paddle", "FLAGS_allocator_strategy=auto_grow", NULL, "\"auto_grow\" is no value of FLAGS_allocator_strategy; write auto_growth"},
+        {"paddle", "FLAGS_allocator_strategy=auto_grow", NULL,
+         "\"auto_grow\" is no value of FLAGS_allocator_strategy; write auto_growth"},
         {"paddle", "FLAGS_small_pool_size_in_mb=1", "2025-01", "paddle has FLAGS_small_pool_size_in_mb from 2025-08 on"},
-        {"paddle", "FLAGS_alloc_fill_value=256", NULL, "<paddle>:1:1: fill.byte: \"256\" is too large; write a value from 0 to 255"},
+        {"paddle", "FLAGS_alloc_fill_value=256", NULL,
+         "<paddle>:1:1: fill.byte: \"256\" is too large; write a value from 0 to 255"},
         {"paddle", "FLAGS_free_idle_chunks=1", NULL, "write FLAGS_free_idle_chunk"},
-        {"tensorflow", "TF_GPU_ALLOCATOR='cuda_malloc", NULL, "<tensorflow>:1:1: the value of TF_GPU_ALLOCATOR has no closing '"},
+        {"tensorflow", "TF_GPU_ALLOCATOR='cuda_malloc", NULL,
+         "<tensorflow>:1:1: the value of TF_GPU_ALLOCATOR has no closing '"},
         {"tensorflow", "TF_FORCE_GPU_ALLOWGROWTH=true", NULL, "write TF_FORCE_GPU_ALLOW_GROWTH"},
         {"tensorflow", "TF_BFC_MEMORY_DUMP=", NULL, "\"\" is no value of TF_BFC_MEMORY_DUMP"},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_no(wrong[i].peer, wrong[i].text, wrong[i].as_of, wrong[i].what);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_no(wrong[i].peer, wrong[i].text, wrong[i].as_of, wrong[i].what);
 }
 
 TEST(imports, strings_are_bounded) {
@@ -449,6 +475,15 @@ TEST(imports, the_environment_is_read_when_asked_for) {
     asked = load_text("extends: import:pytorch\nstrategy: mine\n");
     EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "96MiB");
     strata_strategy_delete(asked);
+    setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64", 1);
+    unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.8"});
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "unlimited");
+    strata_strategy_delete(asked);
+    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.9"});
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "64MiB");
+    strata_strategy_delete(asked);
+    unsetenv("PYTORCH_ALLOC_CONF");
     setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size:96", 1);
     strata_strategy_t *wrong = NULL;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch"}, &wrong));
@@ -465,7 +500,8 @@ static strata_status_t make_in_need(uint64_t k) {
     strata_strategy_t *strategy = NULL;
     strata_host_fail_at(k, 0);
     strata_status_t status = strata_import_new(
-        &(strata_import_request_t){.peer = "paddle@2025-08", .text = "FLAGS_gpu_memory_limit_mb=64 FLAGS_alloc_fill_value=1"}, &import);
+        &(strata_import_request_t){.peer = "paddle@2025-08", .text = "FLAGS_gpu_memory_limit_mb=64 FLAGS_alloc_fill_value=1"},
+        &import);
     if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
     strata_host_fail_at(0, 0);
     EXPECT_TRUE((status == STRATA_OK) == (strategy != NULL));
