@@ -112,8 +112,10 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
         return;
     }
     ++*shown;
-    if (stack->trunk) strata_text_say(&r->text, "\n  shared by all streams");
-    else strata_text_say(&r->text, "\n  stream %p", stack->stream);
+    strata_text_say(&r->text, "\n  ");
+    if (stack->of_thread) strata_text_say(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
+    if (stack->trunk) strata_text_say(&r->text, "shared by all streams");
+    else strata_text_say(&r->text, "stream %p", stack->stream);
     say_whose(&r->text, stack);
     strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
     strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);

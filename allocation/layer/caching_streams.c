@@ -93,8 +93,9 @@ bool strata_caching_stream_has_passed(caching_t *self, uint32_t node) {
 
 /* ---- borrows ---- */
 
+/* Until its free a block's borrows hang on a word of the cache's own: `borrows` is that of a layer above that knows borrows too. */
 static uint32_t *find_borrow(const caching_t *self, strata_record_t *block, uint32_t stream) {
-    uint32_t *link = &block->borrows;
+    uint32_t *link = caching_ignores_streams(self) ? &block->borrows : &block->bin_next;
     while (*link && borrow_at(self, *link)->stream != stream) link = &borrow_at(self, *link)->next;
     return link;
 }

@@ -136,6 +136,7 @@ typedef struct strata_stat_row {
 /* ---- the layer --------------------------------------------------------------------------------------------------------- */
 
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
+/* Whose an instance is. THREAD: caches alone; every thread has stacks of its own above it. PROCESS: as DEVICE; facades share nothing. */
 typedef enum strata_scope {
     STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE, STRATA_SCOPE_PROCESS
 } strata_scope_t;
@@ -150,7 +151,7 @@ typedef enum strata_scope {
     X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                  \
     X(ZEROED, 6, "memory comes zeroed")                                                                          \
     X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
-    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own")                             \
+    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")                             \
     X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")
 
 enum {

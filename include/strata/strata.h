@@ -87,8 +87,8 @@ typedef struct strata_block {
 
 enum {
     STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
-    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation: a recycled handle that
-                                                 was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: one driver call each */
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation and borrow: a recycled handle
+                                                 that was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: a driver call each */
     STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy may load shared objects with layers (`load: [./libmine.so]`,
                                                  beside its file), and so run their code; without it that is E_STRATEGY */
 };
@@ -297,8 +297,9 @@ typedef struct strata_statistics {
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
 
-/* Figures of a place: of one stream's stack in no pool (zeros if it has none; ladders and out_of_memory are not counted by
- * stream), or of all of them, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
+/* Figures of a place: of one stream's stack in no pool (where every thread has its own, the calling one's; zeros if there is none;
+ * ladders and out_of_memory are not counted by stream), or of all of them, those of forgotten streams and of pools included. Exact
+ * when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
@@ -313,7 +314,7 @@ typedef struct strata_layer_figure {
     uint32_t number;        /* where it stands in the place's stack, 1 the outermost; branches of a router are counted through */
     bool shared;            /* one instance for all streams of the place */
     strata_stream_t stream; /* whose stack it stands in; NULL where it is shared */
-    uint64_t thread;        /* whose own default stream that is, numbered; else 0 */
+    uint64_t thread;        /* whose own default stream that is, or which alone it serves, numbered; else 0 */
     bool forgotten;         /* strata_stream_forget() was called */
     const char *name, *unit, *meaning;
     uint64_t value;
