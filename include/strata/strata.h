@@ -96,7 +96,13 @@ enum {
 typedef struct strata_open_options {
     size_t struct_size;
     /* At most one of the three; none: STRATA_STRATEGY of the environment, else the preset "strata". */
-    const char *preset;      /* a name of strata_strategy_name() */
+    const char *preset;      /* a name of strata_strategy_name(); or "import:pytorch", "import:paddle", "import:tensorflow": what
+                                those frameworks' variables in the environment say (PYTORCH_CUDA_ALLOC_CONF, FLAGS_*, TF_*,
+                                XLA_*), as of a version where one stands behind it ("import:pytorch@2.9"). The same names may
+                                stand in STRATA_STRATEGY and in a file's `extends:`. A key that the framework has not is
+                                E_STRATEGY with the variable's name, line and column; what has no equivalent is told on standard
+                                error, a line each. These variables are read under STRATA_OPEN_IGNORE_ENVIRONMENT too: the name
+                                asks for them. docs/import.md lists every key */
     const char *file;        /* path of a YAML strategy file */
     const char *text;        /* the YAML itself */
     const char *const *set;  /* "auto_growth.chunk_size=32MiB", ...: over everything else */
