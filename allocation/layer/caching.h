@@ -6,6 +6,7 @@
 #define STRATA_ALLOCATION_LAYER_CACHING_H
 
 #include "allocation/layer.h"
+#include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/users.h"
@@ -98,16 +99,6 @@ static inline caching_segment_t *caching_segment_at(const caching_t *self, uint3
 }
 static inline uint64_t caching_idle(const caching_t *self) { return self->segment_bytes - self->used_bytes; }
 static inline bool caching_is_split(const strata_record_t *block) { return block->prev != 0 || block->next != 0; }
-
-/* A free block's mark, in words that a free block does not need: 48 bits of a count, and a stream's node (0: several). */
-static inline void caching_mark(strata_record_t *block, uint64_t count, uint32_t stream) {
-    block->slack = stream << 16 | (uint32_t)(count >> 32 & 0xffff);
-    block->borrows = (uint32_t)count;
-}
-static inline uint64_t caching_mark_count(const strata_record_t *block) {
-    return (uint64_t)(block->slack & 0xffff) << 32 | block->borrows;
-}
-static inline uint32_t caching_mark_stream(const strata_record_t *block) { return block->slack >> 16; }
 
 /* ---- sizes (caching_sizes.c) ---- */
 

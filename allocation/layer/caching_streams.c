@@ -93,8 +93,9 @@ bool strata_caching_stream_has_passed(caching_t *self, uint32_t node) {
 
 /* ---- borrows ---- */
 
+/* Until its free a block's borrows hang on a word of the cache's own: `borrows` is that of a layer above that knows borrows too. */
 static uint32_t *find_borrow(const caching_t *self, strata_record_t *block, uint32_t stream) {
-    uint32_t *link = &block->borrows;
+    uint32_t *link = caching_ignores_streams(self) ? &block->borrows : &block->bin_next;
     while (*link && borrow_at(self, *link)->stream != stream) link = &borrow_at(self, *link)->next;
     return link;
 }
@@ -176,8 +177,8 @@ uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block) {
 }
 
 bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
-    if (!caching_ignores_streams(self) || caching_mark_count(block) <= self->waited) return false;
-    return caching_mark_stream(block) == 0 || caching_mark_stream(block) != strata_caching_stream(self, stream);
+    if (!caching_ignores_streams(self) || strata_mark_count(block) <= self->waited) return false;
+    return strata_mark_stream(block) == 0 || strata_mark_stream(block) != strata_caching_stream(self, stream);
 }
 
 bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {
