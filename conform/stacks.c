@@ -90,7 +90,7 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
 static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option_row_t *row) {
     static const char *const rows[] = {"limit.bytes", "limit.fraction", "fault.at", "fault.every", "fault.above",
                                        "fault.probability", "cuda_malloc_async.max_size", "system.cap", "bfc.memory_limit",
-                                       "bfc.memory_fraction", "bfc.allow_growth"};
+                                       "bfc.memory_fraction", "bfc.allow_growth", "caching.memory_fraction"};
     char name[2 * WORD];
     snprintf(name, sizeof name, "%s.%s", type->name, row->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

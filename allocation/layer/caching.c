@@ -186,12 +186,12 @@ static strata_status_t reserve(caching_t *self, uint64_t size) {
 /* The lock is open. */
 static strata_status_t ask_below(caching_t *self, uint64_t size, const strata_request_t *request, strata_record_t **below) {
     strata_request_t chunk = *request;
-    chunk.alignment = STRATA_CACHING_UNIT;
+    chunk.alignment = STRATA_CACHING_ALIGNMENT;
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
-    if (status != STRATA_OK || ((*below)->ptr & (STRATA_CACHING_UNIT - 1)) == 0) return status;
+    if (status != STRATA_OK || ((*below)->ptr & (STRATA_CACHING_ALIGNMENT - 1)) == 0) return status;
     strata_chunk_free(*below);
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives segments at smaller multiples than %d bytes",
-                       STRATA_CACHING_UNIT);
+                       STRATA_CACHING_ALIGNMENT);
 }
 
 /* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left (E_LIMIT), it goes back. */
@@ -311,8 +311,8 @@ static strata_status_t serve(caching_t *self, const want_t *want, strata_record_
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     caching_t *self = (caching_t *)base;
-    if (request->alignment > STRATA_CACHING_UNIT)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_UNIT);
+    if (request->alignment > STRATA_CACHING_ALIGNMENT)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_ALIGNMENT);
     if (request->size > UINT64_MAX / 4) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     (void)strata_caching_poll_uses(self);
     want_t want = {.request = request, .rounded = strata_caching_round(self, request->size)};

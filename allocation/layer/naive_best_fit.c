@@ -204,9 +204,11 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
     if (!strata_naive_user(self, request->stream, &want.user)) return STRATA_E_LIMIT;
     /* Until it holds a block the entry must not end. */
     if (want.user) naive_user_at(self, want.user)->user.holds++;
+    self->under_way += want.user != 0;
     strata_record_t *block = NULL;
     bool huge = want.rounded > self->max_block;
     status = huge ? serve_huge(self, &want, &block) : serve(self, &want, &block);
+    self->under_way -= want.user != 0;
     strata_naive_let_go(self, want.user);
     if (status == STRATA_OK) *record = block;
     return status;

@@ -53,6 +53,7 @@ typedef struct naive {
     uint64_t chunk_bytes; /* of the pool's chunks */
     uint64_t huge_bytes;
     uint64_t asked_bytes; /* of what is being asked for with the lock open */
+    uint64_t under_way;  /* requests that hold their stream's entry until they hold a block */
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
 
