@@ -160,6 +160,6 @@ TEST(caching_structure, larger_alignments_than_its_own_are_refused) {
     strata_serve_t serve = {.size = 100, .alignment = 1024};
     strata_record_t *record;
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stack_serve(stack, &serve, &record));
-    EXPECT_CONTAINS(strata_last_error()->text, "alignments up to 512");
+    EXPECT_CONTAINS(strata_last_error()->text, "alignments up to 256");
     rig_close(&rig);
 }
