@@ -41,18 +41,20 @@ static void look(const strata_record_t *record, void *context) {
 
 const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t address) {
     search_t search = {.address = address};
-    bool has_cache = false;
+    bool has_cache = false, routed = false;
     if (!stack->open) return NULL;
     STRATA_EACH_OWN_LAYER(stack, layer) {
         if (search.found) break;
         has_cache = has_cache || layer->type->walk;
+        routed = routed || layer->type->role == STRATA_ROUTER;
         if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
         else if (layer->type->walk) layer->type->walk(layer, look, &search);
     }
     /* What a decorator above holds is shown by the record that it made. */
     bool held = search.found && search.found->state == STRATA_RECORD_CHUNK;
     if (held) search.found = NULL;
-    bool others = held || stack->trunk || !has_cache;
+    /* Where a router leads past the caches, so is what has no block of one. */
+    bool others = held || stack->trunk || !has_cache || routed;
     for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (is_of_a_source(record)) look(record, &search);

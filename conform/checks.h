@@ -30,6 +30,14 @@ typedef struct check {
     X(addresses_inside_find_their_block)          \
     X(neighbours_and_victims_hold)                \
     X(trim_keeps_what_is_asked)                   \
+    X(sizes_from_4_bytes_to_1_petabyte)           \
+    X(a_hundred_are_live_at_once)                 \
+    X(five_of_ten_are_counted_and_told)           \
+    X(a_copy_of_the_handle_is_the_handle)         \
+    X(four_threads_at_once)                       \
+    X(another_thread_frees_on_its_stream)         \
+    X(a_destroyed_stream_leaves_its_memory)       \
+    X(what_threads_freed_is_one_piece_again)      \
     X(the_bottom_refuses_every_call)
 
 enum {

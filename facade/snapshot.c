@@ -55,7 +55,8 @@ static strata_status_t copy_rows(strata_domain_t *domain, rows_t *rows) {
     }
 }
 
-/* The rows of a chunk lie together and in order: the chunks alone need sorting. */
+/* The rows of a chunk lie together and in order: the chunks alone need sorting. Where a decorator holds some of a chunk's blocks,
+ * the rows of what it made lie elsewhere: each piece between them is a run of its own. */
 typedef struct run {
     const strata_snapshot_row_t *first;
     size_t count;
@@ -67,7 +68,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 static bool goes_on(const strata_snapshot_row_t *row) {
-    return row[0].chunk == row[-1].chunk && (uintptr_t)row[0].block.ptr > (uintptr_t)row[-1].block.ptr;
+    return row[0].chunk == row[-1].chunk && (uintptr_t)row[0].block.ptr == (uintptr_t)row[-1].block.ptr + row[-1].block.size;
 }
 
 static size_t find_runs(const rows_t *rows, run_t *runs) {

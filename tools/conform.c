@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "conform/checks.h"
+#include "conform/stacks.h"
 #include "strategy/code.h"
 #include "tools/command.h"
 
-enum { CHECK_SECONDS = 120, TOLD_MOST = 20 };
+enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4 };
 
 /* ---- in the process of a check ---- */
 
@@ -86,25 +87,34 @@ typedef struct count {
     unsigned checks, failed;
 } count_t;
 
-static strata_status_t check_subject(const subject_t *subject, count_t *count) {
+static void tell_check(const check_t *check, const subject_t *subject, const told_t *told, bool passed) {
+    printf("%-4s %s: %s\n%s", passed ? "ok" : "FAIL", subject->name, check->name, told->text);
+    if (WIFSIGNALED(told->how) && WTERMSIG(told->how) == SIGALRM) printf("    not done after %d s\n", CHECK_SECONDS);
+    else if (WIFSIGNALED(told->how))
+        printf("    ended by signal %d (%s)\n", WTERMSIG(told->how), strsignal(WTERMSIG(told->how)));
+}
+
+/* `drawn`: the subject is that stack's, else NULL. */
+static strata_status_t check_subject(const subject_t *subject, const drawn_stack_t *drawn, count_t *count) {
     static told_t told;
-    for (const check_t *check = checks; check->name; check++) {
-        strata_status_t status = run_check(check, subject, &told);
+    unsigned failed = count->failed;
+    for (int i = 0; checks[i].name; i++) {
+        if (drawn && !stack_is_for(drawn, i)) continue;
+        strata_status_t status = run_check(&checks[i], subject, &told);
         if (status != STRATA_OK) return status;
         bool passed = WIFEXITED(told.how) && WEXITSTATUS(told.how) == STRATA_EXIT_DONE;
         count->checks++;
         count->failed += !passed;
-        printf("%-4s %s: %s\n%s", passed ? "ok" : "FAIL", subject->name, check->name, told.text);
-        if (WIFSIGNALED(told.how) && WTERMSIG(told.how) == SIGALRM) printf("    not done after %d s\n", CHECK_SECONDS);
-        else if (WIFSIGNALED(told.how))
-            printf("    ended by signal %d (%s)\n", WTERMSIG(told.how), strsignal(WTERMSIG(told.how)));
+        tell_check(&checks[i], subject, &told, passed);
     }
+    if (drawn && count->failed > failed) printf("%s was this strategy:\n%s", subject->name, drawn->text);
     return STRATA_OK;
 }
 
 /* A layer that fits nowhere can be used nowhere. */
 static strata_status_t check_layer(const strata_layer_type_t *type, count_t *count) {
     static subject_t subjects[SUBJECTS];
+    static drawn_stack_t drawn;
     size_t subject_count = 0;
     strata_status_t status = STRATA_OK;
     if (subjects_of_layer(subjects, &subject_count, type) == 0) {
@@ -113,7 +123,9 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
         count->checks++;
         count->failed++;
     }
-    for (size_t i = 0; i < subject_count && status == STRATA_OK; i++) status = check_subject(&subjects[i], count);
+    for (size_t i = 0; i < subject_count && status == STRATA_OK; i++) status = check_subject(&subjects[i], NULL, count);
+    for (uint64_t seed = 1; seed <= RANDOM_STACKS && subject_count > 0 && status == STRATA_OK; seed++)
+        if (stack_draw(&drawn, seed, type)) status = check_subject(&drawn.subject, &drawn, count);
     return status;
 }
 

@@ -147,6 +147,27 @@ TEST(facade_blocks, a_snapshot_shows_every_block_once_and_in_order) {
     }
 }
 
+static void count_in_order(const strata_snapshot_row_t *row, void *context) {
+    uintptr_t *end = context;
+    EXPECT_GE((uintptr_t)row->block.ptr, end[0]);
+    end[0] = (uintptr_t)row->block.ptr + row->block.size;
+    end[1]++;
+}
+
+/* What a decorator holds of a chunk is shown by records of its own, between the chunk's other blocks. */
+TEST(facade_blocks, a_snapshot_is_in_order_where_a_decorator_holds_some_of_a_chunk) {
+    rig_t rig;
+    strata_block_t blocks[9];
+    uintptr_t end[2] = {0};
+    rig_open(&rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0, 1);
+    for (int i = 0; i < 9; i++) blocks[i] = rig_allocate(&rig, NULL, 10000);
+    for (int i = 0; i < 9; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_in_order, end));
+    EXPECT_EQ(end[1], 9);
+    for (int i = 1; i < 9; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    rig_close(&rig);
+}
+
 TEST(facade_blocks, a_snapshot_shows_whose_block_waits) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);

@@ -135,6 +135,21 @@ TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
     rig_close(&rig);
 }
 
+/* A decorator's own record above a way that leads past the caches lies in no cache's chunk. */
+TEST(facade_routed, an_address_is_found_on_every_way) {
+    rig_t rig;
+    rig_open(&rig, "stack: [aligned, binning: {routes: [{up_to: 4KiB, stack: [auto_growth, system]}, {stack: [system]}]}]", NULL, 0,
+             0, 1);
+    for (size_t size = 1000; size <= 1000 * 1000; size *= 10) {
+        strata_block_t b = rig_allocate(&rig, NULL, size), found = {0};
+        EXPECT_OK(strata_base_pointer(rig.s, (char *)b.ptr + size - 1, &found));
+        EXPECT_EQ(found.ref, b.ref);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, (char *)b.ptr + size - 1, &found));
+    }
+    rig_close(&rig);
+}
+
 TEST(facade_routed, a_device_has_stacks_of_its_own) {
     rig_t rig;
     rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL, 0, 0, 2);

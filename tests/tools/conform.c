@@ -23,6 +23,8 @@ static void expect_conforms(const char *object, const char *layer) {
     EXPECT_GT(lines_with(ran.out, "ok "), 20);
     snprintf(line, sizeof line, "ok   %s: random_program\n", layer);
     EXPECT_CONTAINS(ran.out, line);
+    snprintf(line, sizeof line, "ok   %s_random_4: four_threads_at_once\n", layer);
+    EXPECT_CONTAINS(ran.out, line);
     snprintf(line, sizeof line, "%zu checks, 0 failed\n", lines_with(ran.out, "ok "));
     EXPECT_CONTAINS(ran.out, line);
 }
@@ -45,6 +47,7 @@ TEST(conform, tells_what_a_faulty_layer_breaks) {
     EXPECT_CONTAINS(ran.out, "FAIL forgetful: release_returns_everything\n    checks.c:");
     EXPECT_CONTAINS(ran.out, "FAIL crashing: stale_refs_are_told\n    ended by signal 6");
     EXPECT_CONTAINS(ran.out, "ok   forgetful: zero_size\n");
+    EXPECT_CONTAINS(ran.out, "forgetful_random_1 was this strategy:\nversion: 1\nstack:\n");
     EXPECT_GT(lines_with(ran.out, "FAIL forgetful"), 1);
 }
 

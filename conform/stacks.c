@@ -1,0 +1,314 @@
+#include "conform/stacks.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "allocation/option.h"
+#include "conform/checks.h"
+#include "strategy/legal.h"
+
+enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MOST = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };
+
+/* A chain of layers; the last is a source, or a router with chains below it. */
+typedef struct chain {
+    const strata_layer_type_t *layers[CHAIN + 1];
+    uint32_t count;
+    uint32_t branches[BRANCHES_MOST];
+    uint32_t branch_count;
+    bool any_memory; /* a layer above says that another kind of memory may serve */
+} chain_t;
+
+typedef struct drawing {
+    uint64_t random;
+    drawn_stack_t *stack;
+    const strata_layer_type_t *with;
+    chain_t chains[STACK_LAYERS];
+    uint32_t chain_count, layer_count;
+    bool optioned, late; /* late: nothing is got before the first request */
+    size_t length;
+} drawing_t;
+
+static uint64_t draw(drawing_t *d, uint64_t below) {
+    d->random = d->random * 6364136223846793005ull + 1442695040888963407ull;
+    return (d->random >> 20) % below;
+}
+
+/* As many small ones as large ones. */
+static uint64_t draw_between(drawing_t *d, uint64_t low, uint64_t high) {
+    uint64_t range = high - low;
+    range >>= draw(d, 24);
+    return low + (range ? draw(d, range + 1) : 0);
+}
+
+/* ---- the order ---- */
+
+static const strata_layer_type_t *draw_layer(drawing_t *d, bool ends, bool routes) {
+    for (;;) {
+        size_t count = 0;
+        while (strata_layer_at(count)) count++;
+        const strata_layer_type_t *type = strata_layer_at((size_t)draw(d, count));
+        if (ends && type->role == (routes ? STRATA_ROUTER : STRATA_SOURCE)) return type;
+        if (!ends && (type->role == STRATA_DECORATOR || type->role == STRATA_CACHE)) return type;
+    }
+}
+
+static bool with_ends(const drawing_t *d) {
+    return d->with && (d->with->role == STRATA_SOURCE || d->with->role == STRATA_ROUTER);
+}
+
+static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
+    if (chain->count > CHAIN || d->layer_count + 1 >= STACK_LAYERS) return;
+    chain->layers[chain->count++] = type;
+    d->stack->layers[d->layer_count++] = type;
+}
+
+/* `above`: layers over the chain; a decorator stack holds STRATA_PATH_LAYERS. */
+static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool any_memory) {
+    uint32_t number = d->chain_count++;
+    chain_t *chain = &d->chains[number];
+    *chain = (chain_t){.any_memory = any_memory};
+    bool placed = depth == 0 && d->with && !with_ends(d), ends = depth == 0 && with_ends(d);
+    uint32_t room = STRATA_PATH_LAYERS - above - 1;
+    uint32_t count = (uint32_t)draw(d, (room < CHAIN ? room : CHAIN) + 1), at = (uint32_t)draw(d, count ? count : 1);
+    if (placed && count == 0) count = 1;
+    for (uint32_t i = 0; i < count; i++) add(d, chain, placed && i == at ? d->with : draw_layer(d, false, false));
+    bool routes = depth < DEEPEST && above + count + 2 < STRATA_PATH_LAYERS && draw(d, 4) == 0;
+    const strata_layer_type_t *end = ends ? d->with : draw_layer(d, true, routes);
+    add(d, chain, end);
+    if (end->role != STRATA_ROUTER) return number;
+    uint32_t branches = 2 + (uint32_t)draw(d, BRANCHES_MOST - 1);
+    for (uint32_t i = 0; i < chain->count; i++) any_memory |= (chain->layers[i]->gives & STRATA_TRAIT_ANY_MEMORY) != 0;
+    for (uint32_t b = 0; b < branches; b++) chain->branches[b] = draw_chain(d, depth + 1, above + chain->count, any_memory);
+    chain->branch_count = branches;
+    return number;
+}
+
+/* ---- options ---- */
+
+/* Layers that are told to refuse requests: the rows that tell them. */
+static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option_row_t *row) {
+    static const char *const rows[] = {"limit.bytes", "limit.fraction", "fault.at", "fault.every", "fault.above",
+                                       "fault.probability", "cuda_malloc_async.max_size", "system.cap"};
+    char name[2 * WORD];
+    snprintf(name, sizeof name, "%s.%s", type->name, row->name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(name, rows[i]) == 0) return true;
+    return false;
+}
+
+/* What a decorator takes beside a block must leave room on the small devices of some checks. */
+static void draw_number(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, char text[WORD]) {
+    uint64_t most = row->kind == STRATA_OPTION_COUNT  ? 4096
+                    : row->kind == STRATA_OPTION_TIME ? 5 * 1000 * 1000
+                    : type->role == STRATA_CACHE      ? 4 * MIB
+                                                      : MIB / 4;
+    uint64_t high = row->max && row->max < most ? row->max : most, low = row->min;
+    uint64_t value = draw_between(d, low, high > low ? high : low);
+    if (row->kind == STRATA_OPTION_SIZE && draw(d, 2))
+        while (value & (value - 1)) value &= value - 1;
+    snprintf(text, WORD, "%llu%s", (unsigned long long)(value < low ? low : value), row->kind == STRATA_OPTION_TIME ? "ns" : "");
+}
+
+static void draw_value(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, char text[WORD]) {
+    uint64_t part;
+    switch (row->kind) {
+    case STRATA_OPTION_BOOL: snprintf(text, WORD, "%s", draw(d, 2) ? "true" : "false"); return;
+    case STRATA_OPTION_CHOICE: strata_choice_name(row, (uint32_t)draw(d, strata_choice_count(row)), text, WORD); return;
+    case STRATA_OPTION_FRACTION:
+        part = row->min + draw(d, (row->max ? row->max : 1000000) - row->min + 1);
+        snprintf(text, WORD, "%llu.%06llu", (unsigned long long)(part / 1000000), (unsigned long long)(part % 1000000));
+        return;
+    default: draw_number(d, type, row, text);
+    }
+}
+
+static bool fits(const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row, const void *options,
+                 const char *text) {
+    const char *option = NULL;
+    if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)
+        return strcmp(text, "place") == 0 || strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) == 0 ||
+               (chain->any_memory && strata_place_reaches(STRATA_PLACE_GPU, text));
+    /* Blocks of larger alignment want such chunks: a matter of the layer below it and its options, which the builder leaves to
+     * the first request. */
+    if (type->role == STRATA_CACHE && strcmp(row->name, "alignment") == 0) return strcmp(text, "256") == 0;
+    bool asked = type->struct_size >= offsetof(strata_layer_type_t, check) + sizeof type->check && type->check;
+    return !asked || type->check(options, STRATA_PLACE_GPU, &option) == STRATA_OK;
+}
+
+/* ---- the text ---- */
+
+static void print(drawing_t *d, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
+static void print(drawing_t *d, const char *format, ...) {
+    va_list arguments;
+    size_t room = STACK_LETTERS - d->length;
+    va_start(arguments, format);
+    int written = vsnprintf(d->stack->text + d->length, room, format, arguments);
+    va_end(arguments);
+    d->length += written < 0 ? 0 : (size_t)written < room ? (size_t)written : room - 1;
+}
+
+static void note_option(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, const char *text) {
+    subject_t *subject = &d->stack->subject;
+    subject->may_refuse |= tells_to_refuse(type, row);
+    subject->at_use |= strcmp(row->name, "event") == 0 && strcmp(text, "use") == 0;
+    subject->elsewhere |= type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0 && strcmp(text, "place") != 0 &&
+                          strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;
+}
+
+/* Whether there are some. Each second one is drawn; what the layer does not take with the others stays as it was. */
+static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const char *begin) {
+    static _Thread_local alignas(max_align_t) unsigned char options[OPTION_BYTES];
+    bool some = false;
+    if (!d->optioned || type == d->with || type->options_size > sizeof options) return false;
+    strata_option_defaults(type, options);
+    for (const strata_option_row_t *row = type->options; row && row->name; row++) {
+        char text[WORD];
+        if (row->kind == STRATA_OPTION_TEXT || strata_option_branch(row) || draw(d, 2)) continue;
+        if (d->late && strstr(row->name, "preallocate")) continue;
+        draw_value(d, type, row, text);
+        EXPECT_OK(strata_option_set(row, options, text));
+        if (!fits(chain, type, row, options, text)) {
+            EXPECT_OK(strata_option_set(row, options, row->default_text));
+            continue;
+        }
+        print(d, "%s%s: %s", some ? ", " : begin, row->name, text);
+        note_option(d, type, row, text);
+        some = true;
+    }
+    return some;
+}
+
+static void print_chain(drawing_t *d, uint32_t number, bool top);
+
+/* "routes: [{up_to: 4096, stack: [...]}, {stack: [...]}]" or "stacks: [[...], [...]]". */
+static void print_branches(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type) {
+    const strata_option_row_t *row = type->options;
+    while (row && row->name && strata_option_branch(row) != 1) row++;
+    bool routes = row && row->name;
+    int letters = routes ? (int)(strrchr(row->name, '_') - row->name) : 0;
+    uint64_t limit = draw_between(d, 256, 64 * 1024);
+    print(d, "%s: [", routes ? "routes" : "stacks");
+    for (uint32_t b = 0; b < chain->branch_count; b++) {
+        if (b) print(d, ", ");
+        if (routes) print(d, "{");
+        if (routes && b + 1 < chain->branch_count) print(d, "%.*s: %llu, ", letters, row->name, (unsigned long long)limit);
+        if (routes) print(d, "stack: ");
+        print_chain(d, chain->branches[b], false);
+        if (routes) print(d, "}");
+        limit += draw_between(d, 1, 2 * MIB);
+    }
+    print(d, "]");
+}
+
+static void print_layer(drawing_t *d, const chain_t *chain, const strata_layer_type_t *type) {
+    print(d, "%s", type->name);
+    bool some = print_options(d, chain, type, ": {");
+    if (type->role == STRATA_ROUTER) {
+        print(d, some ? ", " : ": {");
+        print_branches(d, chain, type);
+        some = true;
+    }
+    if (some) print(d, "}");
+}
+
+static void print_chain(drawing_t *d, uint32_t number, bool top) {
+    const chain_t *chain = &d->chains[number];
+    if (!top) print(d, "[");
+    for (uint32_t i = 0; i < chain->count; i++) {
+        print(d, "%s", top ? "  - " : i ? ", " : "");
+        print_layer(d, chain, chain->layers[i]);
+        if (top) print(d, "\n");
+    }
+    if (!top) print(d, "]");
+}
+
+static void print_stack(drawing_t *d, bool optioned) {
+    d->length = 0;
+    d->optioned = optioned;
+    d->stack->subject = (subject_t){.drawn = true};
+    print(d, "version: 1\nstack:\n");
+    print_chain(d, 0, true);
+}
+
+/* ---- the builder's word ---- */
+
+static strata_status_t ask_the_builder(const drawn_stack_t *stack) {
+    strata_config_request_t request = {.text = stack->text, .devices = "sim"};
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_config_load(&request, &strategy);
+    if (status == STRATA_OK) strata_strategy_delete(strategy);
+    return status;
+}
+
+static bool stands_in(const drawn_stack_t *stack, const char *name, size_t length) {
+    for (uint32_t i = 0; stack->layers[i]; i++)
+        if (strncmp(stack->layers[i]->name, name, length) == 0 && stack->layers[i]->name[length] == '\0') return true;
+    return false;
+}
+
+/* The reason names two layers of the stack, in quotes. */
+static void expect_a_reason(const drawn_stack_t *stack) {
+    const char *reason = strata_last_error()->text;
+    uint32_t named = 0;
+    for (const char *at = strchr(reason, '"'); at; at = strchr(at, '"')) {
+        size_t length = strcspn(++at, "\"");
+        named += stands_in(stack, at, length);
+        at += length + (at[length] == '"');
+    }
+    if (named < 2) FAIL_TEST("the builder names %u layers of\n%sin \"%s\"", named, stack->text, reason);
+}
+
+static void fill_subject(drawing_t *d) {
+    subject_t *subject = &d->stack->subject;
+    subject->preset = d->stack->text;
+    snprintf(subject->name, sizeof subject->name, "%.30s_random_%llu", d->with ? d->with->name : "stack",
+             (unsigned long long)d->stack->seed);
+    for (uint32_t i = 0; d->stack->layers[i]; i++) {
+        const strata_layer_type_t *type = d->stack->layers[i];
+        subject->asks_for_more |= type->role == STRATA_DECORATOR && !(type->passes & STRATA_TRAIT_EXACT_SIZE);
+    }
+}
+
+bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *with) {
+    static _Thread_local drawing_t d;
+    *stack = (drawn_stack_t){.seed = seed};
+    d = (drawing_t){.random = seed * 0x9e3779b97f4a7c15ull + 1, .stack = stack, .with = with};
+    for (; stack->refused < TRIES; stack->refused++) {
+        d.chain_count = d.layer_count = 0;
+        (void)draw_chain(&d, 0, 0, false);
+        stack->layers[d.layer_count] = NULL;
+        print_stack(&d, false);
+        strata_status_t status = ask_the_builder(stack);
+        if (status == STRATA_OK) break;
+        EXPECT_EQ(status, STRATA_E_STRATEGY);
+        expect_a_reason(stack);
+    }
+    if (stack->refused == TRIES) return false;
+    print_stack(&d, true);
+    /* What is got at open would be refused there. */
+    d.late = stack->subject.may_refuse;
+    if (d.late) print_stack(&d, true);
+    fill_subject(&d);
+    EXPECT_OK(ask_the_builder(stack));
+    return true;
+}
+
+static bool is_one_of(int check, const int *list, size_t count) {
+    bool found = false;
+    for (size_t i = 0; i < count; i++) found = found || list[i] == check;
+    return found;
+}
+
+bool stack_is_for(const drawn_stack_t *stack, int check) {
+    static const int allow_refusals[] = {CHECK_sizes_from_4_bytes_to_1_petabyte, CHECK_a_hundred_are_live_at_once,
+                                         CHECK_five_of_ten_are_counted_and_told, CHECK_a_copy_of_the_handle_is_the_handle,
+                                         CHECK_four_threads_at_once, CHECK_another_thread_frees_on_its_stream,
+                                         CHECK_a_destroyed_stream_leaves_its_memory,
+                                         CHECK_what_threads_freed_is_one_piece_again};
+    static const int of_the_device[] = {CHECK_release_returns_everything, CHECK_out_of_memory_leaves_everything_as_it_was,
+                                        CHECK_no_retry_climbs_no_ladder, CHECK_the_bottom_is_out_of_memory_at_every_call,
+                                        CHECK_the_bottom_refuses_every_call};
+    if (stack->subject.elsewhere && is_one_of(check, of_the_device, sizeof of_the_device / sizeof *of_the_device)) return false;
+    return !stack->subject.may_refuse || is_one_of(check, allow_refusals, sizeof allow_refusals / sizeof *allow_refusals);
+}

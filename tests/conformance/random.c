@@ -1,0 +1,85 @@
+/* The suite over 200 random legal stacks; a failure shows the seed and the strategy. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conform/checks.h"
+#include "conform/stacks.h"
+#include "tests/harness/test.h"
+
+enum { CASES = 20, SEEDS = 10 };
+
+/* With sanitizers each stack takes two or three of the checks, others than the stack before it. */
+static void check_stack(const drawn_stack_t *stack) {
+    for (int i = 0; checks[i].name; i++) {
+        if ((STRIDE > 1 && (i + (int)stack->seed) % 12) || !stack_is_for(stack, i)) continue;
+        checks[i].run(&stack->subject);
+        if (!strata_test_has_failed()) continue;
+        FAIL_TEST("%s does not hold for the stack of seed %llu:\n%s", checks[i].name, (unsigned long long)stack->seed, stack->text);
+        return;
+    }
+}
+
+static void check_seeds(uint64_t first) {
+    static drawn_stack_t stack;
+    for (uint64_t seed = first; seed < first + SEEDS && !strata_test_has_failed(); seed++) {
+        EXPECT_TRUE(stack_draw(&stack, seed, NULL));
+        if (!strata_test_has_failed()) check_stack(&stack);
+    }
+}
+
+#define EACH_CASE(X) \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
+#define CASE(n) static void seeds_##n(void) { check_seeds(1 + SEEDS * n); }
+EACH_CASE(CASE)
+#define ENTRY(n) seeds_##n,
+static const strata_test_fn cases[CASES] = {EACH_CASE(ENTRY)};
+
+__attribute__((constructor)) static void register_cases(void) {
+    static char names[CASES][24];
+    for (int i = 0; i < CASES; i++) {
+        snprintf(names[i], sizeof names[i], "seeds_%03d_to_%03d", 1 + SEEDS * i, SEEDS * (i + 1));
+        strata_test_register("random_stacks", names[i], __FILE__, __LINE__, cases[i]);
+    }
+}
+
+/* The 200 are worth their name: each layer stands in some, few are alike, and many an order that is drawn is none. */
+TEST(random_stacks, are_of_every_layer_and_unlike_one_another) {
+    static drawn_stack_t stacks[CASES * SEEDS];
+    uint32_t alike = 0, refused = 0, strict = 0, shown[128] = {0};
+    for (uint32_t i = 0; i < CASES * SEEDS; i++) {
+        EXPECT_TRUE(stack_draw(&stacks[i], i + 1, NULL));
+        for (uint32_t k = 0; k < i; k++) alike += strcmp(stacks[i].text, stacks[k].text) == 0;
+        for (size_t n = 0; strata_layer_at(n) && n < 128; n++)
+            for (uint32_t l = 0; stacks[i].layers[l]; l++) shown[n] += stacks[i].layers[l] == strata_layer_at(n);
+        refused += stacks[i].refused;
+        strict += !stacks[i].subject.may_refuse;
+    }
+    for (size_t n = 0; strata_layer_at(n) && n < 128; n++) {
+        if (shown[n] == 0) FAIL_TEST("no stack has a layer %s", strata_layer_at(n)->name);
+    }
+    EXPECT_LT(alike, 20);
+    EXPECT_GT(refused, CASES * SEEDS / 2);
+    EXPECT_GT(strict, CASES * SEEDS / 2);
+    printf("%u orders refused, %u stacks never told to refuse, %u alike\n", refused, strict, alike);
+}
+
+TEST(random_stacks, a_seed_says_all) {
+    static drawn_stack_t a, b;
+    for (uint64_t seed = 1; seed < 10; seed++) {
+        EXPECT_TRUE(stack_draw(&a, seed, NULL));
+        EXPECT_TRUE(stack_draw(&b, seed, NULL));
+        EXPECT_STREQ(a.text, b.text);
+    }
+}
+
+/* Any layer can be asked for; it stands there with its defaults. */
+TEST(random_stacks, hold_the_layer_that_is_asked_for) {
+    static drawn_stack_t stack;
+    for (size_t i = 0; strata_layer_at(i); i++)
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            bool found = false;
+            EXPECT_TRUE(stack_draw(&stack, seed, strata_layer_at(i)));
+            for (uint32_t l = 0; stack.layers[l]; l++) found |= stack.layers[l] == strata_layer_at(i);
+            EXPECT_TRUE(found);
+        }
+}
