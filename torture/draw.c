@@ -10,7 +10,17 @@ typedef struct drawing {
     uint32_t served;                /* blocks so far */
     uint8_t live[TORTURE_BLOCKS];   /* those that may be there still */
     uint32_t live_count;
+    torture_op_t asked[TORTURE_BLOCKS]; /* what each was asked with */
+    /* What the program is like. */
     uint32_t streams;               /* used, of each device */
+    uint64_t size;                  /* of all blocks; 0: of many */
+    uint64_t longest;               /* kernel, us */
+    uint32_t youngest;              /* so many blocks are used mostly */
+    uint8_t last;                   /* stream: half of the operations stay with it */
+    uint32_t parts[TORTURE_KINDS];  /* of `all` operations */
+    uint32_t all;
+    uint32_t lends;                 /* one of so many draws is a loan */
+    uint32_t wanted;                /* operations */
 } drawing_t;
 
 static uint64_t below(drawing_t *d, uint64_t bound) {
@@ -23,6 +33,7 @@ static bool one_in(drawing_t *d, uint64_t n) {
 }
 
 static uint8_t some_stream(drawing_t *d) {
+    if (d->program->count && one_in(d, 2)) return d->last;
     uint32_t device = (uint32_t)below(d, d->program->devices);
     /* Most work is on the streams that order with nothing. */
     uint32_t within = (uint32_t)below(d, d->streams + 2);
@@ -32,6 +43,7 @@ static uint8_t some_stream(drawing_t *d) {
 
 /* Half of all sizes come from a few, so that what is freed fits what comes next. */
 static uint64_t some_size(drawing_t *d) {
+    if (d->size) return d->size;
     static const uint64_t usual[] = {512, 4096, 64 << 10, 256 << 10, 1 << 20, 3 << 20};
     if (one_in(d, 2)) return usual[below(d, sizeof usual / sizeof *usual)];
     switch (below(d, 16)) {
@@ -53,8 +65,7 @@ static uint8_t some_place(drawing_t *d) {
 static void name_blocks(drawing_t *d, torture_op_t *op, uint32_t most) {
     uint32_t count = 1 + (uint32_t)below(d, most);
     for (uint32_t i = 0; i < count && d->live_count; i++) {
-        /* The younger ones more often. */
-        uint32_t range = one_in(d, 2) && d->live_count > 4 ? 4 : d->live_count;
+        uint32_t range = !one_in(d, 4) && d->live_count > d->youngest ? d->youngest : d->live_count;
         uint8_t block = d->live[d->live_count - 1 - below(d, range)];
         bool again = memchr(op->blocks, block, op->count) != NULL;
         if (!again) op->blocks[op->count++] = block;
@@ -80,6 +91,7 @@ static void draw_allocate(drawing_t *d, torture_op_t *op) {
     op->count = 1;
     op->blocks[0] = (uint8_t)d->served++;
     d->live[d->live_count++] = op->blocks[0];
+    d->asked[op->blocks[0]] = *op;
 }
 
 static void forget_live(drawing_t *d, uint8_t block) {
@@ -87,35 +99,108 @@ static void forget_live(drawing_t *d, uint8_t block) {
         if (d->live[i] == block) d->live[i] = d->live[--d->live_count];
 }
 
-/* Of 100 operations so many are of each kind. */
-static const uint8_t parts[TORTURE_KINDS] = {
+/* Of 100 operations so many are of each kind, where a program has no taste of its own. */
+static const uint8_t usual_parts[TORTURE_KINDS] = {
     [TORTURE_ALLOCATE] = 24, [TORTURE_WORK] = 24, [TORTURE_FILL] = 3,  [TORTURE_HOST] = 3,        [TORTURE_CHECK] = 2,
     [TORTURE_BORROW] = 8,    [TORTURE_ERASE] = 3, [TORTURE_RETAIN] = 2, [TORTURE_FREE] = 18,      [TORTURE_ORDER] = 2,
     [TORTURE_SYNCHRONISE] = 1, [TORTURE_RENEW] = 2, [TORTURE_RELEASE] = 1, [TORTURE_TRIM] = 1, [TORTURE_LOOK] = 1,
     [TORTURE_PASS] = 5};
 
 static torture_kind_t some_kind(drawing_t *d) {
-    uint64_t dice = below(d, 100);
+    uint64_t dice = below(d, d->all);
     for (uint32_t kind = 0; kind < TORTURE_KINDS; kind++) {
-        if (dice < parts[kind]) return (torture_kind_t)kind;
-        dice -= parts[kind];
+        if (dice < d->parts[kind]) return (torture_kind_t)kind;
+        dice -= d->parts[kind];
     }
     return TORTURE_PASS;
 }
 
+/* Two of three kernels read alone: those of several streams are in no order then. */
+static torture_op_t blank(drawing_t *d, torture_kind_t kind) {
+    torture_op_t op = {.kind = (uint8_t)kind, .thread = (uint8_t)below(d, d->program->threads)};
+    op.how = (uint8_t)below(d, TORTURE_COVERS);
+    op.us = kind == TORTURE_PASS && !one_in(d, 8) ? 1 + (uint32_t)below(d, 60) : 1 + (uint32_t)below(d, d->longest);
+    op.writes = (uint8_t)(one_in(d, 3) ? below(d, 1u << TORTURE_NAMED) : 0);
+    op.by_pointer = one_in(d, 8);
+    return op;
+}
+
 static void draw_op(drawing_t *d, torture_op_t *op) {
-    *op = (torture_op_t){.kind = (uint8_t)some_kind(d), .thread = (uint8_t)below(d, d->program->threads)};
-    op->stream = some_stream(d);
+    *op = blank(d, some_kind(d));
+    op->stream = d->last = some_stream(d);
     op->other = some_stream(d);
     op->place = some_place(d);
-    op->how = (uint8_t)below(d, TORTURE_COVERS);
-    op->us = one_in(d, 4) ? (uint32_t)below(d, 2000) : (uint32_t)below(d, 100);
-    op->writes = (uint8_t)below(d, 1u << TORTURE_NAMED);
-    op->by_pointer = one_in(d, 8);
     if (op->kind == TORTURE_ALLOCATE) draw_allocate(d, op);
     else if (op->kind < TORTURE_ORDER || op->kind == TORTURE_LOOK) name_blocks(d, op, op->kind == TORTURE_WORK ? TORTURE_NAMED : 1);
     if (op->kind == TORTURE_FREE && op->count && !one_in(d, 16)) forget_live(d, op->blocks[0]);
     if (op->kind == TORTURE_TRIM) op->size = below(d, 8 << 20);
+}
+
+/* ---- loans ---- */
+
+static void put(drawing_t *d, torture_kind_t kind, uint8_t block, uint8_t stream) {
+    if (d->program->count >= d->wanted) return;
+    torture_op_t op = blank(d, kind);
+    op.stream = stream;
+    op.other = some_stream(d);
+    op.count = kind != TORTURE_PASS;
+    op.blocks[0] = block;
+    op.refused = kind == TORTURE_FREE && one_in(d, 8);
+    d->program->ops[d->program->count++] = op;
+}
+
+static void put_maybe(drawing_t *d, uint64_t n, torture_kind_t kind, uint8_t block, uint8_t stream) {
+    if (one_in(d, n)) put(d, kind, block, stream);
+}
+
+/* What is freed is asked for once more, and used: the best chance to get the same memory. */
+static void ask_again(drawing_t *d, uint8_t block) {
+    const torture_op_t *asked = &d->asked[block];
+    if (d->served == TORTURE_BLOCKS || d->program->count >= d->wanted) return;
+    torture_op_t op = *asked;
+    op.thread = (uint8_t)below(d, d->program->threads);
+    op.blocks[0] = (uint8_t)d->served++;
+    d->live[d->live_count++] = op.blocks[0];
+    d->asked[op.blocks[0]] = op;
+    d->program->ops[d->program->count++] = op;
+    if (asked->stream != TORTURE_NO_STREAM) put(d, TORTURE_WORK, op.blocks[0], asked->stream);
+}
+
+/* Other streams use a block and borrow it, before the use or behind it; it is freed, and asked for again. */
+static void draw_loan(drawing_t *d) {
+    if (d->live_count == 0) return;
+    uint32_t range = d->live_count > d->youngest ? d->youngest : d->live_count;
+    uint8_t block = d->live[d->live_count - 1 - below(d, range)];
+    uint8_t streams[2] = {some_stream(d), some_stream(d)};
+    uint32_t count = 1 + (uint32_t)below(d, 2);
+    for (uint32_t i = 0; i < count; i++) put_maybe(d, 2, TORTURE_BORROW, block, streams[i]);
+    for (uint32_t i = 0; i < count; i++) put(d, TORTURE_WORK, block, streams[i]);
+    for (uint32_t i = 0; i < count; i++) put_maybe(d, 3, TORTURE_BORROW, block, streams[i]);
+    put_maybe(d, 5, TORTURE_ERASE, block, streams[0]);
+    put_maybe(d, 8, TORTURE_RENEW, block, streams[0]);
+    if (one_in(d, 4)) return;
+    put(d, TORTURE_FREE, block, streams[0]);
+    forget_live(d, block);
+    put_maybe(d, 3, TORTURE_PASS, block, streams[0]);
+    if (!one_in(d, 4)) ask_again(d, block);
+}
+
+/* Programs differ: one borrows all the time, one never renews a stream, one has blocks of one size alone. What rarely comes together
+ * in programs that do a little of everything comes together in some of these. */
+static void draw_taste(drawing_t *d) {
+    static const uint64_t longest[] = {60, 600, 4000};
+    static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64};
+    d->lends = lends[below(d, sizeof lends / sizeof *lends)];
+    d->streams = 1 + (uint32_t)below(d, TORTURE_STREAMS_EACH);
+    d->longest = longest[below(d, sizeof longest / sizeof *longest)];
+    d->youngest = youngest[below(d, sizeof youngest / sizeof *youngest)];
+    d->size = one_in(d, 2) ? UINT64_C(512) << below(d, 13) : 0;
+    for (uint32_t kind = 0; kind < TORTURE_KINDS; kind++) {
+        bool needed = kind == TORTURE_ALLOCATE || kind == TORTURE_WORK || kind == TORTURE_FREE;
+        uint32_t times = needed ? 2 : (uint32_t)below(d, 4) * (uint32_t)below(d, 4);
+        d->parts[kind] = usual_parts[kind] * times;
+        d->all += d->parts[kind];
+    }
 }
 
 /* Small memory makes requests fail and ladders climb; a third of the programs has some. */
@@ -123,12 +208,15 @@ void torture_draw(torture_program_t *program, uint64_t seed) {
     drawing_t d = {.random = seed * 0x9e3779b97f4a7c15ull + 0x2545f4914f6cdd1dull, .program = program};
     (void)below(&d, 2);
     *program = (torture_program_t){.seed = seed};
-    program->devices = one_in(&d, 3) ? 2 : 1;
+    program->devices = one_in(&d, 4) ? 2 : 1;
     program->threads = one_in(&d, 2) ? 1 : 2 + (uint32_t)below(&d, TORTURE_THREADS - 1);
     program->capacity = one_in(&d, 3) ? (8 + below(&d, 56)) << 20 : 0;
-    d.streams = 1 + (uint32_t)below(&d, TORTURE_STREAMS_EACH);
-    uint32_t count = 12 + (uint32_t)below(&d, one_in(&d, 4) ? 180 : 60);
-    while (program->count < count) draw_op(&d, &program->ops[program->count++]);
+    draw_taste(&d);
+    d.wanted = 12 + (uint32_t)below(&d, one_in(&d, 4) ? 180 : 60);
+    while (program->count < d.wanted) {
+        draw_op(&d, &program->ops[program->count++]);
+        if (one_in(&d, d.lends)) draw_loan(&d);
+    }
 }
 
 const char *torture_kind_name(torture_kind_t kind) {

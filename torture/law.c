@@ -34,6 +34,16 @@ static bool may_use(const block_state_t *block, uint32_t stream) {
     return torture_device_of(stream) == (torture_is_ownerless(block->place) ? 0 : block->place & 1u);
 }
 
+/* The same stream of the device whose streams use the block. */
+static uint8_t stream_for(const block_state_t *block, uint32_t stream) {
+    uint32_t device = torture_is_ownerless(block->place) ? 0 : block->place & 1u;
+    return (uint8_t)(stream % TORTURE_STREAMS_EACH + device * TORTURE_STREAMS_EACH);
+}
+
+static uint8_t lowest(torture_streams_t streams) {
+    return (uint8_t)__builtin_ctz(streams);
+}
+
 /* ---- accesses ---- */
 
 /* Kernels that read beside each other are in no order; everything else is. */
@@ -86,6 +96,7 @@ static bool allocate(law_t *law, torture_op_t *op) {
 
 static bool work(law_t *law, torture_op_t *op) {
     uint8_t count = 0, writes = 0;
+    if (named(law, op)) op->stream = stream_for(named(law, op), op->stream);
     for (uint8_t i = 0; i < op->count; i++) {
         const block_state_t *block = &law->blocks[op->blocks[i]];
         if (!block->live || !may_use(block, op->stream)) continue;
@@ -114,7 +125,9 @@ static bool check(law_t *law, torture_op_t *op) {
 
 static bool borrow(law_t *law, torture_op_t *op) {
     block_state_t *block = named(law, op);
-    if (!block || !may_use(block, op->stream) || block->owner == op->stream) return false;
+    if (!block) return false;
+    op->stream = stream_for(block, op->stream);
+    if (!may_use(block, op->stream) || block->owner == op->stream) return false;
     block->borrowed |= bit(op->stream);
     if (law->dialect == TORTURE_USE_COVERS) block->uncovered &= ~bit(op->stream);
     return true;
@@ -123,8 +136,9 @@ static bool borrow(law_t *law, torture_op_t *op) {
 /* Whoever takes a borrow back knows the work to be over, or the owner to be behind it. */
 static bool erase(law_t *law, torture_op_t *op) {
     block_state_t *block = named(law, op);
+    if (!block || !block->borrowed) return false;
+    if (!(block->borrowed & bit(op->stream))) op->stream = lowest(block->borrowed);
     torture_streams_t self = bit(op->stream);
-    if (!block || !(block->borrowed & self) || block->owner == op->stream) return false;
     if (op->how == TORTURE_COVER_OWNER && block->owner != TORTURE_NO_STREAM) {
         op->owner = block->owner;
         op->owner_waits = self;
@@ -154,10 +168,6 @@ static void free_by_one_of_several(law_t *law, torture_op_t *op, block_state_t *
     }
 }
 
-static uint8_t lowest(torture_streams_t streams) {
-    return (uint8_t)__builtin_ctz(streams);
-}
-
 static void cover(torture_op_t *op, const block_state_t *block, torture_streams_t open) {
     if (op->how == TORTURE_COVER_FREE_ON && !open && !may_use(block, op->stream)) op->how = TORTURE_COVER_BORROW;
     if (op->how == TORTURE_COVER_OWNER && block->owner == TORTURE_NO_STREAM) op->how = TORTURE_COVER_BORROW;
@@ -179,6 +189,7 @@ static bool give_back(law_t *law, torture_op_t *op) {
     block_state_t *block = named(law, op);
     if (!block) return false;
     if (block->size == 0 || op->how == TORTURE_COVER_FREE_ON) op->by_pointer = false;
+    if (law->program->threads > 1) op->refused = false;
     if (block->owners > 1) {
         free_by_one_of_several(law, op, block);
         return true;

@@ -46,7 +46,9 @@ static void act(torture_world_t *w, const torture_op_t *op) {
     case TORTURE_ERASE: torture_erase(w, block, op->stream); return;
     case TORTURE_RETAIN: torture_retain(w, block); return;
     case TORTURE_FREE:
+        if (op->refused) torture_refuse_events(w, true);
         torture_free(w, block, op->how == TORTURE_COVER_FREE_ON ? op->stream : TORTURE_NO_STREAM, op->last, op->by_pointer);
+        if (op->refused) torture_refuse_events(w, false);
         return;
     case TORTURE_RENEW: torture_renew(w, op->stream); return;
     case TORTURE_RELEASE: torture_release(w, op->place); return;

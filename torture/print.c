@@ -61,9 +61,11 @@ static void print_work(FILE *out, const torture_op_t *op) {
 }
 
 static void print_free(FILE *out, const torture_op_t *op) {
+    if (op->refused) fputs("    torture_refuse_events(&w, true);\n", out);
     fprintf(out, "    torture_free(&w, %u, ", op->blocks[0]);
     print_stream(out, op->how == TORTURE_COVER_FREE_ON ? op->stream : TORTURE_NO_STREAM);
     fprintf(out, ", %s, %s);\n", op->last ? "true" : "false", op->by_pointer ? "true" : "false");
+    if (op->refused) fputs("    torture_refuse_events(&w, false);\n", out);
 }
 
 static void print_at_place(FILE *out, const char *call, const torture_op_t *op) {
@@ -123,6 +125,7 @@ static void print_row(FILE *out, const torture_op_t *op) {
     print_number(out, "other", op->other);
     print_number(out, "how", op->how);
     print_number(out, "by_pointer", op->by_pointer);
+    print_number(out, "refused", op->refused);
     print_number(out, "count", op->count);
     if (op->count) fprintf(out, ", .blocks = {%u, %u, %u}", op->blocks[0], op->blocks[1], op->blocks[2]);
     print_number(out, "writes", op->writes);

@@ -69,6 +69,7 @@ typedef struct torture_op {
     uint8_t other;
     uint8_t how;    /* ERASE, RENEW, FREE: torture_cover_t */
     bool by_pointer; /* FREE */
+    bool refused;    /* FREE: no event can be recorded meanwhile; in programs of one thread, since that concerns all calls */
     uint8_t count;  /* of the blocks named */
     uint8_t blocks[TORTURE_NAMED];
     uint8_t writes; /* bit i: blocks[i] is written */

@@ -17,7 +17,7 @@ typedef struct shrinking {
 
 static uint64_t weight_of_op(const torture_op_t *op) {
     uint64_t weight = 10000 + op->count * 20u + op->thread * 5u;
-    weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u + op->by_pointer * 5u + (op->how != 0) * 3u;
+    weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u + op->by_pointer * 5u + op->refused * 5u + (op->how != 0) * 3u;
     weight += (uint64_t)__builtin_popcount(op->waits | op->owner_waits) * 2 + (uint64_t)__builtin_popcount(op->syncs | op->borrows);
     for (uint64_t size = op->size; size; size >>= 1) weight++;
     for (uint32_t us = op->us; us; us >>= 1) weight++;
@@ -81,7 +81,7 @@ static bool drop_blocks(shrinking_t *s) {
 
 /* ---- simpler operations ---- */
 
-enum { SIMPLIFICATIONS = 10 };
+enum { SIMPLIFICATIONS = 11 };
 
 static void simplify(torture_op_t *op, int how) {
     switch (how) {
@@ -94,6 +94,7 @@ static void simplify(torture_op_t *op, int how) {
     case 6: op->us = op->us > 1000 ? 1000 : op->us / 2; return;
     case 7: op->count = (uint8_t)(op->count - (op->count > 1)); return;
     case 8: op->thread = 0; return;
+    case 9: op->refused = false; return;
     default: op->size /= 2; return;
     }
 }

@@ -225,6 +225,14 @@ void torture_free(torture_world_t *w, uint32_t block, uint32_t stream, bool last
     look_for_hazards(w);
 }
 
+void torture_refuse_events(torture_world_t *w, bool refuse) {
+    if (atomic_load(&w->failed)) return;
+    for (uint32_t i = 0; i < w->device_count; i++) {
+        if (!refuse) strata_sim_clear_faults(w->devices[i]);
+        else (void)answered(w, strata_sim_fail(w->devices[i], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE), "fail");
+    }
+}
+
 void torture_retain(torture_world_t *w, uint32_t block) {
     torture_block_t *b = there(w, block);
     if (b) (void)answered(w, strata_retain(w->s, b->block.ref), "retain");

@@ -95,6 +95,8 @@ void torture_erase(torture_world_t *w, uint32_t block, uint32_t stream);
 void torture_retain(torture_world_t *w, uint32_t block);
 /* `last`: no other owner is left. `stream` TORTURE_NO_STREAM: the owner's. */
 void torture_free(torture_world_t *w, uint32_t block, uint32_t stream, bool last, bool by_pointer);
+/* From now on no device records an event, until it is said again with false. */
+void torture_refuse_events(torture_world_t *w, bool refuse);
 /* `stream` waits for what `other` was given. */
 void torture_order(torture_world_t *w, uint32_t stream, uint32_t other);
 void torture_synchronise(torture_world_t *w, uint32_t stream);
