@@ -44,7 +44,7 @@ static uint8_t some_stream(drawing_t *d) {
 /* Half of all sizes come from a few, so that what is freed fits what comes next. */
 static uint64_t some_size(drawing_t *d) {
     if (d->size) return d->size;
-    static const uint64_t usual[] = {512, 4096, 64 << 10, 256 << 10, 1 << 20, 3 << 20};
+    static const uint64_t usual[] = {512, 4096, 4096, 64 << 10, 256 << 10, 1 << 20};
     if (one_in(d, 2)) return usual[below(d, sizeof usual / sizeof *usual)];
     switch (below(d, 16)) {
     case 0: return 0;
@@ -194,7 +194,7 @@ static void draw_taste(drawing_t *d) {
     d->streams = 1 + (uint32_t)below(d, TORTURE_STREAMS_EACH);
     d->longest = longest[below(d, sizeof longest / sizeof *longest)];
     d->youngest = youngest[below(d, sizeof youngest / sizeof *youngest)];
-    d->size = one_in(d, 2) ? UINT64_C(512) << below(d, 13) : 0;
+    d->size = one_in(d, 2) ? UINT64_C(512) << below(d, one_in(d, 8) ? 14 : 10) : 0;
     for (uint32_t kind = 0; kind < TORTURE_KINDS; kind++) {
         bool needed = kind == TORTURE_ALLOCATE || kind == TORTURE_WORK || kind == TORTURE_FREE;
         uint32_t times = needed ? 2 : (uint32_t)below(d, 4) * (uint32_t)below(d, 4);

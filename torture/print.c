@@ -161,6 +161,7 @@ static void print_threads(FILE *out, const torture_program_t *program, const tor
 void torture_print(FILE *out, const torture_program_t *program, const torture_page_t *page) {
     bool threads = page->mode != TORTURE_INTERLEAVED;
     if (page->about) fprintf(out, "/* %s */\n", page->about);
+    if (threads) fputs("#include <string.h>\n\n", out);
     fputs("#include \"tests/harness/test.h\"\n#include \"torture/play.h\"\n#include \"torture/strategies.h\"\n\n", out);
     fputs("static const char strategy[] =", out);
     print_quoted(out, page->strategy);
