@@ -28,15 +28,18 @@ static torture_streams_t bit(uint32_t stream) {
     return stream < TORTURE_STREAMS ? UINT32_C(1) << stream : 0;
 }
 
-/* Where memory has an owner its device's streams use it, elsewhere those of the first device. The host place is the host's. */
+/* Memory of a GPU is its device's, that of the host place the host's. Managed and pinned memory is for all: but NULL, which means
+ * the legacy stream of the place's own device there. */
 static bool may_use(const block_state_t *block, uint32_t stream) {
+    bool own = torture_device_of(stream) == (torture_is_ownerless(block->place) ? 0 : block->place & 1u);
     if (block->place == TORTURE_HOST_PLACE) return false;
-    return torture_device_of(stream) == (torture_is_ownerless(block->place) ? 0 : block->place & 1u);
+    return own || (block->place >= TORTURE_MANAGED && !torture_is_legacy(stream));
 }
 
-/* The same stream of the device whose streams use the block. */
+/* The stream, or its like of the device whose streams use the block. */
 static uint8_t stream_for(const block_state_t *block, uint32_t stream) {
     uint32_t device = torture_is_ownerless(block->place) ? 0 : block->place & 1u;
+    if (may_use(block, stream)) return (uint8_t)stream;
     return (uint8_t)(stream % TORTURE_STREAMS_EACH + device * TORTURE_STREAMS_EACH);
 }
 
@@ -83,7 +86,6 @@ static bool allocate(law_t *law, torture_op_t *op) {
     *block = (block_state_t){.served = true, .live = true, .place = op->place, .owner = TORTURE_NO_STREAM, .owners = 1};
     block->size = op->size;
     if (torture_is_ownerless(op->place)) {
-        if (op->stream != TORTURE_NO_STREAM) op->stream %= TORTURE_STREAMS_EACH;
         if (op->stream != TORTURE_NO_STREAM && torture_is_legacy(op->stream)) op->stream = TORTURE_NO_STREAM;
         block->borrowed = bit(op->stream);
         return true;
@@ -204,7 +206,7 @@ static bool give_back(law_t *law, torture_op_t *op) {
 
 static bool order(law_t *law, torture_op_t *op) {
     (void)law;
-    if (op->stream == op->other || torture_device_of(op->stream) != torture_device_of(op->other)) return false;
+    if (op->stream == op->other) return false;
     op->waits = bit(op->other);
     return true;
 }
@@ -222,6 +224,7 @@ static void hand_over(const law_t *law, block_state_t *block, torture_streams_t 
 static bool renew(law_t *law, torture_op_t *op) {
     torture_streams_t self = bit(op->stream);
     if (torture_is_legacy(op->stream)) return false;
+    /* Memory of a GPU can have no successor of another device. */
     bool succeeds = op->how != TORTURE_COVER_HOST && op->other != op->stream &&
                     torture_device_of(op->other) == torture_device_of(op->stream);
     op->owner = op->other;

@@ -317,9 +317,10 @@ void torture_renew(torture_world_t *w, uint32_t stream) {
     uint32_t device = torture_device_of(stream);
     if (atomic_load(&w->failed)) return;
     (void)answered(w, strata_stream_forget(w->s, strata_gpu(device), w->streams[stream]), "stream_forget");
-    (void)answered(w, strata_stream_forget(w->s, strata_managed(device), w->streams[stream]), "stream_forget");
-    if (device == 0) (void)answered(w, strata_stream_forget(w->s, strata_pinned(), w->streams[stream]), "stream_forget");
-    if (device == 0) (void)answered(w, strata_stream_forget(w->s, strata_host(), w->streams[stream]), "stream_forget");
+    for (uint32_t i = 0; i < w->device_count; i++)
+        (void)answered(w, strata_stream_forget(w->s, strata_managed(i), w->streams[stream]), "stream_forget");
+    (void)answered(w, strata_stream_forget(w->s, strata_pinned(), w->streams[stream]), "stream_forget");
+    (void)answered(w, strata_stream_forget(w->s, strata_host(), w->streams[stream]), "stream_forget");
     (void)answered(w, strata_device_stream_destroy(device_of(w, stream), w->streams[stream]), "stream_destroy");
     (void)answered(w, make_stream(w, stream), "stream_create");
     name_stream(w, stream);

@@ -52,7 +52,8 @@ static torture_program_t *program_of(uint32_t threads) {
     static torture_program_t program;
     program = (torture_program_t){.devices = 1, .threads = threads, .count = sizeof every_kind / sizeof *every_kind};
     memcpy(program.ops, every_kind, sizeof every_kind);
-    for (uint32_t i = 0; i < program.count; i++) program.ops[i].thread = (uint8_t)(i % threads);
+    /* What frees the block asks for it again: no thread comes between. */
+    for (uint32_t i = 0; i < program.count; i++) program.ops[i].thread = (uint8_t)(i + 4 < program.count ? i % threads : 0);
     torture_law(&program, TORTURE_FREE_COVERS);
     return &program;
 }
