@@ -33,42 +33,46 @@ typedef struct number_row {
     uint64_t low, high, *value;
 } number_row_t;
 
-static bool read_row(const number_row_t *rows, const char *name, const char *text, bool *known) {
-    for (const number_row_t *row = rows; row->name; row++) {
-        if (strcmp(name, row->name) != 0) continue;
-        *known = true;
-        return text && read_number(text, row->low, row->high, row->value);
-    }
-    return false;
+static const number_row_t *find_row(const number_row_t *rows, const char *name) {
+    while (rows->name && strcmp(rows->name, name) != 0) rows++;
+    return rows->name ? rows : NULL;
 }
 
-static bool read_name(arguments_t *a, const char *name, const char *text, bool *known) {
-    bool strategy = strcmp(name, "--strategy") == 0, layers = strcmp(name, "--layers") == 0;
-    *known = strategy || layers;
-    if (!text || !*known) return false;
-    if (strategy && a->file_count < FILES) return (a->files[a->file_count++] = text, true);
-    return layers && a->object_count < OBJECTS && (a->objects[a->object_count++] = text, true);
+static bool add_name(const char **names, size_t most, size_t *count, const char *text) {
+    if (!text || *count == most) return false;
+    names[(*count)++] = text;
+    return true;
+}
+
+/* One argument with its value. */
+static int read_pair(const strata_command_t *self, const number_row_t *rows, const char *name, const char *text, arguments_t *a) {
+    const number_row_t *row = find_row(rows, name);
+    if (row && (!text || !read_number(text, row->low, row->high, row->value)))
+        return strata_wrong_usage(self, "%s wants a number from %" PRIu64 " to %" PRIu64, name, row->low, row->high);
+    if (row) return STRATA_EXIT_DONE;
+    if (strcmp(name, "--strategy") == 0)
+        return add_name(a->files, FILES, &a->file_count, text)
+                   ? STRATA_EXIT_DONE
+                   : strata_wrong_usage(self, "--strategy wants a file or a preset, %d times at most", FILES);
+    if (strcmp(name, "--layers") == 0)
+        return add_name(a->objects, OBJECTS, &a->object_count, text)
+                   ? STRATA_EXIT_DONE
+                   : strata_wrong_usage(self, "--layers wants a shared object, %d times at most", OBJECTS);
+    return strata_wrong_usage(self, "unknown argument \"%.40s\"", name);
 }
 
 static int read_arguments(const strata_command_t *self, int argc, char **argv, arguments_t *a) {
     const number_row_t rows[] = {{"--programs", 1, 1000000000, &a->programs}, {"--seed", 0, UINT32_MAX, &a->seed},
                                  {"--first", 0, 1000000000, &a->first},       {"--stacks", 0, 10000, &a->stacks},
                                  {"--jobs", 1, TORTURE_JOBS, &a->jobs},       {NULL, 0, 0, NULL}};
-    for (int i = 0; i < argc; i++) {
-        bool number = false, name = false;
-        if (strcmp(argv[i], "--allow-code") == 0) {
-            a->allow_code = true;
-            continue;
-        }
-        const char *text = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!read_row(rows, argv[i], text, &number) && !read_name(a, argv[i], text, &name)) {
-            if (number) return strata_wrong_usage(self, "%s wants a number within its bounds", argv[i]);
-            if (name) return strata_wrong_usage(self, "%s wants a file, and not more than %d of them", argv[i], OBJECTS);
-            return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
-        }
+    int result = STRATA_EXIT_DONE;
+    for (int i = 0; i < argc && result == STRATA_EXIT_DONE; i++) {
+        a->allow_code |= strcmp(argv[i], "--allow-code") == 0;
+        if (strcmp(argv[i], "--allow-code") == 0) continue;
+        result = read_pair(self, rows, argv[i], i + 1 < argc ? argv[i + 1] : NULL, a);
         i++;
     }
-    return STRATA_EXIT_DONE;
+    return result;
 }
 
 /* ---- what it runs ---- */

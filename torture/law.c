@@ -224,8 +224,8 @@ static void hand_over(const law_t *law, block_state_t *block, torture_streams_t 
 static bool renew(law_t *law, torture_op_t *op) {
     torture_streams_t self = bit(op->stream);
     if (torture_is_legacy(op->stream)) return false;
-    /* Memory of a GPU can have no successor of another device. */
-    bool succeeds = op->how != TORTURE_COVER_HOST && op->other != op->stream &&
+    /* One that may use whatever the stream may. */
+    bool succeeds = op->how != TORTURE_COVER_HOST && op->other != op->stream && !torture_is_legacy(op->other) &&
                     torture_device_of(op->other) == torture_device_of(op->stream);
     op->owner = op->other;
     op->owner_waits = succeeds ? self : 0;
