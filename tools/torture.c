@@ -112,27 +112,30 @@ static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, dou
            sum->programs, sum->operations, c->strategies->count, c->strategies->drawn,
            sum->runs[TORTURE_INTERLEAVED] + sum->runs[TORTURE_TURNS] + sum->runs[TORTURE_AT_ONCE], sum->runs[TORTURE_INTERLEAVED],
            sum->runs[TORTURE_TURNS], sum->runs[TORTURE_AT_ONCE], took);
+    if (sum->programs < c->programs) printf("the rest was left out: too many runs ended their processes\n");
     printf("%" PRIu64 " hazards, %" PRIu64 " failed\n", sum->hazards, sum->failed);
 }
 
-/* A strategy's first failure of each kind tells the most. */
-static bool was_told(const torture_failure_t *failures, uint32_t index) {
+/* The first failure of each kind tells the most. */
+static bool is_first_of_kind(const torture_failure_t *failures, uint32_t index) {
     for (uint32_t i = 0; i < index; i++)
-        if (failures[i].run.strategy == failures[index].run.strategy &&
-            torture_same_fault(&failures[i].verdict, &failures[index].verdict))
-            return true;
-    return false;
+        if (torture_same_fault(&failures[i].verdict, &failures[index].verdict)) return false;
+    return true;
 }
 
 static strata_status_t tell_failures(const torture_campaign_t *c, const torture_failure_t *failures, uint32_t count) {
     strata_status_t status = STRATA_OK;
     uint32_t told = 0;
+    for (uint32_t i = 0; i < count; i++)
+        printf("failed: program %" PRIu64 " under %s: %s\n", failures[i].run.number,
+               c->strategies->all[failures[i].run.strategy].name, torture_fault_text(failures[i].verdict.fault));
     for (uint32_t i = 0; i < count && told < TOLD && status == STRATA_OK; i++) {
-        if (was_told(failures, i)) continue;
-        printf("%s", told ? "\n" : "");
+        if (!is_first_of_kind(failures, i)) continue;
+        printf("\n");
         status = torture_tell(stdout, c, &failures[i], true);
         told++;
     }
+    if (count) printf("\n");
     return status;
 }
 

@@ -34,28 +34,26 @@ static torture_dialect_t dialect_of(const strata_strategy_t *strategy) {
 
 /* ---- loading ---- */
 
-enum { TIMEOUTS = 6 };
-
 /* A request that nobody can serve waits in real time while threads of the program wait for their turn: not for long. */
-static strata_status_t load(strata_config_request_t *request, strata_strategy_t **strategy) {
-    static const char *const timeouts[TIMEOUTS][2] = {
-        {"retry.timeout", "retry.timeout=500us"},           {"managed.retry.timeout", "managed.retry.timeout=500us"},
-        {"pinned.retry.timeout", "pinned.retry.timeout=500us"}, {"host.retry.timeout", "host.retry.timeout=500us"},
-        {"gpu:0.retry.timeout", "gpu:0.retry.timeout=500us"},   {"gpu:1.retry.timeout", "gpu:1.retry.timeout=500us"}};
-    const char *set[TIMEOUTS];
-    size_t count = 0;
+static strata_status_t wait_shortly(const strata_model_stack_t *stack) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "strata torture"};
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) {
+        strata_model_layer_t *layer = &stack->layers[i];
+        const strata_option_row_t *row = strcmp(layer->type->name, "retry") == 0 ? strata_option_find(layer->type, "timeout") : NULL;
+        if (row) status = strata_model_layer_set(layer, row, "500us", &origin);
+        for (size_t b = 0; b < layer->branch_count && status == STRATA_OK; b++) status = wait_shortly(&layer->branches[b]);
+    }
+    return status;
+}
+
+static strata_status_t load(const strata_config_request_t *request, strata_strategy_t **strategy) {
     strata_status_t status = strata_config_load(request, strategy);
-    if (status != STRATA_OK) return status;
-    for (size_t i = 0; i < TIMEOUTS; i++)
-        if (strata_strategy_has(*strategy, timeouts[i][0])) set[count++] = timeouts[i][1];
-    if (count == 0) return STRATA_OK;
-    strata_strategy_delete(*strategy);
-    *strategy = NULL;
-    request->set = set;
-    request->set_count = count;
-    status = strata_config_load(request, strategy);
-    request->set = NULL;
-    request->set_count = 0;
+    for (int place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
+        status = wait_shortly(&(*strategy)->stacks[place]);
+        for (size_t i = 0; i < (*strategy)->own_count && status == STRATA_OK; i++)
+            status = wait_shortly(&(*strategy)->own[i].stacks[place]);
+    }
     return status;
 }
 
@@ -79,6 +77,7 @@ static strata_status_t add(torture_strategies_t *list, const char *name, const c
     request->devices = "sim";
     if (status == STRATA_OK) status = load(request, &made.strategy);
     if (status != STRATA_OK) {
+        strata_strategy_delete(made.strategy);
         strata_host_delete(copy);
         return status;
     }
