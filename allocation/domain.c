@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "allocation/ladder.h"
 #include "allocation/layer.h"
 #include "allocation/threads.h"
 #include "platform/arithmetic.h"
@@ -14,14 +15,17 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->device = device;
     domain->place = place;
     domain->facade = facade;
-    domain->plan = plan;
+    domain->ordinary.domain = domain;
+    domain->ordinary.plan = plan;
+    domain->ordinary.name = "";
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
     strata_condition_init(&domain->freed);
+    strata_quota_init(&domain->quota, UINT64_MAX);
     strata_stack_t *trunk;
     strata_status_t status = strata_events_init(&domain->events, device);
     if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
-    if (status == STRATA_OK) status = strata_trunk_create(domain, &trunk);
+    if (status == STRATA_OK) status = strata_trunk_create(&domain->ordinary, &trunk);
     if (status != STRATA_OK) {
         strata_domain_destroy(domain);
         return status;
@@ -31,7 +35,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
 }
 
 void strata_domain_destroy(strata_domain_t *domain) {
-    /* The youngest first: the trunk, which all others stand on, was made first. */
+    /* The youngest first: a trunk, which the others of its family stand on, was made before them. */
     while (domain->stack_count > 0) {
         strata_stack_t *stack = domain->stacks[domain->stack_count - 1];
         strata_domain_remove_stack(domain, stack);
@@ -40,8 +44,14 @@ void strata_domain_destroy(strata_domain_t *domain) {
     strata_meter_destroy(&domain->deferred);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
+    strata_quota_destroy(&domain->quota);
     strata_lock_destroy(&domain->lock);
     strata_host_delete(domain->stacks);
+    while (domain->ordinary.next) {
+        strata_family_t *family = domain->ordinary.next;
+        domain->ordinary.next = family->next;
+        strata_host_delete(family);
+    }
     strata_host_delete(domain);
 }
 
@@ -116,9 +126,10 @@ static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
     memmove(&domain->stacks[at], &domain->stacks[at + 1], (domain->stack_count - at - 1) * sizeof *domain->stacks);
     domain->stack_count--;
     if (stack->orphan) domain->orphans--;
-#define ADD_FIELD(name, unit, meaning) domain->ended.name += stack->figures.name;
+#define ADD_FIELD(name, unit, meaning) stack->family->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
+    stack->family->ended.peak_reserved_bytes += stack->peak_direct_bytes;
 }
 
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) {
@@ -129,27 +140,53 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 
 /* ---- figures of the device ---- */
 
-strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes) {
+    if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock)) return STRATA_OK;
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: %llu bytes asked, %llu of %llu are reserved",
+                       (unsigned long long)bytes, (unsigned long long)strata_domain_reserved(domain),
+                       (unsigned long long)atomic_load(&domain->quota.limit));
+}
+
+void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_unclaim(&domain->quota, bytes);
+    strata_quota_tell(&domain->quota, &domain->lock);
+}
+
+strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
     if (status != STRATA_OK) return status;
-    uint64_t now = atomic_fetch_add(&domain->reserved_bytes, bytes) + bytes;
-    uint64_t peak = atomic_load(&domain->peak_reserved_bytes);
-    while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+    strata_domain_keep(domain, bytes);
     return STRATA_OK;
+}
+
+void strata_domain_keep(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_serve(&domain->quota, bytes);
+    uint64_t now = strata_domain_reserved(domain), peak = atomic_load(&domain->peak_reserved_bytes);
+    while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+    strata_quota_tell(&domain->quota, &domain->lock);
 }
 
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     if (domain->directory) strata_directory_uncover(domain->directory, address, bytes);
 }
 
-void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
-    atomic_fetch_sub(&domain->reserved_bytes, bytes);
+/* What was covered once finds its pages there again. */
+void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
+    if (domain->directory) (void)strata_directory_cover(domain->directory, address, bytes);
 }
 
-void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
-    strata_domain_uncover(domain, address, bytes);
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_return(&domain->quota, bytes);
+}
+
+void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes) {
     strata_domain_discount(domain, bytes);
     atomic_fetch_add(&domain->given_bytes, bytes);
+}
+
+void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_set(&domain->quota, bytes, &domain->lock);
+    strata_domain_wake(domain);
 }
 
 /* ---- all stacks ---- */
@@ -162,7 +199,7 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
 
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
-    /* The trunk last: what it keeps itself (a driver's pool) is only then what the others gave it. */
+    /* The trunks last: what one keeps itself (a driver's pool) is only then what the others gave it. */
     STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? 0 : strata_stack_release(stack);
     STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
@@ -201,12 +238,8 @@ void strata_domain_sweep_orphans(strata_domain_t *domain) {
 }
 
 /* Under the lock. */
-static strata_stack_t *find(const strata_domain_t *domain, strata_stream_t stream, uint64_t thread) {
-    for (uint32_t i = 0; i < domain->stack_count; i++) {
-        strata_stack_t *stack = domain->stacks[i];
-        if (!stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread) return stack;
-    }
-    return NULL;
+static bool serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
+    return !stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread;
 }
 
 /* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
@@ -225,10 +258,12 @@ static void mark_gone(strata_stack_t *stack) {
     strata_unlock(&stack->lock);
 }
 
-/* The stack of a stream, kept from ending; its making and its end go by the domain's lock. */
+/* A stack of the stream, of any family, kept from ending; its making and its end go by the domain's lock. */
 static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
+    strata_stack_t *stack = NULL;
     strata_lock(&domain->lock);
-    strata_stack_t *stack = find(domain, stream, 0);
+    for (uint32_t i = 0; i < domain->stack_count && !stack; i++)
+        if (serves(domain->stacks[i], stream, 0)) stack = domain->stacks[i];
     if (stack) stack->visitors++;
     strata_unlock(&domain->lock);
     return stack;
@@ -247,8 +282,8 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
     STRATA_DOMAIN_EACH(domain, each) if (each->trunk) strata_stack_stream_gone(each, stream);
     strata_place_kind_t kind = strata_place_kind(domain->place);
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
-    strata_stack_t *stack = owns ? visit(domain, stream) : NULL;
-    if (stack) {
+    strata_stack_t *stack;
+    while (owns && (stack = visit(domain, stream)) != NULL) {
         mark_gone(stack);
         make_orphan(domain, stack);
         strata_domain_leave_stack(domain, stack);
@@ -287,9 +322,11 @@ bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     return done || strata_domain_wait_for_all(domain);
 }
 
-strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread) {
+strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
+    strata_stack_t *found = NULL;
     strata_lock(&domain->lock);
-    strata_stack_t *found = find(domain, stream, thread);
+    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
+        if (domain->stacks[i]->family->pool == pool && serves(domain->stacks[i], stream, thread)) found = domain->stacks[i];
     strata_unlock(&domain->lock);
     return found;
 }

@@ -4,8 +4,10 @@
 #define STRATA_ALLOCATION_DOMAIN_H
 
 #include "allocation/events.h"
+#include "allocation/family.h"
 #include "allocation/meter.h"
 #include "allocation/plan.h"
+#include "allocation/quota.h"
 #include "allocation/stack.h"
 #include "platform/device.h"
 
@@ -18,17 +20,14 @@ struct strata_domain {
     strata_t facade;
     strata_device_t *const *fleet; /* all devices of the facade, by number, NULL where none is: a borrower may be one of theirs */
     uint32_t fleet_count;
-    const strata_plan_t *plan;
-    strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number; constant once created */
+    strata_family_t ordinary; /* stacks of no pool, and of no streams that have others; the first of the families */
     strata_events_t events;
     strata_meter_t deferred;
 
-    _Atomic uint64_t reserved_bytes; /* live chunks asked from the device; touched on device calls alone */
+    strata_quota_t quota; /* what sources got from the device and may get; touched on device calls alone. With the domain's lock */
     _Atomic uint64_t peak_reserved_bytes;
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
     _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
-    _Atomic uint64_t ladders;
-    _Atomic uint64_t out_of_memory;
 
     _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
 
@@ -36,10 +35,9 @@ struct strata_domain {
     void *free_memory_context;
 
     strata_lock_t lock; /* guards what follows */
-    strata_stack_t **stacks; /* in order of making, trunks included */
+    strata_stack_t **stacks; /* of all families in order of making, trunks included */
     uint32_t stack_count, stack_capacity;
     uint64_t next_sequence;
-    strata_statistics_t ended; /* what stacks that have ended counted */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
 
     /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
@@ -51,7 +49,7 @@ struct strata_domain {
     bool pointers_noted;           /* somebody frees by pointer: stacks note their hand-outs */
 };
 
-/* Makes the trunk of the plan. `plan`, `device`, `directory` outlive the domain. */
+/* Makes the ordinary family, by `plan`, with its trunk. `plan`, `device`, `directory` outlive the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
                                      strata_directory_t *directory, strata_domain_t **domain);
 /* Destroys what stacks are left and the trunk, gives back every event. */
@@ -69,23 +67,39 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 /* Nobody else walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
 
-/* Sources book what they got from the device, and what they are about to give back: counted, and known to free by pointer. No
- * lock is held. E_LIMIT, E_HOST_MEMORY: nothing is booked. */
-strata_status_t strata_domain_reserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
-void strata_domain_unreserve(strata_domain_t *domain, uint64_t address, uint64_t bytes);
-/* Its two halves, for memory whose address the device may serve again before its bytes are free. */
+/* Live chunks got from the device. */
+static inline uint64_t strata_domain_reserved(strata_domain_t *domain) {
+    return atomic_load(&domain->quota.served);
+}
+
+/* A source claims what it is about to ask the device for, before it asks: E_NO_MEMORY, and no device call, above the place's
+ * limit. Then it books what it got, known to free by pointer from now on (E_LIMIT, E_HOST_MEMORY: it is still but claimed), or takes
+ * the claim back. No lock is held. */
+strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes);
+strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
+/* What was claimed and got can be neither booked nor given back: it counts as reserved. */
+void strata_domain_keep(strata_domain_t *domain, uint64_t bytes);
+/* What was booked is about to go back: free by pointer forgets it, before another thread may be given the same address. If the
+ * device refuses it, it is as before; else it counts no more once the device has it. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
-void strata_domain_discount(strata_domain_t *domain, uint64_t bytes); /* may be called under a stack's lock */
+void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
+void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes);
+/* Likewise of what went to a driver's pool, which keeps it. May be called under a stack's lock. */
+void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
+/* Another limit; who waits for memory tries again. No lock is held. */
+void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 
 /* Polls every stack; idle chunks of every stack go back; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
 /* The stacks give back in order of making until at most `keep` idle bytes stay in all of them; the bytes. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
-/* The stack that serves a stream (and thread, for the per-thread default stream), or NULL. */
-strata_stack_t *strata_domain_find(strata_domain_t *domain, strata_stream_t stream, uint64_t thread);
-/* `stream` will be destroyed. The stack that it has, if it owns blocks in this place, becomes an orphan: what it caches is
- * anybody's once the work of the stream is done, its live blocks stay valid, and it ends when it holds nothing more. */
+/* The stack that serves a stream (and thread, for the per-thread default stream) in a pool (0: in none), or NULL. */
+strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
+/* `stream` will be destroyed. The stacks that it has, if it owns blocks in this place, become orphans: what they cache is the
+ * other streams' of their family once the work of the stream is done, their live blocks stay valid, and they end when they hold
+ * nothing more. */
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
 /* The stacks of threads' own default streams become orphans once their thread has exited. The device is waited for. */
 void strata_domain_forget_dead_threads(strata_domain_t *domain);

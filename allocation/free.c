@@ -1,5 +1,6 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
 #include "allocation/host_wait.h"
+#include "allocation/ladder.h"
 #include "allocation/layer.h"
 #include "allocation/side.h"
 
@@ -142,10 +143,14 @@ static void enter(strata_path_t *path, strata_record_t *record) {
     if (record->home != server->number) server->abroad--;
 }
 
+/* Whoever waits for memory may be in another stack, and this one may have no layer that wakes it. */
 static void leave(strata_stack_t *server) {
+    strata_domain_t *domain = server->domain;
     strata_lock(&server->lock);
+    bool waited_for = server->attention_free != 0;
     server->inside--;
     strata_unlock(&server->lock);
+    if (waited_for) strata_domain_wake(domain);
 }
 
 /* The lock is held; it is opened. */

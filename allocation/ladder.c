@@ -277,7 +277,7 @@ strata_status_t strata_ladder_be_patient(const strata_ladder_t *ladder) {
 
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     climb_t climb = begin_climb(ladder);
-    atomic_fetch_add(&ladder->domain->ladders, 1);
+    atomic_fetch_add(&ladder->stack->family->ladders, 1);
     bool over = false, again = true;
     while (!over && again) {
         climb.epoch = epoch_of(ladder->domain);

@@ -10,7 +10,7 @@
     ((type)->struct_size >= offsetof(strata_layer_type_t, operation) + sizeof (type)->operation && (type)->operation)
 /* The instances that are a stack's own, the top first; those of device scope are the trunk's. */
 #define STRATA_EACH_OWN_LAYER(stack, layer)                                                                          \
-    for (uint32_t n_ = 1; n_ <= (stack)->domain->plan->count; n_++)                                                  \
+    for (uint32_t n_ = 1; n_ <= (stack)->family->plan->count; n_++)                                                  \
         for (strata_layer_t *layer = (stack)->layers[n_]; layer && layer->stack == (stack); layer = NULL)
 
 /* ---- locks ---- */
@@ -37,22 +37,12 @@ static inline uint8_t strata_record_maker_number(const strata_record_t *record) 
 /* The bottom layer of a record's decorator stack: the one that made it. NULL: a record of 0 bytes. */
 strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record);
 
-/* ---- records of decorators that change the address or the size; under the lock of the layer's stack ---- */
+/* ---- records that others wrap (strata_record_wrap()) ---- */
 
-/* The record that goes up instead of `inner`, which came from below: `inner` stays as its maker wrote it, except that no ref
- * names it any more. E_LIMIT is set, `inner` is as it was, and NULL the answer when the slab is full. */
-strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t ptr,
-                                    uint64_t size);
-/* What a record that strata_record_wrap() made holds: for the layer that made it. */
-strata_record_t *strata_record_held(const strata_record_t *record);
-/* The same for any record that no free is taking back; NULL: it is a source's or a cache's. */
+/* What a record holds, for any that no free is taking back; NULL: it is a source's or a cache's. */
 strata_record_t *strata_record_inner(const strata_record_t *record);
-/* The end of such a record; what it held is the caller's, for strata_below_free(). */
-strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
 /* Bytes that were asked from the device for this record alone; 0: a cache cut it from a chunk, which has them. */
 uint64_t strata_record_reserved(const strata_record_t *record);
-/* Whether a layer below holds borrows of what `record` holds, and so will wait for other streams at its free. */
-bool strata_record_borrowed_below(const strata_record_t *record);
 
 /* "retry > stream_safe > auto_growth | system": the layers of an allocation, then those of the chunk it lies in. The lock of
  * `server`, which served it, is held. */

@@ -1,5 +1,6 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 
 strata_place_t strata_layer_place(const strata_layer_t *self) {
     return self->domain->place;
@@ -23,26 +24,31 @@ static strata_status_t give_back(strata_layer_t *self, uint64_t address) {
     return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
 }
 
-strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, strata_address_t *got) {
     strata_device_t *device = self->domain->device;
     strata_memory_t memory = memory_of(self);
+    return on_host(memory)
+               ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, got)
+               : strata_device_malloc(device, memory, size, got);
+}
+
+strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+    strata_domain_t *domain = self->domain;
     strata_address_t got = 0;
-    strata_status_t status =
-        on_host(memory)
-            ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, &got)
-            : strata_device_malloc(device, memory, size, &got);
+    strata_status_t status = strata_domain_claim(domain, size);
     if (status != STRATA_OK) return status;
-    status = strata_domain_reserve(self->domain, got, size);
+    status = get(self, size, alignment, &got);
+    if (status == STRATA_OK && (status = strata_domain_book(domain, got, size)) != STRATA_OK) (void)give_back(self, got);
     if (status == STRATA_OK) *address = got;
-    else (void)give_back(self, got);
+    else strata_domain_unclaim(domain, size);
     return status;
 }
 
 strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {
-    /* Unbooked first: once the device has it back, another thread may be given the same address. */
-    strata_domain_unreserve(self->domain, address, size);
+    strata_domain_uncover(self->domain, address, size);
     strata_status_t status = give_back(self, address);
-    if (status != STRATA_OK) (void)strata_domain_reserve(self->domain, address, size);
+    if (status == STRATA_OK) strata_domain_unbook(self->domain, size);
+    else strata_domain_recover(self->domain, address, size);
     return status;
 }
 
@@ -62,7 +68,41 @@ void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *con
     }
 }
 
+/* ---- nothing to do ---- */
+
+strata_status_t strata_layer_create_nothing(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+void strata_layer_destroy_nothing(strata_layer_t *self) {
+    (void)self;
+}
+
+void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+/* ---- streams ---- */
+
+bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
+    const strata_stack_t *stack = self->stack;
+    uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    if (stack->trunk || stack->ownerless || stack->orphan || stack->thread != thread) return false;
+    *stream = stack->stream;
+    return true;
+}
+
+bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream) {
+    return strata_domain_wait_for(self->domain, stream);
+}
+
 /* ---- contents and events ---- */
+
+void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size) {
+    return strata_device_host_view(self->domain->device, address, size);
+}
 
 strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size, strata_stream_t stream) {
     return strata_device_fill(self->domain->device, address, byte, size, stream);

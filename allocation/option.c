@@ -133,7 +133,7 @@ static strata_status_t set_fraction(const strata_option_row_t *row, void *at, co
 
 /* The choices of a row, apart: what strata_nearest_word() wants. */
 typedef struct choices {
-    char names[16][32];
+    char names[STRATA_OPTION_CHOICES][32];
 } choices_t;
 
 static const char *choice_word(size_t index, const void *context) {
@@ -142,16 +142,16 @@ static const char *choice_word(size_t index, const void *context) {
 
 static strata_status_t set_choice(const strata_option_row_t *row, void *at, const char *text) {
     choices_t words = {.names = {{0}}};
-    size_t count = strata_choice_count(row);
-    for (uint32_t i = 0; i < count && i < 16; i++) {
+    size_t most = STRATA_OPTION_CHOICES, count = strata_choice_count(row) < most ? strata_choice_count(row) : most;
+    for (uint32_t i = 0; i < count; i++) {
         strata_choice_name(row, i, words.names[i], sizeof words.names[i]);
         if (strcmp(words.names[i], text) != 0) continue;
         memcpy(at, &i, sizeof i);
         return STRATA_OK;
     }
-    const char *nearest = strata_nearest_word(text, count < 16 ? count : 16, choice_word, &words);
+    const char *nearest = strata_nearest_word(text, count, choice_word, &words);
     char all[256] = "";
-    for (size_t i = 0; i < count && i < 16; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t length = strlen(all);
         snprintf(all + length, sizeof all - length, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", words.names[i]);
     }

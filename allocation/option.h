@@ -8,6 +8,9 @@
  * nanosecond; E_STRATEGY with what is wrong and what may be written. */
 strata_status_t strata_parse_size(const char *text, uint64_t *bytes);
 strata_status_t strata_parse_time(const char *text, uint64_t *nanoseconds);
+/* What may be written for a size, for a time: "512, 64KiB, 20MiB, 1.5GiB or unlimited". */
+const char *strata_size_example(void);
+const char *strata_time_example(void);
 /* Writes the shortest text, of a number of at least 1, that parses to the same value. */
 void strata_print_size(uint64_t bytes, char *text, size_t capacity);
 void strata_print_time(uint64_t nanoseconds, char *text, size_t capacity);

@@ -27,7 +27,7 @@ bool strata_patience_holds_back(strata_path_t *path, strata_stack_t *stack, uint
     strata_domain_t *domain = stack->domain;
     strata_opened_t opened = strata_path_unlock(path);
     double allowed = (double)needed_with(domain, size) * (1.0 + patience->slack);
-    path->held_back = (double)(atomic_load(&domain->reserved_bytes) + size) > allowed;
+    path->held_back = (double)(strata_domain_reserved(domain) + size) > allowed;
     strata_path_lock(path, opened);
     return path->held_back;
 }

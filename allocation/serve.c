@@ -7,6 +7,7 @@ typedef struct serving {
     strata_stack_t *stack;
     strata_request_t request;
     strata_record_t *record;
+    const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
@@ -14,7 +15,9 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     strata_request_t request = serving->request;
     request.path = &path;
     request.flags |= extra_flags;
-    return strata_layer_allocate(serving->stack->top, &request, &serving->record);
+    strata_status_t status = strata_layer_allocate(serving->stack->top, &request, &serving->record);
+    serving->reclaimed_by = path.reclaimed_by;
+    return status;
 }
 
 /* The stream of the request uses a block of `server` that it does not own. False: nothing could note that, and the block went
@@ -45,7 +48,9 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (!stack->orphan || !strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
+        /* Another family's layers may hold what this one's may not have, a pool's above all. */
+        if (stack->family != serving->stack->family || !stack->orphan) continue;
+        if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;
     }
@@ -78,6 +83,24 @@ static bool climbs(const strata_layer_t *layer) {
     return true;
 }
 
+static bool keeps_or_defers(const strata_family_t *family, const strata_layer_t *but) {
+    for (uint32_t n = 1; n <= family->plan->count; n++) {
+        const strata_layer_type_t *type = family->plan->nodes[n].type;
+        bool same = family == but->stack->family && type == but->type;
+        if (!same && (type->release || type->poll)) return true;
+    }
+    return false;
+}
+
+/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers. */
+static bool is_all_reclaimed(const serving_t *serving) {
+    strata_domain_t *domain = serving->stack->domain;
+    if (!serving->reclaimed_by) return false;
+    for (strata_family_t *family = NULL; (family = strata_domain_next_family(domain, family)) != NULL;)
+        if (keeps_or_defers(family, serving->reclaimed_by)) return false;
+    return true;
+}
+
 /* Books the record in the stack that served it, whose numbers its decorator stack uses. */
 static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
@@ -98,7 +121,8 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                                      .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
-    if (status == STRATA_E_NO_MEMORY && !(serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) && !climbs(stack->top)) {
+    bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);
+    if (status == STRATA_E_NO_MEMORY && !no_ladder && !climbs(stack->top)) {
         strata_ladder_t ladder = {.domain = stack->domain, .stack = stack, .size = serve->size,
                                   .try_again = one_try, .context = &serving};
         status = strata_ladder_climb(&ladder);

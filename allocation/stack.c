@@ -12,12 +12,15 @@ static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
 
-/* A number whose refs can still be told from those of its earlier lives; 0: none. */
-static uint16_t take_number(void) {
+/* A number whose refs can still be told from those of its earlier lives; 0: none. Trunks have theirs from the other end: a
+ * number's lock lives as long as the process, and so keeps its place in the order of locks from one life to the next. */
+static uint16_t take_number(bool trunk) {
     uint16_t found = 0;
     pthread_mutex_lock(&numbers);
-    for (uint16_t n = 1; n < STRATA_STACKS && !found; n++)
+    for (uint16_t i = 1; i < STRATA_STACKS && !found; i++) {
+        uint16_t n = trunk ? (uint16_t)(STRATA_STACKS - i) : i;
         if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
+    }
     if (found) taken[found] = true;
     pthread_mutex_unlock(&numbers);
     return found;
@@ -45,16 +48,18 @@ static strata_stack_t *stack_struct(uint16_t number) {
     return stack;
 }
 
-strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_stack_t **out) {
-    uint16_t number = take_number();
+strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **out) {
+    strata_domain_t *domain = family->domain;
+    uint16_t number = take_number(trunk);
     if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
     strata_stack_t *stack = stack_struct(number);
     if (!stack) goto fail;
-    stack->layers = strata_host_new(domain->plan->count + 1, sizeof(strata_layer_t *));
+    stack->layers = strata_host_new(family->plan->count + 1, sizeof(strata_layer_t *));
     if (!stack->layers) goto fail;
     if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
     strata_lock(&stack->lock);
     stack->domain = domain;
+    stack->family = family;
     stack->facade = domain->facade;
     stack->trunk = trunk;
     strata_place_kind_t kind = strata_place_kind(domain->place);
@@ -67,6 +72,7 @@ strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_s
     stack->attention_allocate = stack->attention_free = 0;
     stack->top = NULL;
     stack->stream = NULL;
+    stack->name = "";
     stack->thread = stack->stream_id = stack->sequence = 0;
     stack->orphan = false;
     stack->visitors = 0;
@@ -93,8 +99,10 @@ fail:
 
 /* ---- instances ---- */
 
+static _Atomic uint64_t last_serial;
+
 static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
-    const strata_plan_node_t *node = &stack->domain->plan->nodes[number];
+    const strata_plan_node_t *node = &stack->family->plan->nodes[number];
     strata_layer_t *layer = strata_host_new(1, node->type->state_size);
     if (!layer) return NULL;
     layer->below = strata_host_new(node->below_count ? node->below_count : 1, sizeof(strata_layer_t *));
@@ -102,6 +110,7 @@ static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
         strata_host_delete(layer);
         return NULL;
     }
+    layer->serial = atomic_fetch_add(&last_serial, 1) + 1;
     layer->type = node->type;
     layer->stack = stack;
     layer->domain = stack->domain;
@@ -121,11 +130,11 @@ static void instance_delete(strata_layer_t *layer) {
 /* Below a layer of device scope everything is shared; `inside` says that the walk is there. Instances are made bottom up, so
  * that create() finds its layers below at work. */
 static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, bool inside) {
-    strata_domain_t *domain = stack->domain;
-    const strata_plan_node_t *node = &domain->plan->nodes[number];
+    strata_family_t *family = stack->family;
+    const strata_plan_node_t *node = &family->plan->nodes[number];
     bool shared = inside || node->type->scope == STRATA_SCOPE_DEVICE;
     if (shared && !stack->trunk) {
-        stack->layers[number] = domain->shared[number];
+        stack->layers[number] = family->shared[number];
         for (uint32_t i = 0; i < node->below_count; i++) {
             strata_status_t status = instantiate(stack, node->below[i], true);
             if (status != STRATA_OK) return status;
@@ -146,13 +155,13 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, bool i
         return status;
     }
     stack->layers[number] = layer;
-    if (shared) domain->shared[number] = layer;
+    if (shared) family->shared[number] = layer;
     return STRATA_OK;
 }
 
 /* Destroys the instances that are the stack's own, the top first. */
 static void end_layers(strata_stack_t *stack) {
-    for (uint32_t n = 1; n <= stack->domain->plan->count; n++) {
+    for (uint32_t n = 1; n <= stack->family->plan->count; n++) {
         strata_layer_t *layer = stack->layers[n];
         if (!layer || layer->stack != stack) continue;
         layer->type->destroy(layer);
@@ -179,19 +188,19 @@ static void flatten(strata_stack_t *stack) {
     stack->quick_free = layer->type->quick_free;
 }
 
-strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, uint64_t stream_id,
-                                    strata_stack_t **out) {
+strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_for_t *whose, strata_stack_t **out) {
     strata_stack_t *stack;
-    strata_status_t status = strata_stack_begin(domain, false, &stack);
+    strata_status_t status = strata_stack_begin(family, false, &stack);
     if (status != STRATA_OK) return status;
-    stack->stream = stream;
-    stack->thread = thread;
-    stack->stream_id = stream_id;
+    stack->stream = whose->stream;
+    if (whose->name) stack->name = whose->name;
+    stack->thread = whose->thread;
+    stack->stream_id = whose->stream_id;
     status = instantiate(stack, 1, false);
     if (status == STRATA_OK) {
         stack->top = stack->layers[1];
         flatten(stack);
-        status = strata_domain_add_stack(domain, stack);
+        status = strata_domain_add_stack(family->domain, stack);
     }
     if (status != STRATA_OK) {
         strata_stack_destroy(stack);
@@ -201,12 +210,12 @@ strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t str
     return STRATA_OK;
 }
 
-strata_status_t strata_trunk_create(strata_domain_t *domain, strata_stack_t **out) {
+strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **out) {
     strata_stack_t *stack;
-    strata_status_t status = strata_stack_begin(domain, true, &stack);
+    strata_status_t status = strata_stack_begin(family, true, &stack);
     if (status != STRATA_OK) return status;
     status = instantiate(stack, 1, false);
-    if (status == STRATA_OK) status = strata_domain_add_stack(domain, stack);
+    if (status == STRATA_OK) status = strata_domain_add_stack(family->domain, stack);
     if (status != STRATA_OK) {
         strata_stack_destroy(stack);
         return status;

@@ -24,6 +24,7 @@ enum {
 };
 
 typedef struct strata_side strata_side_t;
+typedef struct strata_family strata_family_t;
 
 struct strata_stack {
     /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
@@ -47,9 +48,11 @@ struct strata_stack {
 
     /* Constant while open, except where said. */
     alignas(128) strata_domain_t *domain;
+    strata_family_t *family; /* whose plan it is built by */
     strata_layer_t *top;
     strata_layer_t **layers; /* by number, 0 .. plan->count; the trunk's among them */
     strata_stream_t stream;
+    const char *name;        /* that the program gave the stream; "": none. Outlives the domain */
     uint64_t thread;         /* of the per-thread default stream: which thread's; else 0 */
     uint64_t stream_id;      /* the driver's, when ids are checked */
     uint64_t sequence;       /* order of making, in the domain */
@@ -91,12 +94,18 @@ static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
 /* ---- life ---- */
 
 /* A number, open, with its slab: no layers yet. E_LIMIT, E_HOST_MEMORY. */
-strata_status_t strata_stack_begin(strata_domain_t *domain, bool trunk, strata_stack_t **stack);
-/* Makes the instances of the domain's plan for `stream` (of `thread`, where it is the per-thread default stream, else 0), sharing the domain's trunk. No lock is held. */
-strata_status_t strata_stack_create(strata_domain_t *domain, strata_stream_t stream, uint64_t thread, uint64_t stream_id,
-                                    strata_stack_t **stack);
-/* The trunk: the instances of device scope, shared by all stacks of the domain. */
-strata_status_t strata_trunk_create(strata_domain_t *domain, strata_stack_t **trunk);
+strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **stack);
+/* Whose stack it is. */
+typedef struct strata_stack_for {
+    strata_stream_t stream;
+    const char *name;   /* of the stream; NULL: none */
+    uint64_t thread;    /* where it is the per-thread default stream, else 0 */
+    uint64_t stream_id; /* the driver's, when ids are checked */
+} strata_stack_for_t;
+/* Makes the instances of the family's plan, sharing the family's trunk. No lock is held. */
+strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_for_t *whose, strata_stack_t **stack);
+/* The trunk: the instances of device scope, shared by all stacks of the family. */
+strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **trunk);
 /* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */
 void strata_stack_destroy(strata_stack_t *stack);
 

@@ -163,6 +163,14 @@ strata_status_t strata_parse_time(const char *text, uint64_t *nanoseconds) {
     return parse(&time_measure, text, nanoseconds);
 }
 
+const char *strata_size_example(void) {
+    return size_measure.example;
+}
+
+const char *strata_time_example(void) {
+    return time_measure.example;
+}
+
 void strata_print_size(uint64_t bytes, char *text, size_t capacity) {
     print(&size_measure, bytes, text, capacity);
 }

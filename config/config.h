@@ -37,5 +37,7 @@ strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_stra
                                    const char *name_of_b, FILE *out);
 /* The layers and their options as text, or as docs/layers.md. */
 strata_status_t strata_config_layers(FILE *out, bool markdown);
+/* The grammar of strategy files: docs/strategy.md. */
+strata_status_t strata_config_grammar(FILE *out);
 
 #endif

@@ -57,7 +57,7 @@ static void pair(const side_t *a, const side_t *b, pairing_t *pairing) {
 
 typedef struct report {
     const char *names[2];
-    char place[32]; /* "stack", "pinned", "gpu:1" */
+    char place[2 * STRATA_NAME_LETTERS]; /* "stack", "pinned", "gpu:1", "pools.weights.gpu" */
     size_t differences;
     FILE *out;
 } report_t;
@@ -116,6 +116,56 @@ static void compare_own(report_t *report, const strata_strategy_t *a, const stra
         }
 }
 
+/* ---- pools and streams ---- */
+
+static void tell_named(report_t *report, int whose, strata_named_kind_t kind, const strata_model_named_t *named) {
+    char where[4200];
+    strata_origin_text(&named->origin, where, sizeof where);
+    fprintf(report->out, "%s.%s: only in %s  [%s]\n", strata_named_key(kind), named->name, report->names[whose], where);
+    report->differences++;
+}
+
+/* A place without a stack of the name's own has the place's layers. */
+static const strata_model_stack_t *effective(const strata_strategy_t *strategy, const strata_model_named_t *named,
+                                             strata_place_kind_t place) {
+    return named->stacks[place].count > 0 ? &named->stacks[place] : &strategy->stacks[place];
+}
+
+static void compare_named(report_t *report, const strata_strategy_t *const *both, strata_named_kind_t kind, const char *name) {
+    const strata_model_named_t *named[2];
+    for (int i = 0; i < 2; i++) named[i] = strata_strategy_named(both[i], kind, name);
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
+        if (named[0]->stacks[place].count + named[1]->stacks[place].count == 0) continue;
+        snprintf(report->place, sizeof report->place, "%s.%s.%s", strata_named_key(kind), name, strata_place_name(place));
+        compare_stacks(report, effective(both[0], named[0], place), effective(both[1], named[1], place));
+    }
+}
+
+/* The patterns that both have are tried in the same order? */
+static void compare_order(report_t *report, const strata_strategy_t *const *both) {
+    const strata_model_names_t *names[2] = {&both[0]->named[STRATA_NAMED_STREAM], &both[1]->named[STRATA_NAMED_STREAM]};
+    size_t at[2] = {0, 0};
+    for (; at[0] < names[0]->count; at[0]++) {
+        const char *name = names[0]->list[at[0]].name;
+        if (!strata_strategy_named(both[1], STRATA_NAMED_STREAM, name)) continue;
+        while (!strata_strategy_named(both[0], STRATA_NAMED_STREAM, names[1]->list[at[1]].name)) at[1]++;
+        if (strcmp(name, names[1]->list[at[1]++].name) != 0) break;
+    }
+    if (at[0] == names[0]->count) return;
+    fprintf(report->out, "streams: tried in another order from \"%s\" on\n", names[0]->list[at[0]].name);
+    report->differences++;
+}
+
+static void compare_names(report_t *report, const strata_strategy_t *const *both, strata_named_kind_t kind) {
+    for (int whose = 0; whose < 2; whose++)
+        for (size_t i = 0; i < both[whose]->named[kind].count; i++) {
+            const strata_model_named_t *named = &both[whose]->named[kind].list[i];
+            bool shared = strata_strategy_named(both[1 - whose], kind, named->name) != NULL;
+            if (!shared) tell_named(report, whose, kind, named);
+            else if (whose == 0) compare_named(report, both, kind, named->name);
+        }
+}
+
 strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_strategy_t *b, const char *name_of_a,
                                    const char *name_of_b, FILE *out) {
     report_t report = {.names = {name_of_a, name_of_b}, .out = out};
@@ -128,6 +178,9 @@ strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_stra
         compare_stacks(&report, &a->stacks[place], &b->stacks[place]);
     }
     compare_own(&report, a, b);
+    const strata_strategy_t *both[2] = {a, b};
+    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) compare_names(&report, both, (strata_named_kind_t)kind);
+    compare_order(&report, both);
     if (report.differences == 0) fprintf(out, "no difference\n");
     return strata_config_written(out);
 }

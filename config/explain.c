@@ -116,6 +116,36 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
     }
 }
 
+/* A pool's stacks have instances of their own, whoever wrote their layers. */
+static void explain_head(const strata_model_named_t *named, strata_named_kind_t kind, FILE *out) {
+    char where[4200];
+    bool pool = kind == STRATA_NAMED_POOL;
+    strata_origin_text(&named->origin, where, sizeof where);
+    fprintf(out, "\n%s.%s, %s", strata_named_key(kind), named->name,
+            pool ? "a pool: stacks of its own" : "streams of such a name: stacks of their own");
+    const char *before = pool ? "; the layers are the place's in " : "; they are served as all others in ";
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (pool ? STRATA_PLACE_KINDS : STRATA_PLACE_PINNED); place++) {
+        if (named->stacks[place].count > 0) continue;
+        fprintf(out, "%s%s", before, strata_place_name(place));
+        before = ", ";
+    }
+    fprintf(out, "  [%s]\n", where);
+}
+
+static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, FILE *out) {
+    const strata_model_names_t *names = &strategy->named[kind];
+    for (size_t i = 0; i < names->count; i++) {
+        const strata_model_named_t *named = &names->list[i];
+        explain_head(named, kind, out);
+        for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
+            if (named->stacks[place].count == 0) continue;
+            fprintf(out, "\n%s.%s.%s, outermost first%s\n", strata_named_key(kind), named->name, strata_place_name(place),
+                    has_one_stack(place) ? "; one stack serves all streams" : "");
+            explain_stack(&named->stacks[place], place, out);
+        }
+    }
+}
+
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out) {
     char where[4200];
     fprintf(out, "strategy %s", strategy->name);
@@ -126,5 +156,6 @@ strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *o
     strata_origin_text(&strategy->devices_origin, where, sizeof where);
     fprintf(out, "devices: %s  [%s]\n", strategy->devices, where);
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) explain_place(strategy, place, out);
+    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) explain_named(strategy, (strata_named_kind_t)kind, out);
     return strata_config_written(out);
 }

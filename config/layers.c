@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/figures.h"
 #include "allocation/option.h"
 #include "config/config.h"
 #include "config/words.h"
@@ -67,6 +68,10 @@ static void layer_as_text(const strata_layer_type_t *type, FILE *out) {
         fprintf(out, "    %-24s %-10s %s (%s%s%s)\n", row->name, row->default_text, row->doc, strata_kind_word(row->kind),
                 *values ? ": " : "", values);
     }
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(out, "    figure %-17s %-10s %s\n", rows[i].name, rows[i].unit, rows[i].doc);
 }
 
 /* ---- Markdown ---- */
@@ -124,10 +129,11 @@ static void table_of_options(const strata_layer_type_t *type, FILE *out) {
 }
 
 static void table_of_figures(const strata_layer_type_t *type, FILE *out) {
-    if (!type->stats) return;
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    if (count == 0) return;
     fprintf(out, "\n| figure | unit | meaning |\n|---|---|---|\n");
-    for (const strata_stat_row_t *row = type->stats; row->name; row++)
-        fprintf(out, "| `%s` | %s | %s |\n", row->name, row->unit, row->doc);
+    for (uint32_t i = 0; i < count; i++) fprintf(out, "| `%s` | %s | %s |\n", rows[i].name, rows[i].unit, rows[i].doc);
 }
 
 static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
@@ -187,9 +193,11 @@ static const char about_orders[] =
     "gives x. A layer that waits stands below no layer that holds a lock, at any distance. At most %d layers stand from the\n"
     "top to the first cache or source, and from below a cache to the next, both counted in.\n\n";
 static const char about_options[] =
-    "\n## Options\n\n"
+    "\n## Options and figures\n\n"
     "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n"
-    "A router's options that end in a number are said in its routes, without the number ([strategy.md](strategy.md)).\n";
+    "A router's options that end in a number are said in its routes, without the number ([strategy.md](strategy.md)).\n"
+    "\nFigures are what a layer counts for itself: strata_layer_figures(), `strata stats` and the out-of-memory report tell\n"
+    "them.\n";
 
 static void as_markdown(FILE *out) {
     const strata_layer_type_t *type;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 enum { SETTING_LETTERS = 512 };
@@ -70,6 +71,19 @@ static strata_status_t plan_own(const strata_reader_t *reader, const strata_mode
     return status;
 }
 
+static strata_status_t plan_named(const strata_reader_t *reader, strata_named_kind_t kind) {
+    const strata_model_names_t *names = &reader->strategy->named[kind];
+    strata_status_t status = STRATA_OK;
+    strata_plan_t plan;
+    for (size_t i = 0; i < names->count; i++)
+        for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
+            const strata_model_named_t *named = &names->list[i];
+            if (named->stacks[place].count == 0 || (named->broken & (1u << place))) continue;
+            status = strata_note_wrong(reader->wrongs, strata_stack_plan(&named->stacks[place], place, &plan));
+        }
+    return status;
+}
+
 static strata_status_t plan_all(const strata_reader_t *reader) {
     strata_status_t status = STRATA_OK;
     strata_plan_t plan;
@@ -78,6 +92,8 @@ static strata_status_t plan_all(const strata_reader_t *reader) {
             status = strata_note_wrong(reader->wrongs, strata_strategy_plan(reader->strategy, place, &plan));
     for (size_t i = 0; i < reader->strategy->own_count && status == STRATA_OK; i++)
         status = plan_own(reader, &reader->strategy->own[i], reader->broken_own[i]);
+    for (int kind = 0; kind < STRATA_NAMED_KINDS && status == STRATA_OK; kind++)
+        status = plan_named(reader, (strata_named_kind_t)kind);
     return status;
 }
 
@@ -146,4 +162,24 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
     strata_arena_delete(reader.scratch);
     strata_strategy_delete(reader.strategy);
     return wrongs.count;
+}
+
+/* ---- the page ---- */
+
+static const char about_paths[] =
+    "\n## Who says what\n\n"
+    "Later ones lie over earlier ones: the layer's default, the preset, the file, `STRATA_SET` of the environment,\n"
+    "`--set` of the command (`set` of the API). `STRATA_STRATEGY` names a preset or a file for programs that name none.\n\n"
+    "    STRATA_SET=auto_growth.chunk_size=32MiB,pinned.auto_growth.order=address\n"
+    "    strata explain mine.yaml --set small.chunk_size=4MiB\n\n"
+    "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION; `stack.` is the place gpu too, and `gpu:1.` the\n"
+    "stack that device 1 alone has. `pools.NAME.` and `streams.KEY.` stand before all this and mean a pool's stacks and\n"
+    "those of streams: `pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
+    "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name or, where one layer alone is of it, its type, in\n"
+    "whatever branch it stands; a path that fits two is refused with both. What a route says has its number behind it:\n"
+    "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it; `strata diff A B` tells what\n"
+    "two strategies differ in.\n";
+
+void strata_page_paths(FILE *out) {
+    fputs(about_paths, out);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/hint.h"
+#include "config/page.h"
 #include "platform/sim/sim.h"
 
 strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t status) {
@@ -167,21 +168,38 @@ static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t
     return STRATA_OK;
 }
 
-static strata_status_t read_later(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
-    (void)reader;
-    strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
-    return strata_fail_origin(&origin, "\"%s\" is not there yet: this version reads no such key; take it out", node->key);
-}
-
+/* The rows of docs/strategy.md too. */
 static const struct {
     const char *key;
     read_fn read;
+    const char *says, *without;
 } keys[] = {
-    {"version", read_version}, {"strategy", read_strategy}, {"description", read_description}, {"peer", read_peer},
-    {"extends", read_nothing}, {"devices", read_devices},   {"stack", read_stack},             {"places", read_places},
-    {"load", read_nothing},
-    {"pools", read_later},     {"streams", read_later},
+    {"version", read_version, "of this grammar: `1`", "1"},
+    {"strategy", read_strategy, "the name, in reports", "the preset's or the file's name"},
+    {"description", read_description, "a line for people", "none"},
+    {"peer", read_peer, "whose behaviour it reproduces, and as of when", "nobody's"},
+    {"extends", read_nothing,
+     "a preset's name or a file's path, relative to this file: what this file does not say is as there", "nothing"},
+    {"load", read_nothing,
+     "shared objects with layers, relative to this file: `[./libmine.so]`. Refused where the reader does not allow code: "
+     "`STRATA_OPEN_ALLOW_CODE`, `strata --allow-code`",
+     "nothing"},
+    {"devices", read_devices,
+     "`gpu`: every GPU; `gpu:1`: one; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one of a profile, two of them; or a "
+     "mapping, see below",
+     "`gpu`"},
+    {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},
+    {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
+    {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
+    {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
 };
+
+void strata_page_keys(FILE *out) {
+    fprintf(out, "\n## Keys\n\n| key | what it says | without it |\n|---|---|---|\n");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        fprintf(out, "| `%s` | %s | %s |\n", keys[i].key, keys[i].says, keys[i].without);
+    fprintf(out, "\nFiles extend one another at most %d deep.\n", STRATA_EXTENDS_DEPTH);
+}
 
 static const char *key_word(size_t index, const void *context) {
     (void)context;

@@ -56,6 +56,9 @@ strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *t
 /* Reads a list of layers as the stack of a place, of all devices or of one alone (`own`, else NULL). */
 strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
                                   strata_model_device_t *own, const strata_tree_t *list);
+/* The same, as one of any array of stacks by place; `broken` gets the place's bit if it could not be read whole. */
+strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
+                                     strata_model_stack_t *stacks, unsigned *broken, const strata_tree_t *list);
 /* Reads a list of layers as a stack, wherever it stands. */
 strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
                                  strata_model_stack_t *stack);
@@ -68,6 +71,9 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
 strata_status_t strata_fail_no_branches(const strata_model_layer_t *layer);
 /* `devices:` as a mapping: stacks that one device alone has. */
 strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
+/* `pools:` and `streams:`: stacks by the name of a pool, by a pattern of streams' names. */
+strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
+strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 /* Checks and keeps `devices:`. */
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin);
 

@@ -5,6 +5,7 @@
 
 #include "allocation/option.h"
 #include "config/hint.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 /* The name in a route of the type's first option of a branch; "" if it has none. */
@@ -106,4 +107,48 @@ strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_
         if (status) return status;
     }
     return STRATA_OK;
+}
+
+/* ---- the page ---- */
+
+static const char about_routers[] =
+    "\n### Several stacks below one layer\n\n"
+    "A router ends its stack and has up to %d stacks of its own below it.\n\n"
+    "| router | what it does | key of its stacks | what each says |\n|---|---|---|---|\n";
+static const char about_branches[] =
+    "\nOf routes all but the last say their value, and the last takes what is left. Which way a request took is recorded\n"
+    "with the block (`strata_allocation_path()`), and its free goes back by it.\n\n"
+    "```yaml\n"
+    "stack:\n"
+    "  - retry: {timeout: 100ms}\n"
+    "  - stream_safe\n"
+    "  - binning:\n"
+    "      routes:\n"
+    "        - up_to: 64KiB\n"
+    "          stack:\n"
+    "            - auto_growth: {name: small, chunk_size: 2MiB}\n"
+    "            - system\n"
+    "        - stack:\n"
+    "            - fallback:\n"
+    "                stacks:\n"
+    "                  - [auto_growth: {name: large, chunk_size: 20MiB}, system]\n"
+    "                  - [buffered, system: {memory: pinned}]\n"
+    "```\n\n"
+    "Below a `fallback`, and nowhere else, a source may serve another kind of memory than the place's, if those who use\n"
+    "the place can reach it: under gpu `device`, `managed` and `pinned`; under managed `managed` and `pinned`; under\n"
+    "pinned `pinned` and `managed`; under host `host`, `pinned` and `managed`. It counts as reserved in the place that it\n"
+    "serves. Where growing is forbidden only the first stack is asked. A `retry` above a fallback climbs when all of its\n"
+    "stacks are out of memory, one in its first stack before the second is asked.\n";
+
+void strata_page_branches(FILE *out) {
+    const strata_layer_type_t *type;
+    char name[64];
+    fprintf(out, about_routers, STRATA_PLAN_BRANCHES);
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        if (type->role != STRATA_ROUTER) continue;
+        branch_option_name(type, name, sizeof name);
+        fprintf(out, "| [%s](layers.md#%s) | %s | `%s:` |", type->name, type->name, type->doc, strata_branches_key(type));
+        fprintf(out, *name ? " `%s` |\n" : " nothing%s |\n", name);
+    }
+    fputs(about_branches, out);
 }

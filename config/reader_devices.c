@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "config/hint.h"
+#include "config/page.h"
 #include "config/reader.h"
+#include "platform/sim/sim.h"
 
 static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *node) {
     return strata_origin_of(text, node->key_line, node->key_column);
@@ -80,4 +82,31 @@ strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_tex
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reader->wrongs, read_device(reader, text, child));
     return status;
+}
+
+/* ---- the page ---- */
+
+static const char about_own_stacks[] =
+    "\n### Stacks of one device\n\n"
+    "`devices` as a mapping gives up to %d devices stacks of their own; what they do not list is as for all. `use` says\n"
+    "which devices there are (without it: as before, or `gpu`).\n\n"
+    "```yaml\n"
+    "devices:\n"
+    "  use: gpu\n"
+    "  gpu:1:\n"
+    "    stack: [retry, stream_safe, auto_growth: {chunk_size: 64MiB}, system]\n"
+    "    places: {managed: [system]}\n"
+    "stack:\n"
+    "  - retry\n"
+    "  - stream_safe\n"
+    "  - auto_growth: {chunk_size: 20MiB}\n"
+    "  - system\n"
+    "```\n\n"
+    "Pinned and host memory belong to no device, so their stacks stand in `places` at the top alone.\n\n"
+    "The profiles of simulated devices:";
+
+void strata_page_devices(FILE *out) {
+    fprintf(out, about_own_stacks, STRATA_MODEL_DEVICES);
+    for (size_t i = 0; strata_sim_profile_name(i); i++) fprintf(out, "%s `%s`", i ? "," : "", strata_sim_profile_name(i));
+    fprintf(out, " ([profiles.md](profiles.md)); `sim` alone is the first.\n");
 }

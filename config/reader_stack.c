@@ -5,6 +5,7 @@
 
 #include "allocation/option.h"
 #include "config/hint.h"
+#include "config/page.h"
 #include "config/reader.h"
 
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
@@ -21,10 +22,16 @@ static bool is_name(const char *name) {
     return length > 0 && length <= STRATA_NAME_LETTERS && isalpha((unsigned char)name[0]);
 }
 
+/* What a path may begin with instead of a layer's name. */
+static bool is_first_word(const char *name) {
+    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++)
+        if (strcmp(name, strata_named_key((strata_named_kind_t)kind)) == 0) return true;
+    return strcmp(name, "stack") == 0 || strata_place_find(name) != STRATA_PLACE_KINDS;
+}
+
 static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *layer, const strata_tree_t *node,
                                  const strata_origin_t *origin) {
-    if (node->kind != STRATA_TREE_SCALAR_NODE || !is_name(node->text) || strcmp(node->text, "stack") == 0 ||
-        strata_place_find(node->text) != STRATA_PLACE_KINDS)
+    if (node->kind != STRATA_TREE_SCALAR_NODE || !is_name(node->text) || is_first_word(node->text))
         return strata_fail_origin(origin,
                                   "this is no name for a layer; write up to 64 letters, digits, - and _, and no place's name");
     char *name = strata_arena_text(reader->strategy->memory, node->text, strlen(node->text));
@@ -178,8 +185,13 @@ strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *t
 
 strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
                                   strata_model_device_t *own, const strata_tree_t *list) {
-    strata_model_stack_t *stack = own ? &own->stacks[place] : &reader->strategy->stacks[place];
     unsigned *broken = own ? &reader->broken_own[own - reader->strategy->own] : &reader->broken;
+    return strata_read_stack_of(reader, text, place, own ? own->stacks : reader->strategy->stacks, broken, list);
+}
+
+strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
+                                     strata_model_stack_t *stacks, unsigned *broken, const strata_tree_t *list) {
+    strata_model_stack_t *stack = &stacks[place];
     reader->layers = reader->lost = 0;
     strata_status_t status = strata_read_list(reader, text, list, stack);
     bool whole = status == STRATA_OK;
@@ -189,4 +201,23 @@ strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *
     *broken &= ~(1u << place);
     if (!whole || reader->lost > 0) *broken |= 1u << place;
     return status;
+}
+
+/* ---- the page ---- */
+
+static const char about_layers[] =
+    "\nA layer is `- layer`, or `- layer: {option: value, ...}`. `name:` among its options gives it a name of its own, for\n"
+    "paths: up to %d letters, digits, - and _, and no place's name. A stack has at most %d layers, those of its routers'\n"
+    "stacks counted in. A `stack:` replaces the one of `extends:` whole:\n\n"
+    "```yaml\n"
+    "extends: paddle\n"
+    "stack:\n"
+    "  - stream_safe\n"
+    "  - auto_growth: {name: small, chunk_size: 2MiB}\n"
+    "  - auto_growth: {name: large, chunk_size: 1GiB}\n"
+    "  - system\n"
+    "```\n";
+
+void strata_page_layers(FILE *out) {
+    fprintf(out, about_layers, STRATA_NAME_LETTERS, STRATA_STACK_LAYERS);
 }

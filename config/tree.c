@@ -4,6 +4,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "allocation/option.h"
+#include "config/page.h"
 #include "platform/arithmetic.h"
 
 /* A collection that is open, with the key whose value is awaited. */
@@ -223,4 +225,19 @@ const strata_tree_t *strata_tree_get(const strata_tree_t *map, const char *key) 
     const strata_tree_t *child = map->kind == STRATA_TREE_MAP ? map->first : NULL;
     while (child && strcmp(child->key, key) != 0) child = child->next;
     return child;
+}
+
+/* ---- the page ---- */
+
+static const char about_limits[] =
+    "\n## What is refused\n\n"
+    "Everything wrong, as `file:line:column: what is wrong; what to write`. `strata check` tells as many errors as can be\n"
+    "told apart. YAML's aliases, tags and second documents are not read. A file has at most %s, %d collections in one\n"
+    "another, %d values of %s, %d keys in a mapping.\n";
+
+void strata_page_limits(FILE *out) {
+    char file[64], value[64];
+    strata_print_size(STRATA_TREE_BYTES, file, sizeof file);
+    strata_print_size(STRATA_TREE_SCALAR, value, sizeof value);
+    fprintf(out, about_limits, file, STRATA_TREE_DEPTH, STRATA_TREE_NODES, value, STRATA_TREE_KEYS);
 }

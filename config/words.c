@@ -1,5 +1,7 @@
 #include "config/words.h"
 
+#include "allocation/option.h"
+#include "config/page.h"
 #include "platform/status.h"
 
 const char *strata_role_word(strata_role_t role) {
@@ -31,4 +33,25 @@ const char *strata_kind_word(strata_option_kind_t kind) {
 strata_status_t strata_config_written(FILE *out) {
     if (fflush(out) == 0 && !ferror(out)) return STRATA_OK;
     return strata_fail(STRATA_E_IO, 0, "the text could not be written");
+}
+
+static const char *how_to_write(strata_option_kind_t kind) {
+    switch (kind) {
+    case STRATA_OPTION_BOOL: return "`true`, `false`";
+    case STRATA_OPTION_COUNT: return "a whole number";
+    case STRATA_OPTION_SIZE: return strata_size_example();
+    case STRATA_OPTION_TIME: return strata_time_example();
+    case STRATA_OPTION_FRACTION: return "a decimal number: 0.8";
+    case STRATA_OPTION_CHOICE: return "one of the words that docs/layers.md lists with the option";
+    case STRATA_OPTION_TEXT: return "a path or a name, without control characters";
+    }
+    return "";
+}
+
+void strata_page_kinds(FILE *out) {
+    fprintf(out, "\n## Values\n\n| kind | written |\n|---|---|\n");
+    for (strata_option_kind_t kind = STRATA_OPTION_BOOL; kind <= STRATA_OPTION_TEXT; kind++)
+        fprintf(out, "| %s | %s |\n", strata_kind_word(kind), how_to_write(kind));
+    fprintf(out, "\nA text has at most %d bytes. Of a number with a unit what is left of a byte or nanosecond is dropped\n"
+                 "(13.7GiB); a number of bytes or nanoseconds themselves is whole.\n", STRATA_OPTION_TEXT_BYTES - 1);
 }

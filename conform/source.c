@@ -23,22 +23,30 @@ uint64_t test_source_live(void) {
     return live;
 }
 
+static void give_back(strata_layer_t *self, strata_address_t address, uint64_t size) {
+    strata_domain_uncover(self->domain, address, size);
+    (void)strata_device_free(self->domain->device, STRATA_MEMORY_DEVICE, address);
+    strata_domain_unbook(self->domain, size);
+}
+
 static strata_status_t source_get(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_domain_t *domain = self->domain;
     strata_address_t address;
-    strata_status_t status = strata_device_malloc(domain->device, STRATA_MEMORY_DEVICE, request->size, &address);
+    strata_status_t status = strata_domain_claim(domain, request->size);
     if (status != STRATA_OK) return status;
-    status = strata_domain_reserve(domain, address, request->size);
-    if (status == STRATA_OK) {
-        strata_lock(&self->stack->lock);
-        *record = strata_record_new(self, request, address, request->size);
-        strata_unlock(&self->stack->lock);
-        if (*record) return STRATA_OK;
-        status = STRATA_E_LIMIT;
-        strata_domain_unreserve(domain, address, request->size);
+    status = strata_device_malloc(domain->device, STRATA_MEMORY_DEVICE, request->size, &address);
+    if (status == STRATA_OK && (status = strata_domain_book(domain, address, request->size)) != STRATA_OK)
+        (void)strata_device_free(domain->device, STRATA_MEMORY_DEVICE, address);
+    if (status != STRATA_OK) {
+        strata_domain_unclaim(domain, request->size);
+        return status;
     }
-    (void)strata_device_free(domain->device, STRATA_MEMORY_DEVICE, address);
-    return status;
+    strata_lock(&self->stack->lock);
+    *record = strata_record_new(self, request, address, request->size);
+    strata_unlock(&self->stack->lock);
+    if (*record) return STRATA_OK;
+    give_back(self, address, request->size);
+    return STRATA_E_LIMIT;
 }
 
 static strata_status_t source_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
@@ -55,8 +63,7 @@ static strata_status_t source_allocate(strata_layer_t *self, const strata_reques
 
 static void source_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
-    strata_domain_unreserve(self->domain, record->ptr, record->size);
-    (void)strata_device_free(self->domain->device, STRATA_MEMORY_DEVICE, record->ptr);
+    give_back(self, record->ptr, record->size);
     strata_lock(&self->stack->lock);
     strata_record_delete(self, record);
     strata_unlock(&self->stack->lock);
@@ -70,8 +77,7 @@ static void source_destroy(strata_layer_t *self) {
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != self->number) continue;
-        strata_domain_unreserve(self->domain, record->ptr, record->size);
-        (void)strata_device_free(self->domain->device, STRATA_MEMORY_DEVICE, record->ptr);
+        give_back(self, record->ptr, record->size);
         live--;
     }
 }

@@ -20,5 +20,7 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
 /* Whether a check holds for the stack at all: where a layer is told to refuse, only those that allow for it; where memory comes
  * from elsewhere, none that counts the device's. */
 bool stack_is_for(const drawn_stack_t *stack, int check);
+/* The checks that every stack must hold, told to refuse or not. */
+bool stack_is_for_all(int check);
 
 #endif

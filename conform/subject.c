@@ -19,6 +19,21 @@ static strata_status_t fill_stack(strata_strategy_t *strategy, strata_model_stac
     return status;
 }
 
+/* A value that a branch may have, by its kind; the first word of several. */
+static const char *some_value(const strata_option_row_t *row) {
+    static char word[64];
+    switch (row->kind) {
+    case STRATA_OPTION_BOOL: return "true";
+    case STRATA_OPTION_COUNT: return "4";
+    case STRATA_OPTION_SIZE: return "64KiB";
+    case STRATA_OPTION_TIME: return "1ms";
+    case STRATA_OPTION_FRACTION: return "0.5";
+    case STRATA_OPTION_CHOICE: snprintf(word, sizeof word, "%.*s", (int)strcspn(row->choices, "|"), row->choices); return word;
+    case STRATA_OPTION_TEXT: return "some";
+    }
+    return "";
+}
+
 /* Whatever a router tells its branches by, the first gets some of what the suite asks. */
 static strata_status_t add_branches(strata_strategy_t *strategy, strata_model_layer_t *router) {
     const strata_layer_type_t *cached[] = {strata_layer_find("auto_growth"), &test_source_type, NULL};
@@ -28,7 +43,7 @@ static strata_status_t add_branches(strata_strategy_t *strategy, strata_model_la
     strata_status_t status = router->branches ? fill_stack(strategy, &router->branches[0], cached) : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) status = fill_stack(strategy, &router->branches[1], alone);
     for (const strata_option_row_t *row = router->type->options; row && row->name && status == STRATA_OK; row++)
-        if (strata_option_branch(row) == 1) status = strata_model_layer_set(router, row, "64KiB", &origin);
+        if (strata_option_branch(row) == 1) status = strata_model_layer_set(router, row, some_value(row), &origin);
     return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include "conform/rig.h"
 
-enum { SUBJECTS = 64, SUBJECT_LAYERS = 4 };
+enum { SUBJECTS = 128, SUBJECT_LAYERS = 4 };
 
 typedef struct subject {
     char name[64];

@@ -32,15 +32,6 @@ static const strata_stat_row_t figure_rows[] = {
     {0},
 };
 
-static strata_status_t create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
-
 /* While the layers below are at work the lock may be open: what is asked is counted before, so that others see it. */
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     quota_t *quota = (quota_t *)self;
@@ -74,8 +65,8 @@ static const strata_layer_type_t my_quota_type = {
     .options_size = sizeof(options_t),
     .options = option_rows,
     .stats = figure_rows,
-    .create = create,
-    .destroy = destroy,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
     .free = give_back,
 };

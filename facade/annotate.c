@@ -28,12 +28,6 @@ static annotation_t *room_for(strata_t handle) {
     return room;
 }
 
-/* Hits of this thread are looked up again: an annotated one's are not remembered. */
-static void forget_lookups(strata_t handle) {
-    for (int i = 0; i < STRATA_LOOKUP_WAYS; i++)
-        if (strata_lookups[i].facade == handle) strata_lookups[i] = (strata_lookup_t){.facade = 0};
-}
-
 strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -46,7 +40,8 @@ strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
         return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the most",
                            STRATA_ANNOTATED_FACADES);
     *room = (annotation_t){.facade = handle, .operator_name = number};
-    if (number != 0) forget_lookups(handle);
+    /* An annotated thread's hits are not remembered. */
+    if (number != 0) strata_lookup_forget_own(handle);
     return STRATA_OK;
 }
 

@@ -97,9 +97,13 @@ strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
+    uint64_t pool;
+    status = strata_facade_pool(facade, place, 0, &pool);
+    if (status != STRATA_OK) return status;
     if (size == 0) return strata_fail(STRATA_E_INVALID, 0, "a run of 0 bytes is always there");
     choice_t choice = {.size = size};
     STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->family->pool != pool) continue;
         choice.now = (window_t){.first = NULL};
         choice.better = false;
         strata_lock(&stack->lock);

@@ -16,6 +16,13 @@ typedef struct strata_callback {
     void *context;
 } strata_callback_t;
 
+/* A stream that the program gave a name. */
+typedef struct strata_named_stream {
+    strata_place_t place;
+    strata_stream_t stream;
+    const char *name; /* in the facade's names */
+} strata_named_stream_t;
+
 typedef struct strata_facade {
     _Atomic strata_t handle; /* 0: closed; the struct is never freed, so that a stale handle is told */
     uint32_t flags;
@@ -24,7 +31,7 @@ typedef struct strata_facade {
     bool owns_devices;
     bool every_device;       /* `devices: gpu`: others than the first are opened at first use */
     strata_sim_t *world;     /* of simulated devices that the facade opened itself */
-    strata_plan_t *plans;    /* by place kind; behind them those of each device with stacks of its own */
+    strata_plan_t *plans;    /* facade/plans.c */
     strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] of 64 (the host place) */
     strata_directory_t *_Atomic noted;  /* directories[0] once somebody frees by pointer */
 
@@ -36,7 +43,9 @@ typedef struct strata_facade {
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
-    strata_names_t names;   /* of tags and operators */
+    strata_names_t names;   /* of tags, operators, streams and pools */
+    strata_named_stream_t *named_streams; /* while building alone */
+    uint32_t named_stream_count, named_stream_room;
     _Atomic uint64_t step;  /* how many strata_step() have ended */
 } strata_facade_t;
 
@@ -48,6 +57,9 @@ bool strata_facade_is_open(strata_t handle);
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
 /* The stack of a stream, made at its first use. */
 strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack);
+/* The same in a named pool (0: in none). */
+strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
+                                         strata_stack_t **stack);
 /* The stream by which a stack is found: that for which NULL stands where it is NULL, NULL where it is the legacy stream; pinned
  * and host places have one stack for all. */
 strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream);
@@ -57,9 +69,10 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
 /* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 
-/* The figures of one stack, and of all stacks of a place, those that have ended included. */
+/* The figures of one stack, of all stacks of a place, and of those of a pool (0: of no pool), what has ended included. */
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);
 void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures);
+void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures);
 
 /* Every open domain, one after the other: the index to begin with is 0; NULL behind the last. */
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
@@ -83,6 +96,20 @@ uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t
 bool strata_facade_ever_opened(void);
 /* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. */
 void strata_facade_note_pointers(strata_facade_t *facade);
+
+/* ---- pools and names of streams ---- */
+
+/* What a request that says `pool` means: a pool's number, 0 of no pool. E_INVALID. */
+strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool);
+
+/* Building is one thread's at a time; no lock is held. */
+void strata_facade_begin_building(strata_facade_t *facade);
+void strata_facade_end_building(strata_facade_t *facade);
+/* While building: a stream that has a name; NULL: it has none. */
+const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place,
+                                                        strata_stream_t stream);
+/* The stream is gone, and its name. */
+void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, strata_stream_t stream);
 
 /* ---- the look-up caches of all threads ---- */
 

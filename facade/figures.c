@@ -4,6 +4,7 @@
 #include "allocation/layer.h"
 #include "allocation/threads.h"
 #include "facade/facade.h"
+#include "platform/arithmetic.h"
 
 /* Adds a stack's plain words; its lock is taken for the reading. */
 static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
@@ -13,6 +14,18 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
     strata_unlock(&stack->lock);
+}
+
+/* What its stacks that have ended counted, and what is counted of requests whatever stack they came to. */
+static void add_family(strata_family_t *family, strata_statistics_t *sum) {
+    strata_lock(&family->domain->lock);
+    const strata_statistics_t *f = &family->ended;
+#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    strata_unlock(&family->domain->lock);
+    sum->ladders += atomic_load(&family->ladders);
+    sum->out_of_memory += atomic_load(&family->out_of_memory);
 }
 
 /* What no cache cut was asked from the device for itself. */
@@ -36,14 +49,25 @@ void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *fig
 }
 
 void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures) {
-    strata_lock(&domain->lock);
-    *figures = domain->ended;
-    strata_unlock(&domain->lock);
+    *figures = (strata_statistics_t){0};
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(domain, family)) != NULL) add_family(family, figures);
     STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, figures);
-    figures->reserved_bytes = atomic_load(&domain->reserved_bytes);
+    figures->reserved_bytes = strata_domain_reserved(domain);
     figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
-    figures->ladders = atomic_load(&domain->ladders);
-    figures->out_of_memory = atomic_load(&domain->out_of_memory);
+    finish(figures);
+}
+
+void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures) {
+    *figures = (strata_statistics_t){0};
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(domain, family)) != NULL)
+        if (family->pool == pool) add_family(family, figures);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->family->pool != pool) continue;
+        add_stack(stack, figures);
+        add_direct(stack, figures);
+    }
     finish(figures);
 }
 
@@ -63,7 +87,7 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
-    strata_stack_t *stack = strata_domain_find(domain, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
+    strata_stack_t *stack = strata_domain_find(domain, 0, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
     if (stack) strata_facade_stack_figures(stack, &sum);
     return hand_out(&sum, out);
@@ -80,11 +104,30 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     return hand_out(&sum, out);
 }
 
+strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t pool;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, said, &pool);
+    if (status != STRATA_OK) return status;
+    strata_statistics_t sum;
+    strata_facade_pool_figures(domain, pool, &sum);
+    return hand_out(&sum, out);
+}
+
 uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
     strata_facade_t *facade = strata_facade_of(handle);
     strata_domain_t *domain;
     if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return 0;
     return strata_meter_peak(&domain->deferred);
+}
+
+static uint64_t idle_in(strata_domain_t *domain) {
+    uint64_t idle = 0;
+    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    return idle;
 }
 
 /* What a cache gave to a cache below it, or to a driver's pool, is given back once: when the device gets it. */
@@ -115,20 +158,33 @@ strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep
     return release_or_trim(handle, place, keep, released);
 }
 
-strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *info) {
+/* What is idle goes back as far as the new limit wants it; what is live stays. */
+strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t limit) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if (info->struct_size < sizeof *info) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    uint64_t free, total;
-    status = strata_device_mem_info(domain->device, &free, &total);
+    strata_domain_set_limit(domain, limit);
+    uint64_t reserved = strata_domain_reserved(domain), idle = idle_in(domain);
+    if (reserved > limit) (void)give_back(domain, idle - strata_min(idle, reserved - limit));
+    return STRATA_OK;
+}
+
+strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *out) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (out->struct_size < offsetof(strata_mem_info_t, limit)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    info->free = free;
-    info->total = total;
-    info->cached = 0;
-    STRATA_DOMAIN_EACH(domain, stack) info->cached += strata_stack_idle_bytes(stack);
+    strata_mem_info_t info = {.struct_size = out->struct_size};
+    status = strata_device_mem_info(domain->device, &info.free, &info.total);
+    if (status != STRATA_OK) return status;
+    info.cached = idle_in(domain);
+    info.limit = atomic_load(&domain->quota.limit);
+    /* An older caller's struct is shorter. */
+    memcpy(out, &info, strata_min(out->struct_size, sizeof info));
     return STRATA_OK;
 }
 

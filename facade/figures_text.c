@@ -2,8 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocation/figures.h"
+#include "allocation/layer.h"
 #include "facade/facade.h"
 #include "facade/text.h"
+#include "strategy/model.h"
 
 static const char *const places[] = {"gpu", "managed", "pinned", "host"};
 
@@ -29,13 +32,67 @@ static void say_fields(strata_text_t *text, const strata_statistics_t *figures) 
 #undef SAY_FIELD
 }
 
+/* A name that the program or the strategy gave, if there is one; it has no control characters. */
+static void say_name(strata_text_t *text, const char *key, const char *name) {
+    if (!*name) return;
+    strata_text_say(text, "\"%s\": \"", key);
+    for (; *name; name++) strata_text_say(text, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
+    strata_text_say(text, "\", ");
+}
+
+/* Names are words of strategy files: nothing in them needs an escape. */
+static void say_layer(strata_text_t *text, strata_layer_t *layer, const char **before) {
+    const strata_plan_node_t *node = &layer->stack->family->plan->nodes[layer->number];
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figures(layer, rows);
+    if (count == 0) return;
+    strata_text_say(text, "%s{\"layer\": \"%s\", \"type\": \"%s\", \"number\": %u, \"figures\": {", *before, node->name,
+                    node->type->name, (unsigned)layer->number);
+    for (uint32_t i = 0; i < count; i++)
+        strata_text_say(text, "%s\"%s\": %" PRIu64, i ? ", " : "", rows[i].name, rows[i].value);
+    strata_text_say(text, "}}");
+    *before = ", ";
+}
+
+static void say_layers(strata_text_t *text, strata_stack_t *stack) {
+    const char *before = "";
+    strata_text_say(text, ", \"layers\": [");
+    STRATA_EACH_OWN_LAYER(stack, layer) say_layer(text, layer, &before);
+    strata_text_say(text, "]");
+}
+
 static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *before) {
     strata_statistics_t figures;
     strata_facade_stack_figures(stack, &figures);
-    strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", \"thread\": %" PRIu64 ", \"forgotten\": %s, ", before,
-                    (uintptr_t)stack->stream, stack->thread, stack->orphan ? "true" : "false");
+    strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", ", before, (uintptr_t)stack->stream);
+    say_name(text, "name", stack->name);
+    say_name(text, "pool", stack->family->pool ? stack->family->name : "");
+    strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread, stack->orphan ? "true" : "false");
     say_fields(text, &figures);
+    say_layers(text, stack);
     strata_text_say(text, "}");
+}
+
+/* The next pool of a place that was used; NULL behind the last. */
+static strata_family_t *next_pool(strata_domain_t *domain, strata_family_t *previous) {
+    strata_family_t *family = previous;
+    while ((family = strata_domain_next_family(domain, family)) != NULL && family->pool == 0) {}
+    return family;
+}
+
+static void say_pools(strata_text_t *text, strata_domain_t *domain) {
+    const char *comma = "";
+    for (strata_family_t *family = next_pool(domain, NULL); family; family = next_pool(domain, family)) {
+        strata_statistics_t figures;
+        strata_facade_pool_figures(domain, family->pool, &figures);
+        strata_text_say(text, "%s\n    {", comma);
+        say_name(text, "pool", family->name);
+        say_fields(text, &figures);
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (stack->trunk && stack->family == family) say_layers(text, stack);
+        strata_text_say(text, "}");
+        comma = ",";
+    }
 }
 
 static void say_domain(strata_text_t *text, strata_domain_t *domain, const char *before) {
@@ -52,6 +109,11 @@ static void say_domain(strata_text_t *text, strata_domain_t *domain, const char 
         say_stream(text, stack, comma);
         comma = ",";
     }
+    strata_text_say(text, "]");
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->trunk && stack->family == &domain->ordinary) say_layers(text, stack);
+    strata_text_say(text, ", \"pools\": [");
+    say_pools(text, domain);
     strata_text_say(text, "]}");
 }
 
@@ -101,6 +163,77 @@ static void say_metric(strata_text_t *text, const char *name, const char *unit, 
     }
 }
 
+/* A place's total is not the sum of its pools, so theirs are metrics of their own. */
+static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const char *name, const char *unit, const char *meaning,
+                            size_t offset) {
+    const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
+    uint32_t index = 0;
+    bool begun = false;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        for (strata_family_t *family = next_pool(domain, NULL); family; family = next_pool(domain, family)) {
+            strata_statistics_t figures;
+            uint64_t value;
+            strata_facade_pool_figures(domain, family->pool, &figures);
+            memcpy(&value, (const char *)&figures + offset, sizeof value);
+            if (!begun)
+                strata_text_say(text, "# HELP strata_pool_%s%s %s (%s)\n# TYPE strata_pool_%s%s %s\n", name, suffix, meaning, unit,
+                                name, suffix, kind);
+            begun = true;
+            strata_text_say(text, "strata_pool_%s%s{place=\"", name, suffix);
+            say_place(text, domain->place);
+            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", family->name, value);
+        }
+}
+
+/* Help texts are what authors of layers wrote. */
+static void say_help(strata_text_t *text, const char *help) {
+    for (; *help; help++) {
+        if (*help == '\\') strata_text_say(text, "\\\\");
+        else if (*help == '\n') strata_text_say(text, "\\n");
+        else strata_text_say(text, "%c", *help);
+    }
+}
+
+/* One figure of one type of layers: its samples in all places. */
+typedef struct layer_metric {
+    const strata_layer_type_t *type;
+    const strata_own_figure_t *row;
+    uint32_t index; /* of the row */
+    bool begun;
+} layer_metric_t;
+
+static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_family_t *family, uint32_t number) {
+    strata_own_figure_t sums[STRATA_OWN_FIGURES];
+    if (strata_family_own_figures(family, number, sums) <= metric->index) return;
+    if (!metric->begun) {
+        strata_text_say(text, "# HELP strata_layer_%s_%s ", metric->type->name, metric->row->name);
+        say_help(text, metric->row->doc);
+        if (*metric->row->unit) strata_text_say(text, " (%s)", metric->row->unit);
+        strata_text_say(text, "\n# TYPE strata_layer_%s_%s gauge\n", metric->type->name, metric->row->name);
+        metric->begun = true;
+    }
+    strata_text_say(text, "strata_layer_%s_%s{place=\"", metric->type->name, metric->row->name);
+    say_place(text, family->domain->place);
+    if (*family->name) strata_text_say(text, "\",%s=\"%s", family->pool ? "pool" : "streams", family->name);
+    strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", family->plan->nodes[number].name, (unsigned)number,
+                    sums[metric->index].value);
+}
+
+static void say_layer_metrics(strata_text_t *text, strata_facade_t *facade, const strata_layer_type_t *type) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    for (uint32_t i = 0; i < count; i++) {
+        layer_metric_t metric = {.type = type, .row = &rows[i], .index = i};
+        uint32_t index = 0;
+        strata_domain_t *domain;
+        while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+            for (strata_family_t *family = NULL; (family = strata_domain_next_family(domain, family)) != NULL;)
+                for (uint32_t number = 1; number <= family->plan->count; number++)
+                    if (family->plan->nodes[number].type == type) say_sample(text, &metric, family, number);
+    }
+}
+
 strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t capacity, size_t *needed) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -117,5 +250,11 @@ strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t 
     say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
     STRATA_STATISTICS_MAP(SAY_METRIC)
 #undef SAY_METRIC
+#define SAY_POOL_METRIC(name, unit, meaning) \
+    say_pool_metric(&text, facade, #name, unit, meaning, offsetof(strata_statistics_t, name));
+    STRATA_STATISTICS_MAP(SAY_POOL_METRIC)
+#undef SAY_POOL_METRIC
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) say_layer_metrics(&text, facade, type);
     return hand_out(&text, needed);
 }

@@ -10,12 +10,6 @@ static strata_status_t later(strata_t handle, const char *what) {
     strata_status_t name(strata_t facade, __VA_ARGS__)
 #define UNUSED(x) (void)(x)
 
-LATER(strata_set_limit, strata_place_t place, uint64_t limit) {
-    UNUSED(place);
-    UNUSED(limit);
-    return later(facade, "a limit at run time");
-}
-
 LATER(strata_graph_pool_begin, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
     UNUSED(place);
     UNUSED(stream);
@@ -34,17 +28,6 @@ LATER(strata_graph_pool_remove, strata_place_t place, uint64_t pool) {
     UNUSED(place);
     UNUSED(pool);
     return later(facade, "a graph pool");
-}
-
-LATER(strata_pool_begin, strata_place_t place, const char *name) {
-    UNUSED(place);
-    UNUSED(name);
-    return later(facade, "a named pool");
-}
-
-LATER(strata_pool_end, strata_place_t place) {
-    UNUSED(place);
-    return later(facade, "a named pool");
 }
 
 LATER(strata_enable_peer, uint32_t device, uint32_t peer) {

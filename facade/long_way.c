@@ -31,14 +31,18 @@ static strata_status_t check_stream_id(const strata_facade_t *facade, const stra
                        stack->stream);
 }
 
-/* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator. */
-static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack) {
+/* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator, or the
+ * pool is this request's alone. */
+static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                  strata_stack_t **stack) {
+    uint64_t pool;
     strata_lookup_t *way = strata_lookup_way(place, stream);
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     (void)strata_threads_self();
-    strata_status_t status = strata_facade_stack(facade, place, stream, stack);
+    strata_status_t status = strata_facade_pool(facade, place, said, &pool);
+    if (status == STRATA_OK) status = strata_facade_pool_stack(facade, place, pool, stream, stack);
     if (status == STRATA_OK) status = check_stream_id(facade, *stack);
-    if (status != STRATA_OK || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || strata_annotation(facade)) return status;
+    if (status != STRATA_OK || said != 0 || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || strata_annotation(facade)) return status;
     *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
     return STRATA_OK;
 }
@@ -52,7 +56,6 @@ static strata_status_t check_options(strata_place_t place, const strata_allocate
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "alignments above %llu are not served yet", (unsigned long long)most);
     if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO))
         return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
-    if (options->pool != 0) return strata_fail(STRATA_E_UNSUPPORTED, 0, "pools are not served yet");
     return STRATA_OK;
 }
 
@@ -81,12 +84,12 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (!facade) return strata_last_error()->status;
     strata_stack_t *stack;
     strata_status_t status = check_options(place, options);
-    if (status == STRATA_OK) status = find_stack(facade, place, stream, &stack);
+    if (status == STRATA_OK) status = find_stack(facade, place, stream, options->pool, &stack);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
     if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
-                            .tag = options->tag};
+                            .pool = stack->family->pool, .tag = options->tag};
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     if (status == STRATA_E_NO_MEMORY)
         return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});
@@ -109,8 +112,9 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 /* ---- back ---- */
 
 strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
-    (void)strata_threads_self();
+    /* First: in a child of fork() a lock of the threads' list may be held for ever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
+    (void)strata_threads_self();
     return strata_record_find(handle, ref, path, record);
 }
 

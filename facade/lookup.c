@@ -14,6 +14,11 @@ void strata_lookup_forget_all(void) {
     while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
 }
 
+void strata_lookup_forget_own(strata_t facade) {
+    for (int i = 0; i < STRATA_LOOKUP_WAYS; i++)
+        if (strata_lookups[i].facade == facade) strata_lookups[i] = (strata_lookup_t){.facade = 0};
+}
+
 /* A child of a process that never opened a facade may open its own. */
 static void in_child(void) {
     if (strata_facade_ever_opened()) atomic_store(&strata_lookup_epoch, 0);

@@ -29,6 +29,9 @@ extern _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attrib
 /* Moves when anything cached may be wrong; 0 in a child of fork(), where nothing may be found. */
 extern _Atomic uint32_t strata_lookup_epoch;
 
+/* Hits of the calling thread in a facade are looked up again. */
+void strata_lookup_forget_own(strata_t facade);
+
 /* True in a child of fork(): no call may go on, other threads' locks may be held there for ever. */
 static inline bool strata_lookup_forked(void) {
     return atomic_load_explicit(&strata_lookup_epoch, memory_order_relaxed) == 0;

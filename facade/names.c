@@ -78,6 +78,15 @@ strata_status_t strata_names_number(strata_names_t *names, const char *name, uin
     return STRATA_OK;
 }
 
+/* A name begins behind the zero of the one before. */
+const char *strata_names_find(strata_names_t *names, uint64_t number) {
+    strata_lock(&names->lock);
+    bool known = names->text && number > OTHERS && number < names->used && names->text[number - 1] == 0;
+    const char *text = known ? names->text + number : NULL;
+    strata_unlock(&names->lock);
+    return text;
+}
+
 const char *strata_names_text(const strata_names_t *names, uint32_t number) {
     return number ? names->text + number : "";
 }

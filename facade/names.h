@@ -29,6 +29,8 @@ void strata_names_destroy(strata_names_t *names);
 /* The number of a name, made if it is new; 0 of NULL and of "". Control characters become question marks. When there is no room
  * left it is that of "(other names)". E_HOST_MEMORY at the first name alone. No lock is held. */
 strata_status_t strata_names_number(strata_names_t *names, const char *name, uint32_t *number);
+/* The text of a number that somebody said; NULL: it is no name's. Any thread. */
+const char *strata_names_find(strata_names_t *names, uint64_t number);
 /* "" of 0. Any thread that was handed the number by a lock or made it itself. */
 const char *strata_names_text(const strata_names_t *names, uint32_t number);
 

@@ -5,8 +5,10 @@
 #include "allocation/threads.h"
 #include "config/config.h"
 #include "facade/devices.h"
+#include "facade/life.h"
 #include "facade/long_way.h"
 #include "facade/lookup.h"
+#include "facade/plans.h"
 #include "platform/host_memory.h"
 
 strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
@@ -69,14 +71,14 @@ static void give_slot(strata_facade_t *facade) {
 
 /* ---- building: one thread at a time, no lock held ---- */
 
-static void begin_building(strata_facade_t *facade) {
+void strata_facade_begin_building(strata_facade_t *facade) {
     strata_lock(&facade->lock);
     while (facade->building) strata_condition_wait(&facade->built, &facade->lock, UINT64_MAX);
     facade->building = true;
     strata_unlock(&facade->lock);
 }
 
-static void end_building(strata_facade_t *facade) {
+void strata_facade_end_building(strata_facade_t *facade) {
     strata_lock(&facade->lock);
     facade->building = false;
     strata_condition_broadcast(&facade->built);
@@ -101,15 +103,6 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
     return STRATA_OK;
 }
 
-/* Behind the plans of all devices stand those of each device that has stacks of its own. */
-static const strata_plan_t *plan_of(const strata_facade_t *facade, strata_place_t place) {
-    const strata_strategy_t *strategy = facade->strategy;
-    size_t at = 0;
-    for (size_t i = 0; i < strategy->own_count; i++)
-        if (strategy->own[i].number == strata_place_device(place)) at = i + 1;
-    return &facade->plans[at * STRATA_PLACE_KINDS + strata_place_kind(place)];
-}
-
 static strata_status_t build_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
     strata_device_t *device = NULL;
     strata_status_t status = device_of(facade, place, &device);
@@ -118,7 +111,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     if (kind == STRATA_PLACE_MANAGED && !device->capabilities.managed)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
     strata_domain_t *domain;
-    status = strata_domain_create(device, place, facade->handle, plan_of(facade, place),
+    status = strata_domain_create(device, place, facade->handle, strata_plans_of(facade, place),
                                   facade->directories[kind == STRATA_PLACE_HOST], &domain);
     if (status != STRATA_OK) return status;
     domain->free_memory = strata_facade_ask_callbacks;
@@ -138,10 +131,10 @@ strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t pla
         return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
     *out = atomic_load(&facade->domains[kind][number]);
     if (*out) return STRATA_OK;
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     *out = atomic_load(&facade->domains[kind][number]);
     strata_status_t status = *out ? STRATA_OK : build_domain(facade, place, out);
-    end_building(facade);
+    strata_facade_end_building(facade);
     return status;
 }
 
@@ -151,32 +144,40 @@ strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_s
     return stream ? stream : atomic_load(&domain->default_stream);
 }
 
-static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream, uint64_t thread,
-                                   strata_stack_t **stack) {
-    uint64_t id = 0;
-    if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids) {
-        strata_status_t status = strata_device_stream_id(domain->device, stream, &id);
-        if (status != STRATA_OK) return status;
-    }
+static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, strata_stream_t stream,
+                                   uint64_t thread, strata_stack_t **stack) {
+    const strata_named_stream_t *named = strata_facade_named_stream(facade, domain->place, stream);
+    strata_stack_for_t whose = {.stream = stream, .name = named ? named->name : NULL, .thread = thread};
+    strata_status_t status = STRATA_OK;
+    if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids)
+        status = strata_device_stream_id(domain->device, stream, &whose.stream_id);
+    if (status != STRATA_OK) return status;
     /* Threads come and go; what they leave behind is collected when the next one comes. */
     if (thread) strata_domain_forget_dead_threads(domain);
-    return strata_stack_create(domain, stream, thread, id, stack);
+    strata_family_t *family;
+    status = strata_plans_family(facade, domain, pool, whose.name, &family);
+    return status == STRATA_OK ? strata_stack_create(family, &whose, stack) : status;
 }
 
-strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
-                                    strata_stack_t **stack) {
+strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
+                                         strata_stack_t **stack) {
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    *stack = strata_domain_find(domain, key, thread);
+    *stack = strata_domain_find(domain, pool, key, thread);
     if (*stack) return STRATA_OK;
-    begin_building(facade);
-    *stack = strata_domain_find(domain, key, thread);
-    if (!*stack) status = build_stack(facade, domain, key, thread, stack);
-    end_building(facade);
+    strata_facade_begin_building(facade);
+    *stack = strata_domain_find(domain, pool, key, thread);
+    if (!*stack) status = build_stack(facade, domain, pool, key, thread, stack);
+    strata_facade_end_building(facade);
     return status;
+}
+
+strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
+                                    strata_stack_t **stack) {
+    return strata_facade_pool_stack(facade, place, 0, stream, stack);
 }
 
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index) {
@@ -188,19 +189,26 @@ strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *in
     return NULL;
 }
 
+/* The trunk last: what other stacks have put into its slab and not noted is there when they all note. */
+static void note_stacks(strata_domain_t *domain) {
+    for (int trunks = 0; trunks < 2; trunks++)
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (stack->trunk == (trunks != 0)) strata_stack_note_pointers(stack, domain->directory);
+}
+
 /* One at a time with building: a domain that is published behind the walk is born noting. */
 void strata_facade_note_pointers(strata_facade_t *facade) {
-    begin_building(facade);
+    strata_facade_begin_building(facade);
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
         strata_lock(&domain->lock);
         domain->pointers_noted = true;
         strata_unlock(&domain->lock);
-        STRATA_DOMAIN_EACH(domain, stack) strata_stack_note_pointers(stack, domain->directory);
+        note_stacks(domain);
     }
     atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
-    end_building(facade);
+    strata_facade_end_building(facade);
 }
 
 /* ---- close ---- */
@@ -223,6 +231,7 @@ static void note_leak(const strata_record_t *record, void *context) {
         .place = leaks->place, .stream = server->stream, .requested = (size_t)strata_record_requested(record),
         .tag = strata_names_text(names, side ? side->note.tag : 0), .step = side ? side->note.step : 0,
         .operator_name = strata_names_text(names, side ? side->note.operator_name : 0),
+        .pool = server->family->pool ? server->family->name : "",
         .block = {(void *)(uintptr_t)record->ptr, (size_t)record->size, strata_ref_of(record)}};
 }
 
@@ -236,8 +245,8 @@ static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
     return leaks->count;
 }
 
-/* Counts what is live, and tells of it with no lock held. Room that the host refuses costs the report, not the count. */
-static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
+/* Room that the host refuses costs the report, not the count. */
+uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
     leaks_t leaks = {.facade = facade};
     uint64_t live = walk_live(facade, &leaks);
     if (live == 0 || !report) return live;
@@ -249,8 +258,7 @@ static uint64_t report_leaks(strata_facade_t *facade, strata_leak_fn report, voi
     return live;
 }
 
-/* Bytes of frees that still wait, once those that have passed are finished; `wait` for all work first. */
-static uint64_t still_pending(strata_facade_t *facade, bool wait) {
+uint64_t strata_facade_still_pending(strata_facade_t *facade, bool wait) {
     uint32_t index = 0;
     uint64_t pending_bytes = 0;
     strata_domain_t *domain;
@@ -263,16 +271,21 @@ static uint64_t still_pending(strata_facade_t *facade, bool wait) {
     return pending_bytes;
 }
 
-static void end_facade(strata_facade_t *facade) {
+void strata_facade_end_domains(strata_facade_t *facade) {
     for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
         for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
             strata_domain_t *domain = atomic_exchange(&facade->domains[kind][number], NULL);
             if (domain) strata_domain_destroy(domain);
         }
+}
+
+static void end_facade(strata_facade_t *facade) {
+    strata_facade_end_domains(facade);
     if (facade->owns_devices) strata_devices_close(facade);
     for (int i = 0; i < 2; i++)
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
     strata_host_delete(facade->plans);
+    strata_host_delete(facade->named_streams);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
     strata_names_destroy(&facade->names);
     strata_condition_destroy(&facade->built);
@@ -283,8 +296,8 @@ static void end_facade(strata_facade_t *facade) {
 strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    uint64_t pending = still_pending(facade, mode != STRATA_CLOSE_BUSY);
-    uint64_t live = report_leaks(facade, report, context);
+    uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
+    uint64_t live = strata_facade_report_leaks(facade, report, context);
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
         return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device",
                            (unsigned long long)live, (unsigned long long)pending);
@@ -294,25 +307,12 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
 
 /* ---- open ---- */
 
-static strata_status_t make_plans(strata_facade_t *facade) {
-    const strata_strategy_t *strategy = facade->strategy;
-    facade->plans = strata_host_new((1 + strategy->own_count) * STRATA_PLACE_KINDS, sizeof(strata_plan_t));
-    if (!facade->plans) return STRATA_E_HOST_MEMORY;
-    for (size_t i = 0; i < (1 + strategy->own_count) * STRATA_PLACE_KINDS; i++) {
-        strata_place_kind_t kind = (strata_place_kind_t)(i % STRATA_PLACE_KINDS);
-        size_t own = i / STRATA_PLACE_KINDS;
-        const strata_model_stack_t *stack =
-            own ? strata_strategy_stack(strategy, kind, strategy->own[own - 1].number) : &strategy->stacks[kind];
-        strata_status_t status = strata_stack_plan(stack, kind, &facade->plans[i]);
-        if (status != STRATA_OK) return status;
-    }
+static strata_status_t make_directories(strata_facade_t *facade) {
     strata_status_t status = strata_directory_new(8, &facade->directories[0]);
     return status == STRATA_OK ? strata_directory_new(6, &facade->directories[1]) : status;
 }
 
-/* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until
- * somebody asks for it and is told why. */
-static strata_status_t build_default_stacks(strata_facade_t *facade) {
+strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
     for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
         if (!facade->devices[number]) continue;
         for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
@@ -339,8 +339,9 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 }
 
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
-    if (status == STRATA_OK) status = make_plans(facade);
-    if (status == STRATA_OK) status = build_default_stacks(facade);
+    if (status == STRATA_OK) status = make_directories(facade);
+    if (status == STRATA_OK) status = strata_plans_make(facade);
+    if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
     if (status != STRATA_OK) {
         end_facade(facade);
         return status;
@@ -360,6 +361,14 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
     return finish_facade(facade, STRATA_OK, handle);
 }
 
+strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy) {
+    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
+                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
+                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
+                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
+    return strata_config_load(&request, strategy);
+}
+
 strata_status_t strata_open(const strata_open_options_t *options, strata_t *handle) {
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     if (!options) options = &nothing;
@@ -368,11 +377,7 @@ strata_status_t strata_open(const strata_open_options_t *options, strata_t *hand
     strata_status_t status = begin_facade(options->flags, &facade);
     if (status != STRATA_OK) return status;
     facade->owns_strategy = facade->owns_devices = true;
-    strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
-                                       .set = options->set, .set_count = options->set_count, .devices = options->devices,
-                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
-                                       .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
-    status = strata_config_load(&request, &facade->strategy);
+    status = strata_facade_load(options, &facade->strategy);
     if (status == STRATA_OK) status = strata_devices_open(facade);
     return finish_facade(facade, status, handle);
 }

@@ -79,7 +79,7 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
 
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, const strata_refused_t *refused) {
     strata_domain_t *domain = refused->stack->domain;
-    atomic_fetch_add(&domain->out_of_memory, 1);
+    atomic_fetch_add(&refused->stack->family->out_of_memory, 1);
     char report[4000];
     int64_t code = strata_last_error()->device_code;
     strata_out_of_memory_t event = {.struct_size = sizeof event, .place = domain->place, .stream = refused->stream,

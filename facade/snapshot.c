@@ -26,6 +26,7 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
     row->requested = live ? (size_t)strata_record_requested(block) : 0;
     row->stream = server->stream;
     row->state = (uint32_t)block->state - STRATA_RECORD_FREE;
+    row->pool = server->family->pool;
 }
 
 /* Upper bound of the blocks that there are now. */

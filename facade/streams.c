@@ -19,6 +19,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     if (owned && (key == NULL || key == STRATA_STREAM_PER_THREAD || key == strata_facade_stream_key(domain, NULL)))
         return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
     strata_domain_forget_stream(domain, owned ? key : stream);
+    strata_facade_forget_name(strata_facade_of(handle), place, key);
     strata_lookup_forget_all();
     return STRATA_OK;
 }

@@ -56,18 +56,21 @@ static int by_bytes(const void *a, const void *b) {
                                                      (first->note.operator_name < second->note.operator_name);
 }
 
+static void count_stack(strata_stack_t *stack, strata_survey_t *survey) {
+    survey->allocated += stack->figures.allocated_bytes;
+    survey->deferred += stack->figures.deferred_bytes;
+    strata_stack_each_block(stack, count_block, survey);
+    if (!stack->open) return;
+    STRATA_EACH_OWN_LAYER(stack, layer)
+        if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
+}
+
+/* With every lock, as a block of the trunk is noted and borrowed under the lock of the stack that serves it. */
 void strata_survey_make(strata_domain_t *domain, strata_survey_t *survey) {
     memset(survey, 0, sizeof *survey);
-    STRATA_DOMAIN_EACH(domain, stack) {
-        survey->idle += strata_stack_idle_bytes(stack);
-        strata_lock(&stack->lock);
-        survey->allocated += stack->figures.allocated_bytes;
-        survey->deferred += stack->figures.deferred_bytes;
-        strata_stack_each_block(stack, count_block, survey);
-        if (stack->open)
-            STRATA_EACH_OWN_LAYER(stack, layer)
-                if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
-        strata_unlock(&stack->lock);
-    }
+    STRATA_DOMAIN_EACH(domain, stack) survey->idle += strata_stack_idle_bytes(stack);
+    strata_domain_lock_stacks(domain);
+    for (uint32_t i = 0; i < domain->stack_count; i++) count_stack(domain->stacks[i], survey);
+    strata_domain_unlock_stacks(domain);
     qsort(survey->owners, STRATA_SURVEY_OWNERS, sizeof *survey->owners, by_bytes);
 }

@@ -118,6 +118,8 @@ typedef struct strata_device_capabilities {
     bool contents;             /* device memory holds bytes that host_view() shows (a simulated device may hold none) */
     bool simulated;
     bool modelled_pools;       /* the growth of pools is a model, not NVIDIA's */
+    uint64_t host_nodes;       /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */
+    uint32_t near_node;        /* the one nearest to the device; where nobody knows, one that host_nodes lacks */
 } strata_device_capabilities_t;
 
 typedef enum strata_stream_flags { STRATA_STREAM_BLOCKING = 0, STRATA_STREAM_NON_BLOCKING = 1 } strata_stream_flags_t;
@@ -125,6 +127,11 @@ typedef enum strata_stream_flags { STRATA_STREAM_BLOCKING = 0, STRATA_STREAM_NON
 typedef enum strata_host_flags {
     STRATA_HOST_PORTABLE = 1, STRATA_HOST_MAPPED = 2, STRATA_HOST_WRITE_COMBINED = 4
 } strata_host_flags_t;
+/* Besides, of PINNED and HOST: memory of node n, 0 to 63, while it has free pages. E_UNSUPPORTED: a node that host_nodes lacks, or
+ * together with WRITE_COMBINED. */
+#define STRATA_HOST_ON_NODE(n) (((uint32_t)(n) + 1) << 8)
+static inline bool strata_host_flags_name_node(uint32_t flags) { return flags >> 8 != 0; }
+static inline uint32_t strata_host_flags_node(uint32_t flags) { return (flags >> 8) - 1; }
 typedef enum strata_capture_status {
     STRATA_CAPTURE_NONE = 0, STRATA_CAPTURE_ACTIVE = 1, STRATA_CAPTURE_INVALIDATED = 2,
     STRATA_CAPTURE_IMPLICIT = 3 /* the legacy stream while a blocking stream is captured: touch nothing */

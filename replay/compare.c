@@ -80,11 +80,6 @@ static strata_figure_spread_t spread_of(double *values, size_t count) {
     return (strata_figure_spread_t){.min = values[0], .median = median, .max = values[count - 1], .count = count};
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The first repeat gives the figures, each its time. */
 static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                    strata_run_result_t *results, strata_run_result_t *scratch, double *times) {
@@ -108,7 +103,7 @@ strata_status_t strata_compare(const strata_comparison_t *comparison, const stra
     for (size_t i = 0; i < comparison->contender_count && status == STRATA_OK; i++) {
         const strata_contender_t *contender = &comparison->contenders[i];
         strata_figures_t *figures = &results[i].figures;
-        figures->trace = base_name(trace->path);
+        figures->trace = strata_run_trace_name(trace);
         figures->label = contender->label;
         figures->options = contender->options;
         figures->device = results[i].device;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "replay/figures.h"
+#include "replay/json.h"
 
 /* How many bytes the UTF-8 character at `at` has; 0: it is none. */
 static size_t character(const char *at) {
@@ -36,8 +37,12 @@ static void put_string(strata_output_t *out, const char *text, size_t count) {
     strata_output_write(out, "\"", 1);
 }
 
+void strata_json_text(strata_output_t *out, const char *text) {
+    put_string(out, text ? text : "", text ? strlen(text) : 0);
+}
+
 static void put_TEXT(strata_output_t *out, const char *value) {
-    put_string(out, value ? value : "", value ? strlen(value) : 0);
+    strata_json_text(out, value);
 }
 
 /* Of a path that was set twice the last value holds. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 #include "replay/borrows.h"
 #include "replay/measure.h"
@@ -255,24 +256,46 @@ static size_t run_row(run_t *run, size_t row) {
     return 1;
 }
 
-static void run_rows(run_t *run) {
-    size_t count = run->trace->count, steady = count - count / 3, told = 0;
+/* Whether more is reserved than ever before. */
+static void see_peak(run_t *run, size_t rows, uint64_t *most) {
+    if (run->measure.reserved <= *most) return;
+    *most = run->measure.reserved;
+    run->result->peak_row = rows;
+}
+
+static size_t run_rows(run_t *run) {
+    size_t all = run->trace->count, count = run->options->rows ? strata_min(run->options->rows, all) : all;
+    size_t steady = count - count / 3, told = 0, row = 0;
+    uint64_t most = 0;
     bool marked = false;
     strata_measure_begin(&run->measure);
-    for (size_t row = 0; row < count;) {
+    while (row < count) {
         if (row >= steady && !marked) {
             strata_measure_steady(&run->measure);
             marked = true;
         }
         row += run_row(run, row);
+        see_peak(run, row, &most);
         if (run->options->progress && row - told >= PROGRESS_ROWS) {
             run->options->progress(run->options->progress_context, row);
             told = row;
         }
     }
+    return row;
+}
+
+static void look(const run_t *run, size_t rows) {
+    strata_run_moment_t moment = {.trace = run->trace, .timeline = &run->timeline, .facade = run->facade, .rows = rows,
+                                  .result = run->result};
+    if (run->options->look && rows > 0) run->options->look(run->options->look_context, &moment);
 }
 
 /* ---- one run ----------------------------------------------------------------------------------------------------------- */
+
+const char *strata_run_trace_name(const strata_trace_t *trace) {
+    const char *slash = strrchr(trace->path, '/');
+    return slash && slash[1] ? slash + 1 : trace->path;
+}
 
 strata_status_t strata_run_check(const strata_trace_t *trace) {
     if (!trace->pool_line) return STRATA_OK;
@@ -294,6 +317,22 @@ static void describe(const run_t *run, strata_figures_t *figures) {
         figures->capacity_bytes = free_bytes;
 }
 
+/* A trace calls its streams by numbers: a strategy's `streams:` may mean them. */
+static strata_status_t name_streams(run_t *run, const strata_strategy_t *strategy) {
+    strata_status_t status = STRATA_OK;
+    if (strategy->named[STRATA_NAMED_STREAM].count == 0) return status;
+    for (uint32_t i = 0; i < run->trace->stream_count && status == STRATA_OK; i++) {
+        const strata_timeline_stream_t *stream = &run->timeline.streams[i];
+        char name[32];
+        snprintf(name, sizeof name, "%llu", (unsigned long long)run->trace->streams[i].number);
+        if (!stream->handle) continue; /* the legacy default stream */
+        status = strata_stream_name(run->facade, strata_gpu(stream->device), stream->handle, name);
+        if (status == STRATA_OK && run->machine.devices[stream->device]->capabilities.managed)
+            status = strata_stream_name(run->facade, strata_managed(stream->device), stream->handle, name);
+    }
+    return status;
+}
+
 static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     const strata_trace_t *trace = run->trace;
     uint32_t devices = trace->devices ? trace->devices : 1;
@@ -309,7 +348,7 @@ static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     if (status == STRATA_OK) status = strata_facade_open_on(strategy, run->machine.devices, devices, 0, &run->facade);
     if (status == STRATA_OK) status = strata_timeline_begin(&run->timeline, trace, &run->machine, &run->options->timeline);
     if (status == STRATA_OK) strata_watch_name_streams(&run->watch);
-    return status;
+    return status == STRATA_OK ? name_streams(run, strategy) : status;
 }
 
 /* The verdict, and the first hazards in words. */
@@ -353,7 +392,7 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
                                          .timeline = &run.timeline,
                                          .facade = run.facade,
                                          .figures = &result->figures};
-        run_rows(&run);
+        look(&run, run_rows(&run));
         result->figures.end_ms = (double)strata_timeline_length(&run.timeline) / 1e6;
         strata_measure_finish(&run.measure, &result->host_ns_per_op);
         status = finish_watch(&run);

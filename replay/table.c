@@ -1,97 +1,65 @@
 /* The table for people: a row a field, a column a run; traces one below the other. */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "replay/cell.h"
 #include "replay/figures.h"
 
-enum { CELL_BYTES = 64, NAME_WIDTH = 24 };
-
-typedef struct cell {
-    char text[CELL_BYTES];
-} cell_t;
+enum { NAME_WIDTH = 24 };
 
 /* ---- one figure as text ------------------------------------------------------------------------------------------------ */
 
-static cell_t text_of(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
-static cell_t text_of(const char *format, ...) {
-    cell_t cell;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(cell.text, sizeof cell.text, format, arguments);
-    va_end(arguments);
-    return cell;
+static strata_cell_t show_TEXT(const char *value) {
+    return strata_cell("%s", value ? value : "");
 }
 
-/* 48663 as "48,663". */
-static cell_t grouped(uint64_t value) {
-    char digits[24];
-    cell_t cell;
-    size_t length = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)value), to = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0) cell.text[to++] = ',';
-        cell.text[to++] = digits[i];
-    }
-    cell.text[to] = '\0';
-    return cell;
+static strata_cell_t show_OPTIONS(strata_figure_options_t options) {
+    return options.count > 1 ? strata_cell("%s, +%zu", options.set[0], options.count - 1)
+                             : strata_cell("%s", options.count ? options.set[0] : "-");
 }
 
-static cell_t show_TEXT(const char *value) {
-    return text_of("%s", value ? value : "");
+static strata_cell_t show_COUNT(uint64_t value) {
+    return value == STRATA_FIGURE_NULL ? strata_cell("-") : strata_cell_count(value);
 }
 
-static cell_t show_OPTIONS(strata_figure_options_t options) {
-    return options.count > 1 ? text_of("%s, +%zu", options.set[0], options.count - 1)
-                             : text_of("%s", options.count ? options.set[0] : "-");
+static strata_cell_t show_BYTES(uint64_t value) {
+    return value == STRATA_FIGURE_NULL ? strata_cell("-") : strata_cell_bytes(value);
 }
 
-static cell_t show_COUNT(uint64_t value) {
-    return value == STRATA_FIGURE_NULL ? text_of("-") : grouped(value);
+static strata_cell_t show_US(uint64_t value) {
+    if (value == STRATA_FIGURE_NULL) return strata_cell("-");
+    return value % 1000 == 0 ? strata_cell("%llu ms", (unsigned long long)value / 1000)
+                             : strata_cell("%llu us", (unsigned long long)value);
 }
 
-static cell_t show_BYTES(uint64_t value) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    if (value == STRATA_FIGURE_NULL) return text_of("-");
-    double scaled = (double)value;
-    size_t unit = 0;
-    for (; scaled >= 1024 && unit < 6; unit++) scaled /= 1024;
-    return unit == 0 ? text_of("%.0f B", scaled) : text_of("%.*f %s", scaled < 100 ? 2 : 1, scaled, units[unit]);
+static strata_cell_t show_MS(double value) {
+    return isfinite(value) ? strata_cell("%.*f ms", value < 10 ? 3 : 1, value) : strata_cell("-");
 }
 
-static cell_t show_US(uint64_t value) {
-    if (value == STRATA_FIGURE_NULL) return text_of("-");
-    return value % 1000 == 0 ? text_of("%llu ms", (unsigned long long)value / 1000)
-                             : text_of("%llu us", (unsigned long long)value);
+static strata_cell_t show_PART(double value) {
+    return isfinite(value) ? strata_cell("%.1f %%", value * 100) : strata_cell("-");
 }
 
-static cell_t show_MS(double value) {
-    return isfinite(value) ? text_of("%.*f ms", value < 10 ? 3 : 1, value) : text_of("-");
+static strata_cell_t show_FLAG(bool value) {
+    return strata_cell(value ? "yes" : "no");
 }
 
-static cell_t show_PART(double value) {
-    return isfinite(value) ? text_of("%.1f %%", value * 100) : text_of("-");
-}
-
-static cell_t show_FLAG(bool value) {
-    return text_of(value ? "yes" : "no");
-}
-
-static cell_t show_CALLS(strata_figure_calls_t calls) {
+static strata_cell_t show_CALLS(strata_figure_calls_t calls) {
     uint64_t sum = 0;
     for (int i = 0; i < STRATA_DEVICE_CALLS; i++)
         if (strata_device_call_shown((strata_device_call_t)i)) sum += calls.made[i];
-    return grouped(sum);
+    return strata_cell_count(sum);
 }
 
-static cell_t show_SPREAD(strata_figure_spread_t spread) {
-    if (spread.count == 0) return text_of("-");
-    return text_of("%.1f (%.1f .. %.1f) ns", spread.median, spread.min, spread.max);
+static strata_cell_t show_SPREAD(strata_figure_spread_t spread) {
+    if (spread.count == 0) return strata_cell("-");
+    return strata_cell("%.1f (%.1f .. %.1f) ns", spread.median, spread.min, spread.max);
 }
 
 /* Rows that are made of two fields, or of a part of one. */
-static cell_t show_ratio(const strata_figures_t *run) {
-    if (run->peak_requested_bytes == 0) return text_of("-");
-    return text_of("%.4f x", (double)run->peak_reserved_bytes / (double)run->peak_requested_bytes);
+static strata_cell_t show_ratio(const strata_figures_t *run) {
+    if (run->peak_requested_bytes == 0) return strata_cell("-");
+    return strata_cell("%.4f x", (double)run->peak_reserved_bytes / (double)run->peak_requested_bytes);
 }
 
 /* ---- rows and columns -------------------------------------------------------------------------------------------------- */
@@ -134,7 +102,7 @@ static void call_rows(const table_t *table) {
             if (table->runs[i].device_calls.made[call] > most) most = table->runs[i].device_calls.made[call];
         if (most == 0 || !strata_device_call_shown((strata_device_call_t)call)) continue;
         snprintf(name, sizeof name, "  %s", strata_device_call_name((strata_device_call_t)call));
-        ROW(table, name, grouped(run->device_calls.made[call]));
+        ROW(table, name, strata_cell_count(run->device_calls.made[call]));
     }
 }
 

@@ -1,4 +1,4 @@
-# What scripts/demo, scripts/test and .ci/run share. Sourced by them; needs bash and a Debian (or all packages present).
+# What the scripts and .ci/run share. Sourced by them; needs bash and a Debian (or all packages present).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,9 +19,20 @@ as_root() {
     fi
 }
 
-# The Debian packages that are missing for: "library" (the library and the command) or "tests" as well.
+# Whether clang can make a program of libFuzzer.
+can_fuzz() {
+    has clang && has clang++ || return 1
+    echo 'int LLVMFuzzerTestOneInput(const char *b, unsigned long n); int LLVMFuzzerTestOneInput(const char *b, unsigned long n) {
+              return b && n == 1; }' | clang -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
+}
+
+# The Debian packages that are missing for: "library" (the library and the command), "tests" as well, or what "fuzz" needs alone.
 missing_packages() {
     local tests=${1:-library}
+    if [ "$tests" = fuzz ]; then
+        can_fuzz || echo clang libclang-rt-14-dev
+        return
+    fi
     has cmake || echo cmake
     has make || echo make
     has gcc || has cc || echo gcc libc6-dev

@@ -9,7 +9,8 @@
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
     STRATA_NAME_LETTERS = 64,                /* of `strategy:` and `name:` */
-    STRATA_MODEL_DEVICES = 16                /* that have stacks of their own */
+    STRATA_MODEL_DEVICES = 16,               /* that have stacks of their own */
+    STRATA_MODEL_NAMED = 32                  /* pools, and patterns of streams */
 };
 
 /* Who said it, later ones over earlier ones. */
@@ -55,6 +56,25 @@ typedef struct strata_model_device {
     strata_model_stack_t stacks[STRATA_PLACE_KINDS];
 } strata_model_device_t;
 
+/* What has stacks of its own by a name. */
+typedef enum strata_named_kind {
+    STRATA_NAMED_POOL,   /* a named pool; a place without layers has the place's own, in instances of the pool's */
+    STRATA_NAMED_STREAM, /* streams by a pattern of their names; a place without layers is as for all streams */
+    STRATA_NAMED_KINDS
+} strata_named_kind_t;
+
+typedef struct strata_model_named {
+    const char *name; /* the pool's, or the pattern */
+    strata_origin_t origin;
+    strata_model_stack_t stacks[STRATA_PLACE_KINDS];
+    unsigned broken;  /* bits of places whose stacks could not be read; 0 in a strategy that was loaded */
+} strata_model_named_t;
+
+typedef struct strata_model_names {
+    strata_model_named_t *list; /* of pools in order of the text, of patterns in the order in which they are tried */
+    size_t count;
+} strata_model_names_t;
+
 typedef struct strata_strategy {
     const char *name;        /* `strategy:`, else the preset's or the file's name */
     const char *description;
@@ -65,6 +85,7 @@ typedef struct strata_strategy {
     strata_model_stack_t stacks[STRATA_PLACE_KINDS]; /* by place kind; all present once completed */
     strata_model_device_t *own; /* STRATA_MODEL_DEVICES of them once there is one */
     size_t own_count;
+    strata_model_names_t named[STRATA_NAMED_KINDS];
     strata_arena_t *memory;  /* what the strategy owns, freed with it; the strategy lies in it too */
 } strata_strategy_t;
 
@@ -99,6 +120,17 @@ const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strat
 /* The stacks of one device alone, NULL: it has none; made if `make`. NULL then: E_LIMIT, E_HOST_MEMORY. */
 strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device, bool make);
 
+/* "pools", "streams": the key under which they stand. */
+const char *strata_named_key(strata_named_kind_t kind);
+/* Letters, digits, - and _, a letter first; in a pattern also : and /, and * for any letters. At most STRATA_NAME_LETTERS. */
+bool strata_named_is_name(strata_named_kind_t kind, const char *name);
+/* NULL: there is none of that name. */
+strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name);
+/* The first pattern that fits the name of a stream; NULL: none. */
+const strata_model_named_t *strata_strategy_pattern(const strata_strategy_t *strategy, const char *stream);
+/* Whether `pattern`, in which * stands for any letters, fits the whole name. */
+bool strata_pattern_fits(const char *pattern, const char *name);
+
 /* A value of a router's branch is an option of the router, the branch's number behind the name: "up_to_1". The number of such
  * an option; 0: it is no branch's. */
 uint32_t strata_option_branch(const strata_option_row_t *row);
@@ -106,7 +138,8 @@ uint32_t strata_option_branch(const strata_option_row_t *row);
 const strata_option_row_t *strata_branch_option(const strata_layer_type_t *type, const char *name, uint32_t number);
 
 /* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size",
- * "gpu:1.auto_growth.chunk_size" (a path without a place means the stack of the gpu place). E_STRATEGY names the nearest right
+ * "gpu:1.auto_growth.chunk_size", "pools.weights.auto_growth.chunk_size", "streams.copy*.managed.retry.timeout" (a path without
+ * a place means the stack of the gpu place). E_STRATEGY names the nearest right
  * word, or the two layers that it fits. */
 strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value,
                                     const strata_origin_t *origin);

@@ -1,4 +1,4 @@
-/* Values by path: [PLACE[:DEVICE].]LAYER.OPTION. */
+/* Values by path: [pools.NAME.|streams.PATTERN.][PLACE[:DEVICE].]LAYER.OPTION. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,14 @@
 #include "platform/status.h"
 #include "strategy/model.h"
 
-enum { PATH_LETTERS = 200 };
+enum { PATH_LETTERS = 300, PATH_WORDS = 5 };
 
 /* A path taken apart; the words lie in `text`. */
 typedef struct parts {
     char text[PATH_LETTERS];
-    const char *prefix; /* "pinned.", "stack." or "" */
-    char prefix_text[STRATA_NAME_LETTERS + 2];
+    char prefix[2 * STRATA_NAME_LETTERS + 16]; /* "pinned.", "stack.", "pools.weights." or "" */
+    strata_named_kind_t kind; /* of whose stack, where it is one of a name */
+    const char *name;         /* NULL: of no name */
     strata_place_kind_t place;
     int device; /* whose own stack; -1: that of all devices */
     const char *layer, *option;
@@ -47,7 +48,7 @@ static const char *option_word(size_t index, const void *context) {
 static strata_status_t fail_form(const char *path) {
     return strata_fail(STRATA_E_STRATEGY, 0,
                        "\"%.80s\" is no path of an option; write LAYER.OPTION or PLACE.LAYER.OPTION, as in "
-                       "auto_growth.chunk_size",
+                       "auto_growth.chunk_size, or pools.NAME.LAYER.OPTION",
                        path);
 }
 
@@ -62,26 +63,44 @@ static bool take_device(parts_t *parts, char *word) {
     return true;
 }
 
+static void add_prefix(parts_t *parts, const char *word) {
+    size_t length = strlen(parts->prefix);
+    snprintf(parts->prefix + length, sizeof parts->prefix - length, "%.*s.", STRATA_NAME_LETTERS, word);
+}
+
 static strata_status_t take_place(parts_t *parts, char *word, const char *path) {
-    snprintf(parts->prefix_text, sizeof parts->prefix_text, "%.*s.", STRATA_NAME_LETTERS, word);
-    if (!take_device(parts, word)) return fail_form(path);
+    char before[sizeof parts->prefix];
+    strcpy(before, parts->prefix);
+    add_prefix(parts, word);
+    if (!take_device(parts, word) || (parts->name && parts->device >= 0)) return fail_form(path);
     parts->place = strcmp(word, "stack") == 0 ? STRATA_PLACE_GPU : strata_place_find(word);
-    parts->prefix = parts->prefix_text;
     if (parts->place < STRATA_PLACE_KINDS) return STRATA_OK;
     const char *nearest = strata_nearest_word(word, STRATA_PLACE_KINDS + 1, place_word, NULL);
-    return strata_fail(STRATA_E_STRATEGY, 0, "there is no place \"%.40s\"; write %s.%s.%s", word, nearest ? nearest : "stack",
-                       parts->layer, parts->option);
+    return strata_fail(STRATA_E_STRATEGY, 0, "there is no place \"%.40s\"; write %s%s.%s.%s", word, before,
+                       nearest ? nearest : "stack", parts->layer, parts->option);
+}
+
+/* "pools.weights", "streams.copy*". False: the path begins with neither. */
+static bool take_name(parts_t *parts, char *const *word) {
+    for (parts->kind = 0; parts->kind < STRATA_NAMED_KINDS; parts->kind++) {
+        if (strcmp(word[0], strata_named_key(parts->kind)) != 0) continue;
+        parts->name = word[1];
+        add_prefix(parts, word[0]);
+        add_prefix(parts, word[1]);
+        return true;
+    }
+    return false;
 }
 
 /* Fills *parts; the place is known afterwards, the rest is not looked at. */
 static strata_status_t take_apart(const char *path, parts_t *parts) {
-    char *word[4] = {parts->text};
+    char *word[PATH_WORDS] = {parts->text};
     size_t count = 1;
     if (strlen(path) >= sizeof parts->text) return fail_form(path);
     strcpy(parts->text, path);
     for (char *at = parts->text; *at; at++) {
         if (*at != '.') continue;
-        if (count == 3) return fail_form(path);
+        if (count == PATH_WORDS) return fail_form(path);
         *at = '\0';
         word[count++] = at + 1;
     }
@@ -92,18 +111,56 @@ static strata_status_t take_apart(const char *path, parts_t *parts) {
     parts->option = word[count - 1];
     parts->place = STRATA_PLACE_GPU;
     parts->device = -1;
-    parts->prefix = "";
-    return count == 3 ? take_place(parts, word[0], path) : STRATA_OK;
+    parts->name = NULL;
+    parts->prefix[0] = '\0';
+    if (count > 3 && !take_name(parts, word)) return fail_form(path);
+    return count == 3 || count == 5 ? take_place(parts, word[count - 3], path) : STRATA_OK;
 }
 
-/* False: the device has no stack of its own there. */
-static bool take_layers(const strata_strategy_t *strategy, const parts_t *parts, layers_t *layers) {
+static const char *named_word(size_t index, const void *context) {
+    return ((const strata_model_names_t *)context)->list[index].name;
+}
+
+static strata_status_t fail_name(const strata_strategy_t *strategy, const parts_t *parts) {
+    const strata_model_names_t *names = &strategy->named[parts->kind];
+    const char *key = strata_named_key(parts->kind), *nearest = strata_nearest_word(parts->name, names->count, named_word, names);
+    if (names->count == 0)
+        return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no %s; write %s: {%.40s: {stack: [...]}} in its file", key, key,
+                           parts->name);
+    return strata_fail(STRATA_E_STRATEGY, 0, "the strategy has no \"%.40s\" among its %s; write %s.%s.%s.%s", parts->name, key, key,
+                       nearest ? nearest : names->list[0].name, parts->layer, parts->option);
+}
+
+static const char *place_prefix(const parts_t *parts) {
+    return parts->place == STRATA_PLACE_GPU ? "stack" : strata_place_name(parts->place);
+}
+
+/* The stack that a path means: of the place, of one device, of a pool or of streams; it must be written somewhere. */
+static strata_status_t take_stack(const strata_strategy_t *strategy, const parts_t *parts, const strata_model_stack_t **stack) {
     const strata_model_stack_t *common = &strategy->stacks[parts->place];
-    const strata_model_stack_t *stack =
-        parts->device < 0 ? common : strata_strategy_stack(strategy, parts->place, (uint32_t)parts->device);
+    *stack = common;
+    if (parts->name) {
+        const strata_model_named_t *named = strata_strategy_named(strategy, parts->kind, parts->name);
+        if (!named) return fail_name(strategy, parts);
+        *stack = &named->stacks[parts->place];
+        if ((*stack)->count > 0) return STRATA_OK;
+        return strata_fail(STRATA_E_STRATEGY, 0, "%s.%s has no stack of its own for the place %s; write %s.%s.%s",
+                           strata_named_key(parts->kind), parts->name, strata_place_name(parts->place), place_prefix(parts),
+                           parts->layer, parts->option);
+    }
+    if (parts->device >= 0) *stack = strata_strategy_stack(strategy, parts->place, (uint32_t)parts->device);
+    if (parts->device < 0 || *stack != common) return STRATA_OK;
+    return strata_fail(STRATA_E_STRATEGY, 0, "device %d has no stack of its own for the place %s; write %s.%s.%s", parts->device,
+                       strata_place_name(parts->place), place_prefix(parts), parts->layer, parts->option);
+}
+
+static strata_status_t take_layers(const strata_strategy_t *strategy, const parts_t *parts, layers_t *layers) {
+    const strata_model_stack_t *stack;
+    strata_status_t status = take_stack(strategy, parts, &stack);
+    if (status) return status;
     layers->count = strata_model_layers(stack, layers->list, STRATA_PLAN_NODES);
     if (layers->count > STRATA_PLAN_NODES) layers->count = STRATA_PLAN_NODES;
-    return parts->device < 0 || stack != common;
+    return STRATA_OK;
 }
 
 /* A layer is called by the name that the file gave it, or by its type. */
@@ -134,7 +191,9 @@ static const char *nearest_option(const strata_layer_type_t *type, const char *o
 }
 
 static strata_status_t fail_layer(const layers_t *layers, const parts_t *parts) {
-    const char *where = strata_place_name(parts->place);
+    const char *where = strata_place_name(parts->place), *in = parts->name ? " in " : "";
+    const char *key = parts->name ? strata_named_key(parts->kind) : "", *dot = parts->name ? "." : "";
+    const char *name = parts->name ? parts->name : "";
     const char *nearest = strata_nearest_word(parts->layer, layers->count, layer_word, layers);
     if (nearest) {
         parts_t near = *parts;
@@ -142,16 +201,16 @@ static strata_status_t fail_layer(const layers_t *layers, const parts_t *parts) 
         near.layer = nearest;
         find(layers, &near, &found);
         const char *option = found.row ? parts->option : nearest_option(found.layer->type, parts->option);
-        return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; write %s%s.%s", where,
-                           parts->layer, parts->prefix, nearest, option ? option : parts->option);
+        return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s%s%s has no layer \"%s\"; write %s%s.%s", where, in,
+                           key, dot, name, parts->layer, parts->prefix, nearest, option ? option : parts->option);
     }
     char all[512] = "";
     for (size_t i = 0; i < layers->count; i++) {
         size_t length = strlen(all);
         snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", layers->list[i]->name);
     }
-    return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s has no layer \"%s\"; its layers are %s", where,
-                       parts->layer, all);
+    return strata_fail(STRATA_E_STRATEGY, 0, "the stack of the place %s%s%s%s%s has no layer \"%s\"; its layers are %s", where, in,
+                       key, dot, name, parts->layer, all);
 }
 
 static strata_status_t fail_option(const parts_t *parts, const strata_model_layer_t *layer) {
@@ -174,11 +233,8 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     found_t found;
     strata_status_t status = take_apart(path, &parts);
     if (status) return status;
-    if (!take_layers(strategy, &parts, &layers))
-        return strata_fail(STRATA_E_STRATEGY, 0, "device %d has no stack of its own for the place %s; write %s.%s.%s",
-                           parts.device, strata_place_name(parts.place),
-                           parts.place == STRATA_PLACE_GPU ? "stack" : strata_place_name(parts.place), parts.layer,
-                           parts.option);
+    status = take_layers(strategy, &parts, &layers);
+    if (status) return status;
     find(&layers, &parts, &found);
     if (!found.layer) return fail_layer(&layers, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
@@ -200,12 +256,11 @@ bool strata_strategy_has(const strata_strategy_t *strategy, const char *path) {
     parts_t parts;
     layers_t layers;
     found_t found = {.layer = NULL};
-    if (take_apart(path, &parts)) {
+    if (take_apart(path, &parts) || take_layers(strategy, &parts, &layers)) {
         /* Asking is no failure. */
         strata_fail_at(before.status, before.line, before.column, "%s", before.text);
         return false;
     }
-    if (!take_layers(strategy, &parts, &layers)) return false;
     find(&layers, &parts, &found);
     return found.row != NULL;
 }

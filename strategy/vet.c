@@ -3,10 +3,11 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "allocation/figures.h"
 #include "allocation/option.h"
 #include "platform/host_memory.h"
 
-enum { ROWS_MOST = 256, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
+enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
 
 /* What every header has had. */
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)
@@ -88,6 +89,7 @@ static strata_status_t check_option(const strata_layer_type_t *type, size_t inde
         wrong = "its name is none, is `name`, or stands twice";
     else if (!fits(row->offset, size_of_kind(row->kind), type->options_size)) wrong = "it does not lie in the options struct";
     else if (row->kind == STRATA_OPTION_CHOICE && (!row->choices || !*row->choices)) wrong = "it has no choices";
+    else if (row->kind == STRATA_OPTION_CHOICE && strata_choice_count(row) > STRATA_OPTION_CHOICES) wrong = "it has more than 32 choices";
     else if (!row->doc || !row->default_text) wrong = "it has no doc or no default";
     if (wrong) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\", option %zu: %s", type->name, index + 1, wrong);
     if (strata_option_set(row, scratch, row->default_text) == STRATA_OK) return STRATA_OK;

@@ -12,7 +12,7 @@ typedef struct reading {
     strata_arguments_t *arguments;
 } reading_t;
 
-/* One option with a value: STRATA_EXIT_DONE, or what strata_wrong_usage() answered. */
+/* One option with its value, or a flag without: STRATA_EXIT_DONE, or what strata_wrong_usage() answered. */
 typedef int (*take_fn)(const reading_t *reading, const char *value);
 
 static strata_argument_strategy_t *latest(const reading_t *reading) {
@@ -122,31 +122,107 @@ static int take_json(const reading_t *reading, const char *value) {
     return STRATA_EXIT_DONE;
 }
 
+static int take_at(const reading_t *reading, const char *value) {
+    strata_arguments_t *arguments = reading->arguments;
+    const char *rest = "";
+    uint32_t row = 0;
+    arguments->at_end = strcmp(value, "end") == 0;
+    if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
+        return strata_wrong_usage(reading->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end",
+                                  value);
+    arguments->at = row;
+    return STRATA_EXIT_DONE;
+}
+
+/* ---- flags ---- */
+
+static int take_json_flag(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->json = "-";
+    return STRATA_EXIT_DONE;
+}
+
+static int take_prometheus(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->prometheus = true;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_blocks(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->blocks = true;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_smallest(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->smallest = true;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_check(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->check = true;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_legacy(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->legacy_default = true;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_code(const reading_t *reading, const char *none) {
+    (void)none;
+    reading->arguments->allow_code = true;
+    return STRATA_EXIT_DONE;
+}
+
+/* ---- options ---- */
+
+enum { COMPARE = 1, STATS = 2, BOTH = 3 };
+
 static const struct option_of {
     const char *name;
     take_fn take;
-} options[] = {{"--strategy", take_strategy}, {"--set", take_set},        {"--label", take_label},   {"--device", take_device},
-               {"--capacity", take_capacity}, {"--gpu-lag", take_lag},    {"--repeat", take_repeat}, {"--json", take_json},
-               {"--shard", take_shard},       {"--smallest", NULL},          {"--check", NULL},        {"--legacy-default-stream", NULL},
-               {"--allow-code", NULL}};
+    bool flag;
+    unsigned commands;
+} options[] = {
+    {"--strategy", take_strategy, false, BOTH}, {"--set", take_set, false, BOTH},
+    {"--device", take_device, false, BOTH},     {"--capacity", take_capacity, false, BOTH},
+    {"--gpu-lag", take_lag, false, BOTH},       {"--legacy-default-stream", take_legacy, true, BOTH},
+    {"--allow-code", take_code, true, BOTH},    {"--label", take_label, false, COMPARE},
+    {"--repeat", take_repeat, false, COMPARE},  {"--shard", take_shard, false, COMPARE},
+    {"--smallest", take_smallest, true, COMPARE}, {"--check", take_check, true, COMPARE},
+    {"--json", take_json, false, COMPARE},
+    {"--json", take_json_flag, true, STATS},    {"--prometheus", take_prometheus, true, STATS},
+    {"--blocks", take_blocks, true, STATS},     {"--at", take_at, false, STATS},
+};
 enum { OPTIONS = sizeof options / sizeof *options };
 
-static const char *option_word(size_t index, const void *unused) {
-    (void)unused;
-    return options[index].name;
+static unsigned command_of(const reading_t *reading) {
+    return strcmp(reading->self->name, "stats") == 0 ? STATS : COMPARE;
+}
+
+/* What the command does not have is no word to write instead. */
+static const char *option_word(size_t index, const void *reading) {
+    return options[index].commands & command_of(reading) ? options[index].name : "";
 }
 
 /* The option of "--name" or "--name=value"; *value is what follows the sign, or NULL. */
-static const struct option_of *find_option(const char *argument, const char **value) {
+static const struct option_of *find_option(const reading_t *reading, const char *argument, const char **value) {
     size_t length = strcspn(argument, "=");
     *value = argument[length] ? argument + length + 1 : NULL;
-    for (size_t i = 0; i < OPTIONS; i++)
-        if (strlen(options[i].name) == length && strncmp(options[i].name, argument, length) == 0) return &options[i];
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const struct option_of *option = &options[i];
+        if (!(option->commands & command_of(reading))) continue;
+        if (strlen(option->name) == length && strncmp(option->name, argument, length) == 0) return option;
+    }
     return NULL;
 }
 
 static int unknown_option(const reading_t *reading, const char *argument) {
-    const char *near = strata_nearest_word(argument, OPTIONS, option_word, NULL);
+    const char *near = strata_nearest_word(argument, OPTIONS, option_word, reading);
     return strata_wrong_usage(reading->self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "",
                               near ? near : "");
 }
@@ -154,22 +230,22 @@ static int unknown_option(const reading_t *reading, const char *argument) {
 /* Takes the option at argv[*at], and its value behind it. */
 static int take_option(const reading_t *reading, int argc, char **argv, int *at) {
     const char *value;
-    const struct option_of *option = find_option(argv[*at], &value);
+    const struct option_of *option = find_option(reading, argv[*at], &value);
     if (!option) return unknown_option(reading, argv[*at]);
-    if (option->take) {
-        if (!value && *at + 1 < argc) value = argv[++*at];
-        return value ? option->take(reading, value) : strata_wrong_usage(reading->self, "%s wants a value", option->name);
-    }
-    if (value) return strata_wrong_usage(reading->self, "%s takes no value", option->name);
-    if (strcmp(option->name, "--smallest") == 0) {
-        reading->arguments->smallest = true;
-    } else if (strcmp(option->name, "--check") == 0) {
-        reading->arguments->check = true;
-    } else if (strcmp(option->name, "--allow-code") == 0) {
-        reading->arguments->allow_code = true;
-    } else {
-        reading->arguments->legacy_default = true;
-    }
+    if (option->flag)
+        return value ? strata_wrong_usage(reading->self, "%s takes no value", option->name) : option->take(reading, NULL);
+    if (!value && *at + 1 < argc) value = argv[++*at];
+    return value ? option->take(reading, value) : strata_wrong_usage(reading->self, "%s wants a value", option->name);
+}
+
+/* What fits no replay of one trace at one row. */
+static int check_stats(const reading_t *reading) {
+    const strata_arguments_t *arguments = reading->arguments;
+    if (arguments->trace_count != 1) return strata_wrong_usage(reading->self, "one trace, please");
+    if (arguments->json && arguments->prometheus)
+        return strata_wrong_usage(reading->self, "--json or --prometheus, not both");
+    if (arguments->blocks && arguments->prometheus)
+        return strata_wrong_usage(reading->self, "Prometheus reads no blocks; write --json --blocks");
     return STRATA_EXIT_DONE;
 }
 
@@ -195,9 +271,9 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
         }
     }
     if (arguments->strategy_count == 0) return strata_wrong_usage(self, "no --strategy");
-    if (strcmp(self->name, "replay") == 0 && arguments->strategy_count > 1)
+    if (strcmp(self->name, "compare") != 0 && arguments->strategy_count > 1)
         return strata_wrong_usage(self, "one --strategy alone (strata compare takes several)");
     if (arguments->trace_count == 0) return strata_wrong_usage(self, "no trace");
     keep_shard(arguments);
-    return STRATA_EXIT_DONE;
+    return command_of(&reading) == STATS ? check_stats(&reading) : STRATA_EXIT_DONE;
 }

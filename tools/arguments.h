@@ -1,4 +1,4 @@
-/* The arguments of compare and replay, checked as far as they can be without opening a file. */
+/* The arguments of compare, replay and stats, checked as far as they can be without opening a file. */
 #ifndef STRATA_TOOLS_ARGUMENTS_H
 #define STRATA_TOOLS_ARGUMENTS_H
 
@@ -31,7 +31,11 @@ typedef struct strata_arguments {
     bool legacy_default;
     bool allow_code;
     uint32_t shard, shards; /* of the traces, those whose number leaves this rest */
-    const char *json;     /* NULL: none */
+    const char *json;     /* NULL: none; stats: "-" */
+    size_t at;            /* stats: the row; 0: see at_end */
+    bool at_end;          /* the last row; else that of the highest reserved bytes */
+    bool prometheus;
+    bool blocks;
     char **traces;        /* within argv; of this shard alone */
     size_t trace_count;
 } strata_arguments_t;

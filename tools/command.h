@@ -22,6 +22,7 @@ typedef struct strata_command {
 extern const strata_command_t strata_commands[];
 
 int strata_command_compare(const strata_command_t *self, int argc, char **argv);
+int strata_command_stats(const strata_command_t *self, int argc, char **argv);
 int strata_command_merge(const strata_command_t *self, int argc, char **argv);
 int strata_command_check(const strata_command_t *self, int argc, char **argv);
 int strata_command_explain(const strata_command_t *self, int argc, char **argv);
@@ -29,6 +30,7 @@ int strata_command_diff(const strata_command_t *self, int argc, char **argv);
 int strata_command_conform(const strata_command_t *self, int argc, char **argv);
 int strata_command_torture(const strata_command_t *self, int argc, char **argv);
 int strata_command_layers(const strata_command_t *self, int argc, char **argv);
+int strata_command_grammar(const strata_command_t *self, int argc, char **argv);
 int strata_command_presets(const strata_command_t *self, int argc, char **argv);
 int strata_command_fields(const strata_command_t *self, int argc, char **argv);
 int strata_command_help(const strata_command_t *self, int argc, char **argv);

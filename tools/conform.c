@@ -118,8 +118,7 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
     size_t subject_count = 0;
     strata_status_t status = STRATA_OK;
     if (subjects_of_layer(subjects, &subject_count, type) == 0) {
-        printf("FAIL %s: it may stand in none of the suite's stacks: %s\n", type->name,
-               type->role == STRATA_ROUTER ? "routers are not checked" : strata_last_error()->text);
+        printf("FAIL %s: it may stand in none of the suite's stacks: %s\n", type->name, strata_last_error()->text);
         count->checks++;
         count->failed++;
     }

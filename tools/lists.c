@@ -37,6 +37,12 @@ int strata_command_layers(const strata_command_t *self, int argc, char **argv) {
     return strata_config_layers(stdout, markdown) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
 }
 
+int strata_command_grammar(const strata_command_t *self, int argc, char **argv) {
+    (void)argv;
+    if (argc > 0) return strata_wrong_usage(self, "takes no arguments");
+    return strata_config_grammar(stdout) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+}
+
 int strata_command_presets(const strata_command_t *self, int argc, char **argv) {
     if (argc > 1) return strata_wrong_usage(self, "one name at most");
     if (argc == 0) {

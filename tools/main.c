@@ -34,10 +34,35 @@ static const char compare_more[] =
     "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong\n"
     "usage, strategy or trace.\n";
 
+static const char stats_more[] =
+    "Replays the trace up to a row and tells what every place, stream and layer holds there.\n"
+    "\n"
+    "  --strategy NAME|FILE      a preset (strata presets) or a YAML file\n"
+    "  --set PATH=VALUE          sets an option of the strategy\n"
+    "  --at ROW|peak|end         behind which row, 1 the first under the header; peak: where most is reserved of devices for\n"
+    "                            the first time; end: the last (peak)\n"
+    "  --blocks                  every chunk and block too\n"
+    "  --json                    as JSON: the fields of strata_statistics_json(), the blocks, the trace's streams\n"
+    "  --prometheus              in the text format that Prometheus reads\n"
+    "  --device D                sim:h100, sim:a100, gpu:0 ...; else what the strategy says, and where it says gpu and\n"
+    "                            there is none, sim:h100\n"
+    "  --capacity SIZE           what the strategy may use of a simulated device; else what the device has\n"
+    "  --gpu-lag TIME            how far the GPU runs behind the host in a trace without work (5ms)\n"
+    "  --legacy-default-stream   stream 0 of the trace is the legacy default stream\n"
+    "  --allow-code              the strategy may load shared objects with layers (load:), and so run their code\n"
+    "\n"
+    "docs/layers.md explains the figures of layers, strata.h all others. Exit status: 0 done (out-of-memory is told), 1 an\n"
+    "operation failed otherwise, 2 wrong usage, strategy or trace.\n";
+
 const strata_command_t strata_commands[] = {
     {"compare", strata_command_compare, COMPARE_USAGE, "replays traces under several strategies and compares them",
      compare_more},
     {"replay", strata_command_compare, COMPARE_USAGE, "the same for one strategy", compare_more},
+    {"stats", strata_command_stats,
+     "--strategy NAME|FILE [--set PATH=VALUE]... [--at ROW|peak|end] [--blocks]\n"
+     "           [--json|--prometheus] [--device sim:h100|sim:a100|gpu:0] [--capacity 24GiB|unlimited] [--gpu-lag 5ms]\n"
+     "           [--legacy-default-stream] [--allow-code] TRACE",
+     "tells what every place, stream and layer holds at a row of a trace", stats_more},
     {"merge", strata_command_merge, "[--json FILE|-] FILE...", "makes one comparison of the JSON files of several shards",
      "Writes to standard output where no --json says otherwise. A trace may stand once under each label.\n"},
     {"check", strata_command_check, "[--allow-code] FILE...", "checks strategy files: nothing is said where nothing is wrong",
@@ -73,6 +98,7 @@ const strata_command_t strata_commands[] = {
      "  --jobs N               processes at a time (as many as processors)\n"
      "\n"
      "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer.\n"},
+    {"grammar", strata_command_grammar, "", "explains strategy files (docs/strategy.md)", NULL},
     {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
     {"fields", strata_command_fields, "", "explains the figures of a comparison (docs/fields.md)", NULL},
     {"help", strata_command_help, "[COMMAND]", "explains a command", NULL},

@@ -74,15 +74,6 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no power of two", (unsigned long long)o->alignment);
 }
 
-static strata_status_t create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
-
 const strata_layer_type_t strata_aligned_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "aligned",
@@ -94,8 +85,8 @@ const strata_layer_type_t strata_aligned_type = {
     .state_size = sizeof(strata_layer_t),
     .options_size = sizeof(aligned_options_t),
     .options = options,
-    .create = create,
-    .destroy = destroy,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
     .free = free_record,
     .check = check,

@@ -37,25 +37,11 @@ static strata_status_t check(const void *given, strata_place_kind_t place, const
     return STRATA_OK;
 }
 
-static strata_status_t create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
-
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     const binning_options_t *o = self->options;
     uint32_t route = 0;
     while (route + 1 < self->below_count && request->size > o->up_to[route]) route++;
     return strata_layer_allocate(self->below[route], request, record);
-}
-
-static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    (void)self;
-    strata_below_free(record, path);
 }
 
 const strata_layer_type_t strata_binning_type = {
@@ -68,9 +54,9 @@ const strata_layer_type_t strata_binning_type = {
     .state_size = sizeof(strata_layer_t),
     .options_size = sizeof(binning_options_t),
     .options = options,
-    .create = create,
-    .destroy = destroy,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
-    .free = free_record,
+    .free = strata_layer_free_below,
     .check = check,
 };

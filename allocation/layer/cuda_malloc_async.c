@@ -64,8 +64,8 @@ typedef struct async_layer {
 static const strata_stat_row_t stats[] = {
     {"live_bytes", "bytes", offsetof(async_layer_t, live_bytes), "blocks handed out"},
     {"pending_bytes", "bytes", offsetof(async_layer_t, frees.pending_bytes), "borrowed blocks freed, whose streams are not done"},
-    {"borrowed_frees", "", offsetof(async_layer_t, borrowed_frees), "frees that went to the free stream"},
-    {"throttled", "", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
+    {"borrowed_frees", "count", offsetof(async_layer_t, borrowed_frees), "frees that went to the free stream"},
+    {"throttled", "count", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
     {0},
 };
 
@@ -216,8 +216,11 @@ static void end_live(async_layer_t *self, uint64_t bytes) {
 static strata_status_t take_in(async_layer_t *self, const strata_request_t *request, strata_address_t address,
                                strata_record_t **out) {
     strata_layer_t *base = &self->base;
-    strata_status_t status = strata_domain_reserve(base->domain, address, request->size);
-    if (status != STRATA_OK) return status;
+    strata_status_t status = strata_domain_book(base->domain, address, request->size);
+    if (status != STRATA_OK) {
+        strata_domain_unclaim(base->domain, request->size);
+        return status;
+    }
     take_lock(self);
     uint32_t user = strata_users_make(&self->users, request->stream);
     strata_record_t *record = user ? strata_record_new(base, request, address, request->size) : NULL;
@@ -230,15 +233,19 @@ static strata_status_t take_in(async_layer_t *self, const strata_request_t *requ
         *out = record;
         return STRATA_OK;
     }
-    strata_domain_unreserve(base->domain, address, request->size);
+    strata_domain_uncover(base->domain, address, request->size);
+    strata_domain_discount(base->domain, request->size);
     return STRATA_E_LIMIT;
 }
 
 static strata_status_t get(async_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_address_t address;
+    strata_status_t status = strata_domain_claim(self->base.domain, request->size);
+    if (status != STRATA_OK) return status;
     throttle(self, request);
-    strata_status_t status = strata_device_malloc_async(device_of(self), self->pool, request->size, request->stream, &address);
-    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK)
+    status = strata_device_malloc_async(device_of(self), self->pool, request->size, request->stream, &address);
+    if (status != STRATA_OK) strata_domain_unclaim(self->base.domain, request->size);
+    else if ((status = take_in(self, request, address, record)) != STRATA_OK)
         (void)strata_device_free_async(device_of(self), address, request->stream);
     if (status != STRATA_OK) end_live(self, request->size);
     return status;
@@ -358,10 +365,8 @@ static bool give_back(async_layer_t *self, const strata_record_t *record, bool i
     strata_domain_uncover(domain, record->ptr, record->size);
     bool gone = has_gone(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
                                   : strata_device_free(domain->device, STRATA_MEMORY_DEVICE, record->ptr));
-    if (gone) return true;
-    strata_domain_discount(domain, record->size);
-    (void)strata_domain_reserve(domain, record->ptr, record->size);
-    return false;
+    if (!gone) strata_domain_recover(domain, record->ptr, record->size);
+    return gone;
 }
 
 /* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. Else its bytes go from
@@ -491,8 +496,9 @@ static void give_back_all(async_layer_t *self) {
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (!is_ours(self, record)) continue;
-        strata_domain_unreserve(self->base.domain, record->ptr, record->size);
+        strata_domain_uncover(self->base.domain, record->ptr, record->size);
         (void)strata_device_free(device_of(self), STRATA_MEMORY_DEVICE, record->ptr);
+        strata_domain_unbook(self->base.domain, record->size);
     }
 }
 

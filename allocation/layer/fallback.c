@@ -18,15 +18,6 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-static strata_status_t create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
-
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     fallback_t *self = (fallback_t *)base;
     strata_status_t status = strata_layer_allocate(base->below[0], request, record);
@@ -40,11 +31,6 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);
 }
 
-static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    (void)self;
-    strata_below_free(record, path);
-}
-
 const strata_layer_type_t strata_fallback_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "fallback",
@@ -55,8 +41,8 @@ const strata_layer_type_t strata_fallback_type = {
     .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY,
     .state_size = sizeof(fallback_t),
     .stats = stats,
-    .create = create,
-    .destroy = destroy,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
-    .free = free_record,
+    .free = strata_layer_free_below,
 };

@@ -43,20 +43,6 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     return status;
 }
 
-static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    (void)self;
-    strata_below_free(record, path);
-}
-
-static strata_status_t create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
-
 const strata_layer_type_t strata_fill_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "fill",
@@ -67,8 +53,8 @@ const strata_layer_type_t strata_fill_type = {
     .state_size = sizeof(strata_layer_t),
     .options_size = sizeof(fill_options_t),
     .options = options,
-    .create = create,
-    .destroy = destroy,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
-    .free = free_record,
+    .free = strata_layer_free_below,
 };

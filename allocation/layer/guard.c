@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "allocation/layer.h"
-#include "allocation/threads.h"
 #include "platform/arithmetic.h"
 
 enum { ZONE = 0xfd, POISON = 0xdb, BLOCKS = 1 << 20 };
@@ -86,9 +85,8 @@ static bool is_ownerless(const guard_layer_t *self) {
 
 /* Whether the owner's stream still has the name that the stack knows it by, in this thread. */
 static bool has_owner(const guard_layer_t *self) {
-    const strata_stack_t *stack = self->base.stack;
-    uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    return !stack->ownerless && !stack->orphan && stack->thread == thread;
+    strata_stream_t stream;
+    return strata_layer_owner(&self->base, &stream);
 }
 
 static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream) {

@@ -23,15 +23,6 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-static strata_status_t create(strata_layer_t *self) {
-    (void)self;
-    return STRATA_OK;
-}
-
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
-
 typedef struct attempt {
     strata_layer_t *self;
     const strata_request_t *request;
@@ -96,8 +87,8 @@ const strata_layer_type_t strata_retry_type = {
     .state_size = sizeof(strata_layer_t),
     .options_size = sizeof(retry_options_t),
     .options = options,
-    .create = create,
-    .destroy = destroy,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
     .free = free_record,
 };

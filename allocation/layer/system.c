@@ -4,17 +4,19 @@
 
 enum { MEMORY_OF_PLACE = 0 };
 enum { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
+enum { NODE_ANY, NODE_NEAR, NODE_FIRST }; /* node 0 is NODE_FIRST */
 #define HUGE_PAGE (2ull << 20)
 
 typedef struct system_options {
     uint64_t cap;
-    uint32_t memory, prefetch, preferred, accessed_by;
+    uint32_t memory, prefetch, preferred, accessed_by, node;
     bool read_mostly, portable, mapped, write_combined, huge_pages;
 } system_options_t;
 
 typedef struct system_layer {
     strata_layer_t base;
     strata_memory_t memory;
+    uint32_t host_flags;
     _Atomic uint64_t held_bytes; /* asked for or got, where there is a cap or a count of oversubscription */
     _Atomic uint64_t total;      /* of the device, once managed memory has been got */
     _Atomic uint64_t oversubscribed, refused_by_cap, refused_hints;
@@ -39,6 +41,9 @@ static const strata_option_row_t options[] = {
      "pinned: devices may use it by address"},
     {"write_combined", STRATA_OPTION_BOOL, offsetof(system_options_t, write_combined), "false", 0, 0, NULL,
      "pinned: fast for devices to read, slow for the host"},
+    {"node", STRATA_OPTION_CHOICE, offsetof(system_options_t, node), "any", 0, 0, "any|near|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15",
+     "pinned and host: the node of the host (NUMA) to take it from while it has pages; `near`: the one nearest to the device, "
+     "where one can be chosen"},
     {"huge_pages", STRATA_OPTION_BOOL, offsetof(system_options_t, huge_pages), "false", 0, 0, NULL,
      "host: pieces of 2 MiB and more begin on such a border and ask for huge pages"},
     {0},
@@ -46,8 +51,8 @@ static const strata_option_row_t options[] = {
 
 static const strata_stat_row_t stats[] = {
     {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed), "managed memory beyond the device's whole memory, at most"},
-    {"refused_by_cap", "", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
-    {"refused_hints", "", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
+    {"refused_by_cap", "count", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
+    {"refused_hints", "count", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
     {0},
 };
 
@@ -55,15 +60,40 @@ static const system_options_t *options_of(const system_layer_t *self) {
     return self->base.options;
 }
 
-static strata_status_t create(strata_layer_t *self) {
-    const system_options_t *o = self->options;
-    uint32_t kind = o->memory == MEMORY_OF_PLACE ? (uint32_t)strata_place_kind(self->domain->place) : o->memory - 1;
-    ((system_layer_t *)self)->memory = (strata_memory_t)kind;
-    return STRATA_OK;
-}
-
 static bool on_host(strata_memory_t memory) {
     return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
+}
+
+/* ---- where from ---- */
+
+static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
+    uint64_t nodes = self->domain->device->capabilities.host_nodes;
+    if (nodes == 0)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process cannot choose a node of the host here; write any, or "
+                           "near to have one where it can", node);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process may use the host's nodes %d to %d", node,
+                       __builtin_ctzll(nodes), 63 - __builtin_clzll(nodes));
+}
+
+/* A node that is named must be there; the nearest is a wish. */
+static strata_status_t find_node(system_layer_t *self) {
+    const system_options_t *o = options_of(self);
+    const strata_device_capabilities_t *can = &self->base.domain->device->capabilities;
+    if (o->node == NODE_ANY) return STRATA_OK;
+    uint32_t node = o->node == NODE_NEAR ? can->near_node : o->node - NODE_FIRST;
+    bool there = node < 64 && (can->host_nodes >> node & 1);
+    if (there) self->host_flags |= STRATA_HOST_ON_NODE(node);
+    return there || o->node == NODE_NEAR ? STRATA_OK : no_such_node(&self->base, node);
+}
+
+static strata_status_t create(strata_layer_t *base) {
+    system_layer_t *self = (system_layer_t *)base;
+    const system_options_t *o = base->options;
+    uint32_t kind = o->memory == MEMORY_OF_PLACE ? (uint32_t)strata_place_kind(base->domain->place) : o->memory - 1;
+    self->memory = (strata_memory_t)kind;
+    self->host_flags = (o->portable ? STRATA_HOST_PORTABLE : 0u) | (o->mapped ? STRATA_HOST_MAPPED : 0u) |
+                       (o->write_combined ? STRATA_HOST_WRITE_COMBINED : 0u);
+    return on_host(self->memory) ? find_node(self) : STRATA_OK;
 }
 
 /* ---- the cap ---- */
@@ -119,17 +149,12 @@ static void prepare_managed(system_layer_t *self, const strata_request_t *reques
 
 /* ---- the device ---- */
 
-static uint32_t host_flags(const system_options_t *o) {
-    return (o->portable ? STRATA_HOST_PORTABLE : 0u) | (o->mapped ? STRATA_HOST_MAPPED : 0u) |
-           (o->write_combined ? STRATA_HOST_WRITE_COMBINED : 0u);
-}
-
 static strata_status_t host_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     const system_options_t *o = options_of(self);
     bool huge = o->huge_pages && self->memory == STRATA_MEMORY_HOST && request->size >= HUGE_PAGE;
     uint64_t alignment = huge && request->alignment < HUGE_PAGE ? HUGE_PAGE : request->alignment;
     strata_status_t status = strata_device_host_alloc(self->base.domain->device, self->memory, request->size, alignment,
-                                                      host_flags(o), address);
+                                                      self->host_flags, address);
     if (status == STRATA_OK && huge)
         note_hint(self, strata_host_want_huge_pages((void *)(uintptr_t)*address, request->size / HUGE_PAGE * HUGE_PAGE));
     return status;
@@ -155,30 +180,14 @@ static strata_status_t device_give(system_layer_t *self, strata_address_t addres
     return status;
 }
 
-/* Books what the device gave and makes its record; no lock is held. */
-static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
-                               strata_record_t **record) {
-    strata_layer_t *base = &self->base;
-    strata_status_t status = strata_domain_reserve(base->domain, address, request->size);
-    if (status != STRATA_OK) return status;
-    strata_lock(&base->stack->lock);
-    *record = strata_record_new(base, request, address, request->size);
-    strata_unlock(&base->stack->lock);
-    if (*record) return STRATA_OK;
-    strata_domain_unreserve(base->domain, address, request->size);
-    return STRATA_E_LIMIT;
-}
-
-static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
-    system_layer_t *self = (system_layer_t *)base;
-    if (request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps nothing, and the request forbids asking the device");
-    strata_address_t address;
-    strata_opened_t opened = strata_path_unlock(request->path);
-    strata_status_t status = device_get(self, request, &address);
-    if (status == STRATA_OK && (status = take_in(self, request, address, record)) != STRATA_OK) (void)device_give(self, address, request->size);
-    strata_path_lock(request->path, opened);
-    return status;
+/* Another thread may be given the address as soon as the device has it back. False: the device refuses it. */
+static bool give_back(system_layer_t *self, strata_address_t address, uint64_t size) {
+    strata_domain_t *domain = self->base.domain;
+    strata_domain_uncover(domain, address, size);
+    bool gone = device_give(self, address, size) == STRATA_OK;
+    if (gone) strata_domain_unbook(domain, size);
+    else strata_domain_recover(domain, address, size);
+    return gone;
 }
 
 /* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
@@ -186,6 +195,56 @@ static void quarantine(strata_layer_t *self, strata_record_t *record) {
     self->stack->figures.quarantined_bytes += record->size;
     record->state = STRATA_RECORD_DEFERRED;
     record->path = self->number;
+}
+
+/* What could not be served goes back at once; no lock is held. What the device refuses even then is quarantined. */
+static void give_unserved(system_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
+    strata_domain_t *domain = self->base.domain;
+    bool gone = booked ? give_back(self, address, request->size) : device_give(self, address, request->size) == STRATA_OK;
+    if (gone && !booked) strata_domain_unclaim(domain, request->size);
+    if (gone) return;
+    if (!booked) strata_domain_keep(domain, request->size);
+    strata_lock(&self->base.stack->lock);
+    strata_record_t *record = strata_record_new(&self->base, request, address, request->size);
+    if (record) quarantine(&self->base, record);
+    strata_unlock(&self->base.stack->lock);
+}
+
+/* Books what the device gave and makes its record; no lock is held. */
+static strata_status_t take_in(system_layer_t *self, const strata_request_t *request, strata_address_t address,
+                               strata_record_t **record) {
+    strata_layer_t *base = &self->base;
+    strata_status_t status = strata_domain_book(base->domain, address, request->size);
+    bool booked = status == STRATA_OK;
+    if (booked) {
+        strata_lock(&base->stack->lock);
+        *record = strata_record_new(base, request, address, request->size);
+        strata_unlock(&base->stack->lock);
+        if (*record) return STRATA_OK;
+        status = STRATA_E_LIMIT;
+    }
+    give_unserved(self, request, address, booked);
+    return status;
+}
+
+static strata_status_t get(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_domain_t *domain = self->base.domain;
+    strata_address_t address;
+    strata_status_t status = strata_domain_claim(domain, request->size);
+    if (status != STRATA_OK) return status;
+    status = device_get(self, request, &address);
+    if (status == STRATA_OK) return take_in(self, request, address, record);
+    strata_domain_unclaim(domain, request->size);
+    return status;
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    if (request->flags & STRATA_NO_GROW)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps nothing, and the request forbids asking the device");
+    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_status_t status = get((system_layer_t *)base, request, record);
+    strata_path_lock(request->path, opened);
+    return status;
 }
 
 /* The device's own free waits for the work submitted before it; that of host memory does not have to. Where blocks have an owner
@@ -200,14 +259,7 @@ static bool work_is_done(const strata_layer_t *base) {
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
-    bool done = work_is_done(base);
-    /* Unbooked first: once the device has it back, another thread may be given the same address. */
-    strata_domain_unreserve(base->domain, record->ptr, record->size);
-    bool gone = done && device_give((system_layer_t *)base, record->ptr, record->size) == STRATA_OK;
-    if (!gone) {
-        (void)strata_domain_reserve(base->domain, record->ptr, record->size);
-        atomic_fetch_sub(&base->domain->given_bytes, record->size);
-    }
+    bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, record->size);
     strata_lock(&base->stack->lock);
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);
@@ -221,8 +273,7 @@ static void destroy(strata_layer_t *base) {
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
-        strata_domain_unreserve(base->domain, record->ptr, record->size);
-        (void)device_give((system_layer_t *)base, record->ptr, record->size);
+        (void)give_back((system_layer_t *)base, record->ptr, record->size);
     }
 }
 
@@ -242,6 +293,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
         {"portable", "pinned", !o->portable && !pinned},
         {"mapped", "pinned", !o->mapped && !pinned},
         {"write_combined", "pinned", o->write_combined && !pinned},
+        {"node", "pinned and host", o->node != NODE_ANY && !pinned && !host},
         {"huge_pages", "host", o->huge_pages && !host},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -249,6 +301,10 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
         *option = rows[i].name;
         return strata_fail(STRATA_E_STRATEGY, 0, "this option is for %s memory; take it out here", rows[i].places);
     }
+    *option = "node";
+    if (o->node != NODE_ANY && o->write_combined)
+        return strata_fail(STRATA_E_STRATEGY, 0, "the driver has no write-combined memory of a node; write any, or take "
+                           "write_combined out");
     return STRATA_OK;
 }
 

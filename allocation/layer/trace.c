@@ -39,9 +39,9 @@ typedef struct trace_layer {
 } trace_layer_t;
 
 static const strata_stat_row_t stats[] = {
-    {"recorded", "", offsetof(trace_layer_t, recorded), "events put into the ring"},
-    {"dropped", "", offsetof(trace_layer_t, dropped), "lifetimes and borrows that found no room"},
-    {"failures", "", offsetof(trace_layer_t, failures), "times that the file could not be written"},
+    {"recorded", "count", offsetof(trace_layer_t, recorded), "events put into the ring"},
+    {"dropped", "count", offsetof(trace_layer_t, dropped), "lifetimes and borrows that found no room"},
+    {"failures", "count", offsetof(trace_layer_t, failures), "times that the file could not be written"},
     {0},
 };
 

@@ -98,6 +98,30 @@ uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, 
     return best;
 }
 
+uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr) {
+    const strata_record_t pivot = {.size = size, .ptr = ptr};
+    uint32_t found = 0;
+    for (uint32_t slot = tree->root; slot;) {
+        const strata_record_t *record = &slab->records[slot];
+        bool behind = before(&pivot, record);
+        if (behind) found = slot;
+        slot = behind ? record->bin_prev : record->bin_next;
+    }
+    return found;
+}
+
+uint32_t strata_tree_before(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr) {
+    const strata_record_t pivot = {.size = size, .ptr = ptr};
+    uint32_t found = 0;
+    for (uint32_t slot = tree->root; slot;) {
+        const strata_record_t *record = &slab->records[slot];
+        bool ahead = before(record, &pivot);
+        if (ahead) found = slot;
+        slot = ahead ? record->bin_next : record->bin_prev;
+    }
+    return found;
+}
+
 uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *slab) {
     uint64_t largest = 0;
     for (uint32_t slot = tree->root; slot; slot = slab->records[slot].bin_next) largest = slab->records[slot].size;

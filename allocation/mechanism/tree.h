@@ -16,6 +16,9 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot);
 /* The smallest block of at least `size` bytes, the lowest address among equals; 0: none. */
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size);
+/* The block behind (size, ptr) in the order of the tree, and the one before it, whether one stands there or not; 0: none. */
+uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr);
+uint32_t strata_tree_before(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr);
 /* The largest size in the tree, 0 if empty. */
 uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *slab);
 /* Order, balance rule, links, states, count and sum. E_CORRUPT. */

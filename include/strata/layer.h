@@ -44,6 +44,8 @@ typedef struct strata_path {
     bool held_back;          /* a cache would have grown, and was told to wait */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
+    const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
+                                           that other layers of the stack have something to give for; NULL: nobody */
 } strata_path_t;
 
 /* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */
@@ -107,9 +109,12 @@ typedef enum strata_option_kind {
     STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; no control characters */
 } strata_option_kind_t;
 
-enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */ };
+enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one row */ };
 
-/* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs. */
+/* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs.
+ * A router's values of one branch are options whose names end in the branch's number: `most_1`, `most_2` (up to 8 branches) are
+ * written `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`; the last branch takes what is left and has
+ * none. A router without such options has `stacks: [[...], [...]]`. */
 typedef struct strata_option_row {
     const char *name;
     strata_option_kind_t kind;
@@ -238,8 +243,16 @@ struct strata_layer {
     uint32_t below_count;
     uint16_t attention;      /* its bit in stack and record; 0: it may not be left out */
     uint8_t number;          /* in the decorator stack, 1 .. 255 */
-    uint64_t reserved[2];    /* 0; for later versions: a layer's own state begins behind it */
+    uint64_t serial;         /* of the instance: no other one of the process ever has it */
+    uint64_t reserved;       /* 0; for later versions: a layer's own state begins behind it */
 };
+
+/* ---- for layers that have nothing to do there ------------------------------------------------------------------------- */
+
+STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
+STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
+/* strata_below_free(). */
+STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_path_t *path);
 
 /* ---- what the core offers a layer: ways down --------------------------------------------------------------------------- */
 
@@ -285,6 +298,23 @@ STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *reco
 /* Every record of a source that its last holder left behind: for its destroy, which gives the memory back and deletes none. */
 STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
 
+/* ---- records of decorators that change the address or the size; under the lock of the layer's stack ---- */
+
+/* The record that goes up instead of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`
+ * inside it. `inner` stays as its maker wrote it, except that no ref names it any more; borrows find their way to it. Of the
+ * record made `next`, `prev` and `pool` are the layer's own. NULL, and `inner` is as it was, when the slab is full (E_LIMIT is
+ * set): the layer frees `inner` and fails. */
+STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
+                                               uint64_t ptr, uint64_t size);
+/* What a record that strata_record_wrap() made holds: for the layer that made it. */
+STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
+/* The end of such a record, in the layer's free or whenever it lets go of one that it kept: what it held goes to
+ * strata_below_free(). A layer that wraps some requests alone tells its own by record->path, which is 0 in its free. */
+STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
+/* Whether other streams have borrowed what such a record holds: a layer below will wait for them at its free, and until then its
+ * bytes are theirs. */
+STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
+
 /* ---- attention of an `idle` layer; under the lock of the layer's stack. That of a record is its own word ---- */
 
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
@@ -299,6 +329,14 @@ STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64
 /* Sets bytes, in the order of the stream. */
 STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
                                              strata_stream_t stream);
+
+/* The stream that owns what the layer's stack serves, where it has one that this thread can name. False: pinned and host memory,
+ * what a forgotten stream left, another thread's own default stream. */
+STRATA_API bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream);
+/* The host waits for the work submitted to a stream; where that fails, for all of it. False: not even that can be known. */
+STRATA_API bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream);
+/* Where the host sees the bytes of an address; NULL: it cannot (a GPU's memory, a simulated device without contents). */
+STRATA_API void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size);
 
 typedef void *strata_event_t;
 /* An event of the place's pool, for as long as the layer wants it. */

@@ -125,6 +125,7 @@ typedef struct strata_leak {
     const char *tag;           /* strata_allocate_options_t.tag */
     const char *operator_name; /* strata_annotate() */
     uint64_t step;             /* strata_step() calls before it */
+    const char *pool;          /* the named pool that it is of; "": none */
 } strata_leak_t;
 /* Called once per block that is still live, no lock held. */
 typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
@@ -133,12 +134,19 @@ typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
  * thread is inside a call of this facade; later calls with the handle are E_STALE. */
 STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
 
+/* Another strategy from now on, when nothing is live: `options` as for strata_open(), flags included. The handle, the devices and
+ * their streams, callbacks, names, limits and default streams stay; caches go back to the device, figures begin at 0, refs of
+ * before are E_STALE. Waits for the device first. E_BUSY with the count, and nothing happens, if anything is live;
+ * E_UNSUPPORTED: options->devices names others; whatever else strata_open() may answer: then the old strategy stays, with empty
+ * caches. As for strata_close() the caller makes sure that no other thread is inside a call of this facade. */
+STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_open_options_t *options);
+
 /* ---- allocate and free ---------------------------------------------------------------------------------------------- */
 
 /* Serves `size` bytes in `place` for `stream` (the owner), aligned to 256 bytes (64 in the host place). Work submitted to
  * `stream` after the return may use them. In pinned and host places there is no owner: a stream given is the first borrower (NULL: none is).
  * Errors: E_NO_MEMORY after the strategy's whole ladder (the text says who holds what), E_DEVICE, E_DEVICE_LOST, E_STALE,
- * E_INVALID (place not served, size above 2^48). */
+ * E_INVALID (place not served, size above 2^48, no such pool). */
 STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                            strata_block_t *block);
 
@@ -153,7 +161,7 @@ typedef struct strata_allocate_options {
     size_t size;
     size_t alignment; /* 0: the place's; else a power of two, at most the place's. Larger: not yet, E_UNSUPPORTED */
     uint32_t flags;   /* STRATA_NO_RETRY | ... */
-    uint64_t pool;    /* 0: the ordinary stack. Graph and named pools: not yet, E_UNSUPPORTED */
+    uint64_t pool;    /* 0: where the thread's requests go (strata_pool_begin()); STRATA_POOL_ORDINARY; one of strata_pool() */
     const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
                          apart. Costs nothing where it is NULL; a block with one is freed the slower way */
 } strata_allocate_options_t;
@@ -205,6 +213,17 @@ STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t pl
  * the facade: it cannot be forgotten. E_UNSUPPORTED for pinned and host places, which have no owner stream. */
 STRATA_API strata_status_t strata_set_default_stream(strata_t facade, strata_place_t place, strata_stream_t stream);
 
+/* Says what a stream is for, before its first request in a place: it is served by the stack of the strategy's first `streams:`
+ * pattern that fits the name (`streams: {"copy*": {stack: [...]}}`), by the place's own where none does. Reports show the name;
+ * names are kept as tags are.
+ *
+ *     strata_stream_name(s, strata_gpu(0), upload, "copy0");
+ *
+ * It lasts until the stream is forgotten. E_BUSY: the stream was served already, without a pool, under another name or none.
+ * E_INVALID: an empty name, a default stream of the driver's; E_UNSUPPORTED: pinned and host places, which have one stack for all
+ * streams; E_LIMIT: 4,096 streams with names, or 65,536 names of all kinds in a facade. */
+STRATA_API strata_status_t strata_stream_name(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
+
 /* Streams of the facade's own device, for programs that have no runtime beside Strata (simulated devices above all). The
  * driver's non-blocking streams; forget a stream before destroying it. */
 STRATA_API strata_status_t strata_stream_create(strata_t facade, strata_place_t place, strata_stream_t *stream);
@@ -217,7 +236,7 @@ STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t pl
 
 /* ---- memory kept in the caches -------------------------------------------------------------------------------------- */
 
-/* Gives every idle chunk of a place (all its streams) back to the device; *released (may be NULL) gets the bytes. */
+/* Gives every idle chunk of a place (all its streams and pools) back to the device; *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_release(strata_t facade, strata_place_t place, uint64_t *released);
 /* Releases idle chunks, the largest of each stream's first, until at most `keep` idle bytes stay in the place, or until none is idle
  * as a whole; *released (may be NULL) gets the bytes. */
@@ -228,9 +247,16 @@ typedef struct strata_mem_info {
     uint64_t free;   /* what the device says */
     uint64_t total;
     uint64_t cached; /* reserved by Strata and allocated to nobody */
+    uint64_t limit;  /* strata_set_limit(); STRATA_UNLIMITED: none */
 } strata_mem_info_t;
 STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place, strata_mem_info_t *info);
-/* Bytes that may be reserved in a place from now on. Not yet: E_UNSUPPORTED. */
+#define STRATA_UNLIMITED UINT64_MAX
+/* Bytes that may be reserved in a place, all its streams together, from the return on, under every strategy: never one more. What
+ * would break it meets out-of-memory as if the device were that small: the ladder, without asking the device, then E_NO_MEMORY.
+ * May be changed at any time. A limit below what is reserved is no error: idle chunks go back to the device as strata_trim() gives
+ * them, live blocks stay, and nothing grows until enough of them are freed. A higher one is tried at once by requests that wait
+ * for memory. A `limit` layer of the strategy holds beside it. Costs nothing on a hit. A part of the device, as other frameworks
+ * take it: total of strata_mem_info() x the fraction. */
 STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t place, uint64_t limit);
 
 /* ---- figures -------------------------------------------------------------------------------------------------------- */
@@ -265,17 +291,46 @@ typedef struct strata_statistics {
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
 
-/* Figures of a place: of one stream's stack (zeros if it has none; ladders and out_of_memory are the place's alone), or of all
- * of them, those of forgotten streams included. Exact when no other thread is inside a call. */
+/* Figures of a place: of one stream's stack in no pool (zeros if it has none; ladders and out_of_memory are not counted by
+ * stream), or of all of them, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
+/* The figures of a named pool in a place, all its streams: reserved_bytes is what its stacks got from the device, the peaks are the
+ * sums of their peaks. Of STRATA_POOL_ORDINARY: of all stacks that are of no pool. 0: of the calling thread's current one. */
+STRATA_API strata_status_t strata_statistics_pool(strata_t facade, strata_place_t place, uint64_t pool,
+                                                  strata_statistics_t *statistics);
+/* A figure that a layer counts for itself; docs/layers.md and strata layers explain each. Texts are valid during the call. */
+typedef struct strata_layer_figure {
+    const char *layer;      /* its name in the strategy */
+    const char *type;       /* what layer it is */
+    uint32_t number;        /* where it stands in the place's stack, 1 the outermost; branches of a router are counted through */
+    bool shared;            /* one instance for all streams of the place */
+    strata_stream_t stream; /* whose stack it stands in; NULL where it is shared */
+    uint64_t thread;        /* whose own default stream that is, numbered; else 0 */
+    bool forgotten;         /* strata_stream_forget() was called */
+    const char *name, *unit, *meaning;
+    uint64_t value;
+    uint64_t pool;          /* whose stacks it stands in; 0: of none */
+} strata_layer_figure_t;
+typedef void (*strata_layer_figure_fn)(const strata_layer_figure_t *figure, void *context);
+/* Tells the figures of every layer of a place, stream by stream, a shared layer once; those of one layer are of one moment. A
+ * cache tells what it holds idle (idle_bytes). What layers of streams that are gone had counted is told no more. `figure` is
+ * called with no lock held. */
+STRATA_API strata_status_t strata_layer_figures(strata_t facade, strata_place_t place, strata_layer_figure_fn figure,
+                                                void *context);
 /* The figures of every place that was opened, as JSON: {"places": [{"place": "gpu:0", "total": {"requested_bytes": 0, ...},
- * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ...}, ...]}, ...]}. `thread` numbers whose
- * own default stream it is. Writes at most `capacity` bytes with the closing zero; *needed (may be NULL) gets the whole length. */
+ * "streams": [{"stream": "0x0", "thread": 0, "forgotten": false, "requested_bytes": 0, ..., "layers": [{"layer": "auto_growth",
+ * "type": "auto_growth", "number": 3, "figures": {"idle_bytes": 0}}, ...]}, ...], "layers": [...],
+ * "pools": [{"pool": "weights", "requested_bytes": 0, ..., "layers": [...]}, ...]}, ...]}. `thread` numbers whose own default stream it is; a
+ * stream that has a name has "name", its stack in a pool has "pool". A place's own "layers" are those that its streams share, a
+ * pool's those that the pool's share. Writes at most `capacity` bytes with the closing zero; *needed (may be NULL) gets the whole
+ * length. */
 STRATA_API strata_status_t strata_statistics_json(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The same totals in the text format that Prometheus reads: strata_requested_bytes{place="gpu:0"} 0, ...; what only grows is a
- * counter and ends in _total. */
+ * counter and ends in _total. Of each pool that was used strata_pool_requested_bytes{place="gpu:0",pool="weights"} 0, ... Layers' own
+ * figures are sums over the streams: strata_layer_limit_used_bytes{place="gpu:0",layer="limit",number="4"} 0, ... (a sum of peaks
+ * is no peak); those of pools and of streams by name have the label pool or streams too. */
 STRATA_API strata_status_t strata_statistics_prometheus(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* The stacks of the facade as text, as `strata explain` prints them. Writes at most `capacity` bytes with the closing zero;
  * *needed (may be NULL) gets the whole length. */
@@ -287,6 +342,7 @@ typedef struct strata_snapshot_row {
     size_t requested;       /* 0 unless it is live */
     strata_stream_t stream; /* whose stack holds it; NULL in pinned and host places */
     uint32_t state;         /* 0 free, 1 live, 2 freed and waiting for other streams */
+    uint64_t pool;          /* strata_pool()'s number; 0: it is of no pool */
 } strata_snapshot_row_t;
 typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *context);
 /* Tells every block of a place in address order, as they all were at one moment. Makes no device call; the place's streams wait
@@ -301,6 +357,19 @@ STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place
  * be NULL) gets the whole length. E_HOST_MEMORY: `text` may have been written. */
 STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity,
                                               size_t *needed);
+/* The cache below: what serves a stream of a place, in the thread's current pool, under its decorators, a cache or, where there is none, the source. */
+typedef struct strata_cache {
+    size_t struct_size;
+    uint64_t id;         /* of the instance: the same for two streams exactly if one serves both; no later one ever has it */
+    uint64_t used_bytes; /* it has handed out, what waits for other streams included */
+    uint64_t idle_bytes; /* it keeps */
+    char name[64];       /* in the strategy: "auto_growth", or the name that it was given there */
+    char layer[64];      /* its layer: "auto_growth" */
+} strata_cache_t;
+/* `index` 0, and with routers 0 upward in the order of their stacks; E_INVALID behind the last. Makes the stream's stack if it has
+ * none. Looks at every block of the cache. */
+STRATA_API strata_status_t strata_cache_below(strata_t facade, strata_place_t place, strata_stream_t stream, size_t index,
+                                              strata_cache_t *cache);
 /* Checks every structure of the facade; E_CORRUPT says what is wrong. Takes every stack's lock in turn. */
 STRATA_API strata_status_t strata_validate(strata_t facade);
 
@@ -330,15 +399,43 @@ STRATA_API strata_status_t strata_add_free_memory_callback(strata_t facade, stra
 /* After the return the callback is not called again by requests that begin later. */
 STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
 
-/* ---- graphs, pools, peers: not yet, all E_UNSUPPORTED ---------------------------------------------------------------- */
+/* ---- named pools ------------------------------------------------------------------------------------------------------- *
+ *
+ * A strategy may name pools (`pools: {weights: {stack: [...]}}`): memory that is to lie apart from all other, under layers of its
+ * own. A pool has stacks of its own in every place, one a stream; its caches serve nobody else. To the reclaim ladder, to
+ * strata_release() and to strata_stream_forget() they are stacks of the place as all others. What concerns a block goes by its ref
+ * and knows no pool: free, borrow, share and ask from anywhere.
+ *
+ *     uint64_t weights;
+ *     strata_pool(s, "weights", &weights);
+ *     strata_pool_begin(s, strata_gpu(0), weights);    // this thread's requests in gpu:0, whoever makes them
+ *     load_model();
+ *     strata_pool_end(s, strata_gpu(0));
+ */
+
+/* Requests that go to no pool, whatever the thread has begun. */
+#define STRATA_POOL_ORDINARY 1ull
+
+/* The pool that the strategy calls `name`, for this facade as long as it is open. E_INVALID, with the nearest name: there is none;
+ * E_LIMIT: 65,536 names in the facade; E_HOST_MEMORY. */
+STRATA_API strata_status_t strata_pool(strata_t facade, const char *name, uint64_t *pool);
+/* From now on requests of the calling thread in this place that name no pool themselves go to `pool` (STRATA_POOL_ORDINARY: to
+ * none), until the matching end. Pools nest: the innermost counts, and an end goes back to the one before. Other threads and
+ * places are not concerned. A thread that has begun none pays nothing. E_INVALID: no such pool; E_LIMIT: 16 begun by one thread. */
+STRATA_API strata_status_t strata_pool_begin(strata_t facade, strata_place_t place, uint64_t pool);
+/* E_INVALID: the calling thread has begun none in this place. */
+STRATA_API strata_status_t strata_pool_end(strata_t facade, strata_place_t place);
+/* Where the calling thread's requests in a place go now, STRATA_POOL_ORDINARY or a pool: what a helper thread is told to begin. */
+STRATA_API strata_status_t strata_pool_current(strata_t facade, strata_place_t place, uint64_t *pool);
+/* The pool of a block; STRATA_POOL_ORDINARY: none. */
+STRATA_API strata_status_t strata_pool_of(strata_t facade, strata_ref_t ref, uint64_t *pool);
+
+/* ---- graphs, peers: not yet, all E_UNSUPPORTED ----------------------------------------------------------------------- */
 
 /* Capture of a graph: requests of `stream` between begin and end come from the graph's private pool. */
 STRATA_API strata_status_t strata_graph_pool_begin(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t *pool);
 STRATA_API strata_status_t strata_graph_pool_end(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t pool);
 STRATA_API strata_status_t strata_graph_pool_remove(strata_t facade, strata_place_t place, uint64_t pool);
-/* A pool that the strategy names; requests of the calling thread go there until the matching end. */
-STRATA_API strata_status_t strata_pool_begin(strata_t facade, strata_place_t place, const char *name);
-STRATA_API strata_status_t strata_pool_end(strata_t facade, strata_place_t place);
 STRATA_API strata_status_t strata_enable_peer(strata_t facade, uint32_t device, uint32_t peer);
 STRATA_API strata_status_t strata_export(strata_t facade, strata_ref_t ref, void *handle, size_t *handle_size);
 STRATA_API strata_status_t strata_import(strata_t facade, strata_place_t place, const void *handle, size_t handle_size,
@@ -364,9 +461,10 @@ typedef struct strata_neighbours {
 } strata_neighbours_t;
 /* What lies beside a live block in its chunk. O(1). */
 STRATA_API strata_status_t strata_neighbours(strata_t facade, strata_ref_t ref, strata_neighbours_t *neighbours);
-/* The cheapest set of live blocks of a place whose freeing makes a run of `size` bytes in one chunk: the fewest bytes, then the
- * fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the first `capacity` of them in address
- * order. Looks at every block. E_NO_MEMORY: no chunk has so much that could be freed; `victims` may have been written. */
+/* The cheapest set of live blocks of a place, in the thread's current pool, whose freeing makes a run of `size` bytes in one
+ * chunk: the fewest bytes, then the fewest blocks. *count gets how many they are (0: such a run is free already), `victims` the
+ * first `capacity` of them in address order. Looks at every block. E_NO_MEMORY: no chunk has so much that could be freed;
+ * `victims` may have been written. */
 STRATA_API strata_status_t strata_best_victims(strata_t facade, strata_place_t place, size_t size, strata_ref_t *victims,
                                                size_t capacity, size_t *count);
 /* ---- shadow: not yet, E_UNSUPPORTED ---------------------------------------------------------------------------------------- */

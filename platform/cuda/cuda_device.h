@@ -21,13 +21,15 @@ typedef struct strata_cuda_device {
     bool rdma;            /* physical memory can be made known to network cards */
     _Atomic int lost;     /* the sticky code, or 0; once set no call is made */
 
-    strata_lock_t lock;          /* guards the next three; leaf */
+    strata_lock_t lock;          /* guards the tables and counts that follow; leaf */
     strata_cuda_table_t events;  /* events created here -> whether last recorded in a capture */
     strata_cuda_table_t captures; /* streams whose capture was begun here */
     strata_cuda_table_t shifted; /* pinned addresses that were moved up to their alignment -> what the driver gave */
+    strata_cuda_table_t on_node; /* host memory of a node of its own -> its bytes, the lowest bit set where it is pinned */
     _Atomic uint64_t captured_events; /* events marked so; 0 spares every query the lock */
     _Atomic uint64_t open_captures;   /* captures.count, readable without the lock */
     _Atomic uint64_t shifted_count;
+    _Atomic uint64_t on_node_count;
 
     strata_lock_t slow_lock;   /* guards the rest across driver calls; never together with `lock` but before it */
     strata_cuda_table_t graphs; /* graph -> its instance, made at the first launch */
@@ -83,6 +85,11 @@ bool strata_cuda_capture_possible(strata_cuda_device_t *device);
 /* Bookkeeping of the capture calls for a stream that goes. */
 void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t stream);
 void strata_cuda_drop_graphs(strata_cuda_device_t *device);
+
+/* Memory of a named node of the host. Freeing answers false where the address is none of it. */
+strata_status_t strata_cuda_node_alloc(strata_cuda_device_t *device, strata_memory_t memory, uint64_t size, uint64_t alignment,
+                                       uint32_t flags, strata_address_t *address);
+bool strata_cuda_node_free(strata_cuda_device_t *device, strata_address_t address, strata_status_t *status);
 
 /* The operations, one per call of the contract, of its types. */
 #define STRATA_CUDA_OPERATION(name, quick, shown) \

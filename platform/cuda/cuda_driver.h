@@ -27,6 +27,7 @@ typedef enum strata_cuda_group {
     STRATA_CUDA_PEERS,
     STRATA_CUDA_WORK,
     STRATA_CUDA_PREFETCH,     /* place named by a device */
+    STRATA_CUDA_REGISTER,     /* pinning of memory that the program has */
     STRATA_CUDA_PREFETCH_AT,  /* place named by a location: the newer form of the same two calls */
     STRATA_CUDA_GROUPS
 } strata_cuda_group_t;
@@ -112,6 +113,8 @@ typedef enum strata_cuda_group {
     X(ModuleGetFunction, ModuleGetFunction, 2000, WORK)                         \
     X(ModuleUnload, ModuleUnload, 2000, WORK)                                   \
     X(LaunchKernel, LaunchKernel, 4000, WORK)                                   \
+    X(MemHostRegister, MemHostRegister, 6050, REGISTER)                         \
+    X(MemHostUnregister, MemHostUnregister, 4000, REGISTER)                     \
     X(MemPrefetchAsync, MemPrefetchAsync, 8000, PREFETCH)                       \
     X(MemAdvise, MemAdvise, 8000, PREFETCH)                                     \
     STRATA_CUDA_ENTRY_MAP_12020(X)

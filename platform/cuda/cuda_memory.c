@@ -85,14 +85,19 @@ strata_status_t strata_cuda_host_alloc(strata_device_t *self, strata_memory_t me
         (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
         return strata_fail(STRATA_E_INVALID, 0,
                            "host_alloc serves 1 byte and more of pinned or host memory, aligned to a power of two from 64 on");
+    bool on_node = strata_host_flags_name_node(flags);
     if (memory == STRATA_MEMORY_HOST) {
         strata_status_t usable = strata_cuda_usable(strata_cuda_of(self));
-        return usable == STRATA_OK ? host_alloc(size, alignment, address) : usable;
+        if (usable != STRATA_OK) return usable;
+        return on_node ? strata_cuda_node_alloc(strata_cuda_of(self), memory, size, alignment, flags, address)
+                       : host_alloc(size, alignment, address);
     }
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
-    return strata_cuda_leave(&scope, pin(scope.device, size, alignment, flags, address));
+    status = on_node ? strata_cuda_node_alloc(scope.device, memory, size, alignment, flags, address)
+                     : pin(scope.device, size, alignment, flags, address);
+    return strata_cuda_leave(&scope, status);
 }
 
 static strata_status_t unpin(strata_cuda_device_t *device, strata_address_t address) {
@@ -119,14 +124,16 @@ strata_status_t strata_cuda_host_free(strata_device_t *self, strata_memory_t mem
     if (address == 0 || (memory != STRATA_MEMORY_PINNED && memory != STRATA_MEMORY_HOST))
         return strata_fail(STRATA_E_INVALID, 0, "host_free takes pinned or host memory");
     if (memory == STRATA_MEMORY_HOST) { /* the driver knows nothing of it: no end of the driver keeps it */
+        strata_status_t given = STRATA_OK;
         if (strata_cuda_of(self)->generation != strata_cuda_generation()) return strata_cuda_usable(strata_cuda_of(self));
-        free((void *)(uintptr_t)address);
-        return STRATA_OK;
+        if (!strata_cuda_node_free(strata_cuda_of(self), address, &given)) free((void *)(uintptr_t)address);
+        return given;
     }
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return strata_cuda_given_back(status);
-    return strata_cuda_given_back(strata_cuda_leave(&scope, unpin(scope.device, address)));
+    if (!strata_cuda_node_free(scope.device, address, &status)) status = unpin(scope.device, address);
+    return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }
 
 strata_status_t strata_cuda_mem_info(strata_device_t *self, uint64_t *free_bytes, uint64_t *total) {

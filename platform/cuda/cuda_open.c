@@ -4,6 +4,7 @@
 
 #include "platform/cuda/cuda_device.h"
 #include "platform/host_memory.h"
+#include "platform/host_nodes.h"
 
 static void device_close(strata_device_t *self);
 
@@ -47,6 +48,13 @@ static bool reaches_a_peer(const strata_cuda_device_t *device) {
     return false;
 }
 
+static uint32_t nearest_node(const strata_cuda_device_t *device) {
+    enum { HOST_NUMA_ID = 134 }; /* younger than the oldest headers */
+    int node = 0;
+    CUresult code = device->driver->DeviceGetAttribute(&node, (CUdevice_attribute)HOST_NUMA_ID, device->handle);
+    return code == CUDA_SUCCESS && node >= 0 ? (uint32_t)node : STRATA_HOST_NODES;
+}
+
 /* With the context current: what the device has and the driver has entries for. A question that fails is a "no". */
 static void ask_capabilities(strata_cuda_device_t *device) {
     const strata_cuda_driver_t *driver = device->driver;
@@ -67,6 +75,10 @@ static void ask_capabilities(strata_cuda_device_t *device) {
     can->capture = strata_cuda_driver_has(driver, STRATA_CUDA_CAPTURE);
     can->peers = reaches_a_peer(device);
     can->stream_ids = strata_cuda_driver_has(driver, STRATA_CUDA_IDS);
+    bool registers = strata_cuda_driver_has(driver, STRATA_CUDA_REGISTER) &&
+                     attribute_of(device, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+    can->host_nodes = registers ? strata_host_nodes() : 0;
+    can->near_node = nearest_node(device);
     can->work = strata_cuda_driver_has(driver, STRATA_CUDA_WORK) &&
                 attribute_of(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 7;
 }
@@ -151,6 +163,7 @@ static void device_close(strata_device_t *self) {
     strata_cuda_table_drop(&device->events);
     strata_cuda_table_drop(&device->captures);
     strata_cuda_table_drop(&device->shifted);
+    strata_cuda_table_drop(&device->on_node);
     strata_cuda_table_drop(&device->graphs);
     strata_lock_destroy(&device->slow_lock);
     strata_lock_destroy(&device->lock);

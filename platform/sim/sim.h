@@ -111,6 +111,8 @@ strata_status_t strata_sim_fail(strata_device_t *device, strata_device_call_t ca
 void strata_sim_clear_faults(strata_device_t *device);
 /* Calls made so far that a fault of kind STRATA_DEVICE_CALLS would count (those that cost: not event_ready_at, host_view). */
 uint64_t strata_sim_calls(strata_device_t *device);
+/* The node of the host that was named for a live block of PINNED or HOST memory; -1: none was, or there is no such block. */
+int strata_sim_host_node(strata_device_t *device, strata_address_t address);
 /* Checks every structure of the world; E_CORRUPT says what is wrong. */
 strata_status_t strata_sim_validate(strata_sim_t *world);
 

@@ -1,41 +1,30 @@
 /* Pinned and plain host memory: real memory, since programs touch it, with contents or without. */
 #include <stdlib.h>
-#include <sys/mman.h>
 
+#include "platform/host_nodes.h"
 #include "platform/sim/checker_hooks.h"
 
 /* From here on memory is mapped: untouched, it costs nothing. */
 #define MAP_FROM (UINT64_C(1) << 20)
 #define ALIGNMENT_MAX (UINT64_C(1) << 30)
 
-static void *map_aligned(uint64_t size, uint64_t alignment) {
-    uint64_t room;
-    if (!strata_add(size, alignment, &room)) return NULL;
-    uint8_t *all = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED) return NULL;
-    uint64_t before = (alignment - ((uintptr_t)all & (alignment - 1))) & (alignment - 1);
-    if (before) munmap(all, before);
-    if (room - before > size) munmap(all + before + size, room - before - size);
-    return all + before;
-}
-
 static void *host_new(uint64_t size, uint64_t alignment, uint64_t *span) {
     void *memory = NULL;
     *span = 0;
     if (size < MAP_FROM) return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
     if (!strata_round_up(size, 4096, span)) return NULL;
-    return map_aligned(*span, strata_max(alignment, 4096));
+    return strata_host_map(*span, strata_max(alignment, 4096));
 }
 
 static void host_drop(void *memory, uint64_t span) {
     if (span)
-        munmap(memory, span);
+        strata_host_unmap(memory, span);
     else
         free(memory);
 }
 
 static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, uint64_t size, uint64_t alignment,
-                                  strata_address_t *address) {
+                                  uint32_t flags, strata_address_t *address) {
     uint64_t span;
     bool pinned = memory == STRATA_MEMORY_PINNED;
     if (pinned) sim_charge(device, &device->world->profile.host_alloc, size);
@@ -50,9 +39,20 @@ static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, 
     }
     region->span = span;
     region->host = host;
+    region->on_node = flags >> 8;
     *address = (uintptr_t)host;
     check_on_memory(device, *address, size, NULL);
     return STRATA_OK;
+}
+
+/* The model has two nodes; where the memory really lies is not its business. */
+static strata_status_t check_node(const sim_device_t *device, uint32_t flags) {
+    if (!strata_host_flags_name_node(flags)) return STRATA_OK;
+    uint32_t node = strata_host_flags_node(flags);
+    if (node < STRATA_HOST_NODES && (device->base.capabilities.host_nodes >> node & 1) && !(flags & STRATA_HOST_WRITE_COMBINED))
+        return STRATA_OK;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot give %smemory of the host's node %u", device->base.name,
+                       flags & STRATA_HOST_WRITE_COMBINED ? "write-combined " : "", node);
 }
 
 strata_status_t sim_op_host_alloc(strata_device_t *base, strata_memory_t memory, uint64_t size, uint64_t alignment,
@@ -61,13 +61,14 @@ strata_status_t sim_op_host_alloc(strata_device_t *base, strata_memory_t memory,
     const uint32_t known = STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED | STRATA_HOST_WRITE_COMBINED;
     bool kind = memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
     bool aligned = strata_is_power_of_two(alignment) && alignment >= 64 && alignment <= ALIGNMENT_MAX;
-    if (!kind || !aligned || size == 0 || (flags & ~known))
+    if (!kind || !aligned || size == 0 || (flags & 0xff & ~known))
         return strata_fail(STRATA_E_INVALID, SIM_CU_INVALID_VALUE,
                            "CUDA_ERROR_INVALID_VALUE: host memory of %llu bytes, alignment %llu, kind %d, flags %u",
                            (unsigned long long)size, (unsigned long long)alignment, (int)memory, flags);
-    strata_status_t status = sim_begin(device, STRATA_CALL_host_alloc);
+    strata_status_t status = check_node(device, flags);
+    if (status == STRATA_OK) status = sim_begin(device, STRATA_CALL_host_alloc);
     if (status != STRATA_OK) return status;
-    return sim_end(device, host_alloc(device, memory, size, alignment, address));
+    return sim_end(device, host_alloc(device, memory, size, alignment, flags, address));
 }
 
 void sim_host_end(sim_region_t *region) {
@@ -96,4 +97,14 @@ strata_status_t sim_op_host_free(strata_device_t *base, strata_memory_t memory, 
     strata_status_t status = sim_begin(device, STRATA_CALL_host_free);
     if (status != STRATA_OK) return status;
     return sim_end(device, host_free(device, memory, address));
+}
+
+int strata_sim_host_node(strata_device_t *base, strata_address_t address) {
+    sim_device_t *device = sim_of(base);
+    strata_lock(&device->world->lock);
+    const sim_region_t *region = sim_region_find(device, address);
+    bool host = region && (region->kind == SIM_REGION_PINNED || region->kind == SIM_REGION_HOST);
+    int node = host ? (int)region->on_node - 1 : -1;
+    strata_unlock(&device->world->lock);
+    return node;
 }

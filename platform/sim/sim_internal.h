@@ -90,6 +90,7 @@ typedef struct sim_region {
     sim_region_kind_t kind;
     sim_device_t *device;
     sim_granule_t *granule; /* of a piece */
+    uint32_t on_node;       /* of PINNED and HOST: 1 + the node that was named; 0: none was */
     uint8_t *host;          /* contents, or the memory itself of PINNED and HOST */
     sim_tree_t mappings;    /* of a reservation, by address */
 } sim_region_t;

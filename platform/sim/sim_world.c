@@ -84,7 +84,8 @@ static strata_device_capabilities_t capabilities(const strata_sim_t *world) {
     return (strata_device_capabilities_t){
         .alignment = 256, .granularity = world->profile.granule_bytes, .managed = true, .concurrent_managed = true,
         .pools = true, .virtual_memory = true, .capture = true, .peers = world->devices > 1, .share = true,
-        .stream_ids = true, .work = true, .contents = world->contents, .simulated = true, .modelled_pools = true};
+        .stream_ids = true, .work = true, .contents = world->contents, .simulated = true, .modelled_pools = true,
+        .host_nodes = 3};
 }
 
 static void device_free(sim_device_t *device) {
@@ -101,6 +102,7 @@ static sim_device_t *device_new(strata_sim_t *world, uint32_t ordinal) {
     sim_clock_init(device);
     strata_device_init(&device->base, &sim_operations, ordinal, &device->clock.clock);
     device->base.capabilities = capabilities(world);
+    device->base.capabilities.near_node = ordinal & 1;
     snprintf(device->base.name, sizeof device->base.name, "sim:%s", world->profile.name);
     device->base.lock_observer = &world->observer.observer;
     device->world = world;

@@ -2,7 +2,7 @@
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) {
-    return atomic_load(&bench->domain->reserved_bytes);
+    return strata_domain_reserved(bench->domain);
 }
 
 /* ---- the peer's tests ---- */

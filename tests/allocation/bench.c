@@ -50,7 +50,7 @@ void bench_open(bench_t *bench, uint64_t capacity) {
     ASSERT_OK(strata_sim_new(&options, &bench->world));
     ASSERT_OK(strata_sim_open(bench->world, 0, &bench->device));
     ASSERT_OK(strata_domain_create(bench->device, strata_gpu(0), BENCH_FACADE, &bench->plan, NULL, &bench->domain));
-    ASSERT_OK(strata_stack_create(bench->domain, NULL, 0, 0, &bench->stack));
+    ASSERT_OK(strata_stack_create(&bench->domain->ordinary, &(strata_stack_for_t){.stream = NULL}, &bench->stack));
 }
 
 void bench_open_cache(bench_t *bench, uint64_t capacity, const char *const *options) {

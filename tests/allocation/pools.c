@@ -5,7 +5,7 @@
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) {
-    return atomic_load(&bench->domain->reserved_bytes);
+    return strata_domain_reserved(bench->domain);
 }
 
 static void free_all(bench_t *bench, strata_record_t **records, size_t count) {
@@ -111,7 +111,7 @@ TEST(auto_growth_pools, the_default_stream_alone_preallocates) {
     bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=2MiB", "preallocate=64MiB", NULL});
     EXPECT_EQ(reserved(&bench), 64 * MIB);
     ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
-    ASSERT_OK(strata_stack_create(bench.domain, stream, 0, 0, &other));
+    ASSERT_OK(strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = stream}, &other));
     EXPECT_EQ(reserved(&bench), 64 * MIB);
     /* It is idle memory as any other. */
     EXPECT_EQ(strata_stack_idle_bytes(bench.stack), 64 * MIB);
@@ -139,7 +139,7 @@ TEST(auto_growth_pools, what_cannot_be_preallocated_fails_the_stack) {
         strata_stack_destroy(bench.stack);
         EXPECT_EQ(test_source_live(), 0);
         test_source_fail(k, false, STRATA_E_NO_MEMORY);
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_create(bench.domain, NULL, 0, 0, &stack));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = NULL}, &stack));
         EXPECT_CONTAINS(strata_last_error()->text, names[k - 1]);
         test_source_fail(0, false, STRATA_OK);
         EXPECT_EQ(test_source_live(), 0);

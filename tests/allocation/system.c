@@ -16,11 +16,11 @@ TEST(allocation_system, a_full_slab_is_told_and_costs_nothing) {
     uint64_t held = bench_held(&bench);
     slab->capacity = slab->used;
     EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 5 * MIB, &none));
-    EXPECT_EQ(atomic_load(&bench.domain->reserved_bytes), 1000);
+    EXPECT_EQ(strata_domain_reserved(bench.domain), 1000);
     EXPECT_EQ(bench_held(&bench), held);
     slab->capacity = capacity;
     bench_free(&bench, a);
-    EXPECT_EQ(atomic_load(&bench.domain->reserved_bytes), 0);
+    EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
     bench_close(&bench);
 }
 
@@ -33,7 +33,7 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     bench_free(&bench, a);
     strata_stack_t *trunk = bench.domain->stacks[0];
     EXPECT_EQ(trunk->figures.quarantined_bytes, 3 * MIB);
-    EXPECT_EQ(atomic_load(&bench.domain->reserved_bytes), 3 * MIB);
+    EXPECT_EQ(strata_domain_reserved(bench.domain), 3 * MIB);
     strata_path_t path;
     strata_record_t *found;
     EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, ref, &path, &found));

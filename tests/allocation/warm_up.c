@@ -4,7 +4,7 @@
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) {
-    return atomic_load(&bench->domain->reserved_bytes);
+    return strata_domain_reserved(bench->domain);
 }
 
 static void expect_figures(const bench_t *bench, uint64_t growths, uint64_t hits) {

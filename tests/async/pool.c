@@ -207,6 +207,38 @@ TEST(async_pool, options_that_do_not_fit_are_refused) {
 /* ---- streams that end ---- */
 
 /* A block outlives its stream: it is freed behind the work that its stream had been given. */
+/* Free by pointer covers what lives: a program that runs for ever covers no more at its end. */
+TEST(async_pool, freed_memory_is_no_longer_covered) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
+    const strata_directory_t *directory = rig_domain(&rig)->directory;
+    ASSERT_TRUE(directory != NULL);
+    uint32_t before = directory->used - directory->free_count;
+    for (uint64_t i = 1; i < 5; i++) {
+        a = rig_allocate(&rig, NULL, 16 * i * MIB);
+        EXPECT_GT(directory->used - directory->free_count, before);
+        EXPECT_OK(i % 2 ? strata_free(rig.s, a.ref) : strata_free_pointer(rig.s, a.ptr));
+        EXPECT_EQ(directory->used - directory->free_count, before);
+    }
+    rig_close(&rig);
+}
+
+TEST(async_pool, a_device_without_pools_is_told) {
+    rig_t rig;
+    strata_strategy_t *strategy = rig_strategy("cuda_malloc_async", NULL, 0);
+    rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1});
+    rig.devices[0]->capabilities.pools = false;
+    ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
+    strata_block_t block;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block));
+    EXPECT_CONTAINS(strata_last_error()->text, "has no memory pools");
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}
+
 TEST(async_pool, a_block_outlives_its_stream) {
     rig_t rig;
     async_open(&rig, NULL, 0, 0, false);

@@ -32,8 +32,6 @@ TEST(errors, keys_of_a_strategy) {
     expect_refused("strategy: [a]\n", 1, 1, "wants one value", "write strategy: training");
     expect_refused("strategy: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", 1, 11, "longer than 64",
                    "shorter");
-    expect_refused("pools: {a: 1}\n", 1, 1, "\"pools\" is not there yet", "take it out");
-    expect_refused("version: 1\nstreams: {a: 1}\n", 2, 1, "\"streams\" is not there yet", "take it out");
 }
 
 TEST(errors, devices) {

@@ -126,6 +126,7 @@ TEST(explain, a_full_disk_is_an_error) {
     strata_strategy_t *strategy = load_text("stack: [system]");
     EXPECT_STATUS(STRATA_E_IO, strata_config_explain(strategy, out));
     EXPECT_STATUS(STRATA_E_IO, strata_config_layers(out, true));
+    EXPECT_STATUS(STRATA_E_IO, strata_config_grammar(out));
     strata_strategy_delete(strategy);
     fclose(out);
 }
@@ -143,6 +144,7 @@ TEST(layers, as_text_have_every_option) {
             EXPECT_CONTAINS(text, row->name);
             EXPECT_CONTAINS(text, row->doc);
         }
+        for (const strata_stat_row_t *row = type->stats; row && row->name; row++) EXPECT_CONTAINS(text, row->doc);
     }
     EXPECT_TRUE(strata_layer_find("no_such_layer") == NULL);
 }

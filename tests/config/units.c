@@ -62,6 +62,8 @@ TEST(units, what_does_not_fit_is_refused) {
 
 TEST(units, what_is_left_of_a_byte_is_dropped) {
     expect_value(strata_parse_size, "0.1KiB", 102);
+    /* As many digits as are read: 18. */
+    expect_value(strata_parse_size, "0.100000000000000001KiB", 102);
     expect_value(strata_parse_size, "13.7GiB", 14710262988);
     expect_wrong(strata_parse_size, "1.5B", "not a whole number of bytes");
     expect_wrong(strata_parse_size, "1.5", "not a whole number of bytes");

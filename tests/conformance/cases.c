@@ -13,10 +13,12 @@ static char suites[SUBJECTS][80];
 #define EIGHT(F, check, n)                                                                                       \
     F(check, n##0) F(check, n##1) F(check, n##2) F(check, n##3) F(check, n##4) F(check, n##5) F(check, n##6)     \
     F(check, n##7)
-/* Numbers in octal: 00 to 077. */
+/* Numbers in octal: 00 to 0177. */
 #define EACH(F, check)                                                                                           \
     EIGHT(F, check, 0) EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04)           \
-    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07)
+    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07) EIGHT(F, check, 010) EIGHT(F, check, 011)        \
+    EIGHT(F, check, 012) EIGHT(F, check, 013) EIGHT(F, check, 014) EIGHT(F, check, 015) EIGHT(F, check, 016)     \
+    EIGHT(F, check, 017)
 #define CASES(check) EACH(CASE, check)
 CHECKS(CASES)
 
@@ -54,6 +56,20 @@ static void add_pools(subject_t *list, size_t *count) {
         if (*count < SUBJECTS) list[*count] = pools[i];
 }
 
+/* caching with its rules changed, left to the ladder, and over a limit. */
+static void add_caching(subject_t *list, size_t *count) {
+    static const subject_t caching[] = {
+        {.name = "caching_changed",
+         .preset = "stack:\n  - caching: {max_split_size: 20MiB, memory_fraction: 0.5, garbage_collection_threshold: 0.3, "
+                   "roundup_power2_divisions: 4, search_after_events: true, smaller_growth: true}\n  - system\n"},
+        {.name = "caching_under_retry",
+         .preset = "stack:\n  - retry: {timeout: 1ms}\n  - caching: {reclaim: ladder, smaller_growth: true}\n  - system\n"},
+        {.name = "caching_over_limit", .preset = "stack:\n  - caching: {streams: ignored}\n  - limit\n  - system\n"},
+    };
+    for (size_t i = 0; i < sizeof caching / sizeof *caching; i++, ++*count)
+        if (*count < SUBJECTS) list[*count] = caching[i];
+}
+
 static size_t subjects(subject_t *list) {
     size_t count = 0;
     for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i));
@@ -62,6 +78,7 @@ static size_t subjects(subject_t *list) {
     for (size_t i = 0; strata_strategy_name(i); i++) subject_of_preset(list, &count, strata_strategy_name(i));
     subjects_of_routers(list, &count);
     add_pools(list, &count);
+    add_caching(list, &count);
     return count;
 }
 

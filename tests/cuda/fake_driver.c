@@ -231,6 +231,8 @@ CUresult CUDAAPI fake_DeviceGetAttribute(int *value, CUdevice_attribute attribut
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = !fake_options.no_pools; break;
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: *value = !fake_options.no_virtual; break;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: *value = !fake_options.no_fd; break;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: *value = !fake_options.no_register; break;
+    case 134: *value = device; break; /* the host's node nearest to it */
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
     default: *value = 0; break;
     }

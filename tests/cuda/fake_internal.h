@@ -9,7 +9,8 @@
 #define FAKE_MANY 128
 #define FAKE_CALLS_MAX 65536
 
-typedef enum fake_kind { FAKE_DEVICE_MEMORY = 1, FAKE_MANAGED, FAKE_PINNED, FAKE_POOL, FAKE_GRAPH } fake_kind_t;
+typedef enum fake_kind { FAKE_DEVICE_MEMORY = 1, FAKE_MANAGED, FAKE_PINNED, FAKE_POOL, FAKE_GRAPH,
+                         FAKE_REGISTERED } fake_kind_t;
 
 typedef struct fake_capture {
     bool used;

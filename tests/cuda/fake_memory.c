@@ -63,7 +63,7 @@ CUresult CUDAAPI fake_MemAllocManaged(CUdeviceptr *address, size_t size, unsigne
 CUresult CUDAAPI fake_MemFree(CUdeviceptr address) {
     FAKE_ENTER(MemFree, FAKE_CONTEXT | FAKE_UNSAFE, address, 0);
     fake_memory_t *memory = fake_memory_at(address);
-    if (!memory || memory->kind == FAKE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory || memory->kind == FAKE_PINNED || memory->kind == FAKE_REGISTERED) return CUDA_ERROR_INVALID_VALUE;
     if (memory->kind == FAKE_GRAPH)
         fake_graph_freed_outside(memory);
     else
@@ -89,6 +89,25 @@ CUresult CUDAAPI fake_MemFreeHost(void *address) {
     FAKE_ENTER(MemFreeHost, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)address, 0);
     fake_memory_t *memory = fake_memory_at((CUdeviceptr)(uintptr_t)address);
     if (!memory || memory->kind != FAKE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    fake_memory_delete(memory);
+    return CUDA_SUCCESS;
+}
+
+/* Whole pages of the program's own, once at a time. */
+CUresult CUDAAPI fake_MemHostRegister(void *address, size_t size, unsigned int flags) {
+    FAKE_ENTER(MemHostRegister, FAKE_CONTEXT | FAKE_UNSAFE, size, flags);
+    fake_memory_t *memory = fake_memory_at((CUdeviceptr)(uintptr_t)address);
+    if (memory) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (((uintptr_t)address | size) & 4095) return CUDA_ERROR_INVALID_VALUE;
+    CUresult code = fake_memory_new(FAKE_REGISTERED, size, &memory);
+    if (code == CUDA_SUCCESS) memory->address = (CUdeviceptr)(uintptr_t)address;
+    return code;
+}
+
+CUresult CUDAAPI fake_MemHostUnregister(void *address) {
+    FAKE_ENTER(MemHostUnregister, FAKE_CONTEXT | FAKE_UNSAFE, (uintptr_t)address, 0);
+    fake_memory_t *memory = fake_memory_at((CUdeviceptr)(uintptr_t)address);
+    if (!memory || memory->kind != FAKE_REGISTERED) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     fake_memory_delete(memory);
     return CUDA_SUCCESS;
 }

@@ -87,11 +87,11 @@ TEST(aligned, paddle_ag_free_idle_chunk) {
         for (int i = 0; i < 10; i++) {
             strata_record_t *record = bench_allocate(&bench, 8192);
             EXPECT_EQ(record->ptr % 4096, 0);
-            EXPECT_EQ(bench.domain->reserved_bytes, 12288);
+            EXPECT_EQ(strata_domain_reserved(bench.domain), 12288);
             bench_free(&bench, record);
-            EXPECT_EQ(bench.domain->reserved_bytes, pair & 1 ? 0 : 12288);
+            EXPECT_EQ(strata_domain_reserved(bench.domain), pair & 1 ? 0 : 12288);
             (void)strata_stack_release(bench.stack);
-            EXPECT_EQ(bench.domain->reserved_bytes, 0);
+            EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
         }
         bench_close(&bench);
     }
@@ -113,7 +113,7 @@ TEST(aligned, paddle_ag_free_when_no_cache_hit) {
         bench_open(&bench, 0);
         for (int i = 0; i < 3; i++) {
             bench_free(&bench, bench_allocate(&bench, sizes[i]));
-            EXPECT_EQ(bench.domain->reserved_bytes, held[flag][i]);
+            EXPECT_EQ(strata_domain_reserved(bench.domain), held[flag][i]);
         }
         bench_close(&bench);
     }

@@ -16,7 +16,7 @@ void decorated_open(rig_t *rig, const char *stack, const char *host, const strat
 }
 
 static strata_layer_t *layer_of(strata_stack_t *stack, const char *name) {
-    for (uint32_t n = 1; n <= stack->domain->plan->count; n++)
+    for (uint32_t n = 1; n <= stack->family->plan->count; n++)
         if (strcmp(stack->layers[n]->type->name, name) == 0) return stack->layers[n];
     FAIL_TEST("no layer %s in the stack", name);
     return NULL;

@@ -90,6 +90,26 @@ TEST(guard, finds_a_byte_written_beside_a_block) {
 }
 
 /* The pieces that `aligned` cuts lie inside the block that guard hands up. */
+/* The zone in front is as wide as a block has to be aligned, however little was asked for. */
+TEST(guard, a_zone_of_one_byte_keeps_the_alignment_of_the_place) {
+    rig_t rig;
+    decorated_open(&rig, "[{guard: {red_zone: 1, quarantine: 0}}, auto_growth, system]",
+                   "[{guard: {red_zone: 1, quarantine: 0}}, auto_growth, system]", &(strata_sim_options_t){.contents = true});
+    static const strata_place_kind_t kinds[] = {STRATA_PLACE_GPU, STRATA_PLACE_HOST};
+    static const uint64_t units[] = {256, 64};
+    for (int i = 0; i < 2; i++) {
+        strata_place_t place = strata_place(kinds[i], 0);
+        strata_block_t first, second;
+        EXPECT_OK(strata_allocate(rig.s, place, NULL, units[i], &first));
+        EXPECT_OK(strata_allocate(rig.s, place, NULL, units[i], &second));
+        EXPECT_EQ((uint64_t)(uintptr_t)first.ptr % units[i], 0);
+        EXPECT_EQ((uint64_t)(uintptr_t)second.ptr % units[i], 0);
+        EXPECT_OK(strata_free(rig.s, first.ref));
+        EXPECT_OK(strata_free(rig.s, second.ref));
+    }
+    rig_close(&rig);
+}
+
 TEST(guard, under_a_decorator_that_cuts) {
     rig_t rig;
     heard_t heard;

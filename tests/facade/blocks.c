@@ -309,6 +309,28 @@ TEST(facade_blocks, the_cheapest_victims_are_named) {
 }
 
 /* The best of a brute search over every run of blocks, for random chunks. */
+/* A block that others still use is in nobody's power: no run goes over it. */
+TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t other = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), waits = rig_allocate(&rig, NULL, 6 * MIB), b = rig_allocate(&rig, NULL, 6 * MIB);
+    strata_ref_t victims[3] = {0};
+    size_t count = 0;
+    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 13 * MIB, victims, 3, &count));
+    EXPECT_EQ(count, 2);
+    EXPECT_OK(strata_record_stream(rig.s, waits.ref, other));
+    rig_work(&rig, other, 1000 * 1000, waits.ref);
+    EXPECT_OK(strata_free(rig.s, waits.ref));
+    /* 2 MiB are free in front of one block, and nothing behind the other. */
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig.s, rig.gpu, 9 * MIB, victims, 3, &count));
+    EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 8 * MIB, victims, 3, &count));
+    EXPECT_EQ(count, 1);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 TEST(facade_blocks, no_cheaper_victims_are_found_by_trying_all) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);

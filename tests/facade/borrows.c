@@ -174,6 +174,23 @@ TEST(facade_borrows, every_one_of_several_borrowers_counts) {
     end(&p);
 }
 
+/* Its place in the list is before, between or behind the others'. */
+TEST(facade_borrows, erasing_a_borrow_that_was_never_made_leaves_the_others) {
+    pair_t p;
+    begin(&p);
+    strata_stream_t third = rig_stream(&p.rig), fourth = rig_stream(&p.rig);
+    record(&p, third);
+    rig_work(&p.rig, third, LONG, p.block.ref);
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.owner));
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, fourth));
+    free_block(&p);
+    EXPECT_FALSE(reused(&p));
+    rig_pass(&p.rig, 2 * LONG);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
 TEST(facade_borrows, the_owner_is_no_borrower) {
     pair_t p;
     begin(&p);
@@ -274,6 +291,51 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_on_the_host) {
     end(&p);
 }
 
+/* Whichever was told first works longest. */
+TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower) {
+    for (int longest = 0; longest < 3; longest++) {
+        pair_t p;
+        begin_with(&p, WITHOUT);
+        uint64_t done = 0;
+        for (int i = 0; i < 3; i++) {
+            strata_stream_t stream = rig_stream(&p.rig);
+            EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(p.rig.s, p.block.ref, stream));
+            rig_work(&p.rig, stream, i == longest ? 9 * LONG : LONG, p.block.ref);
+            uint64_t end_of_it = strata_sim_stream_end(p.rig.devices[0], stream);
+            if (end_of_it > done) done = end_of_it;
+        }
+        free_block(&p);
+        EXPECT_GE(strata_sim_now(p.rig.world), done);
+        EXPECT_EQ(rig_figures(&p.rig).host_waits, 3);
+        end(&p);
+    }
+}
+
+/* Pinned and host blocks go by who was told to use them, the legacy stream by either of its names. */
+TEST(facade_borrows, without_an_owner_each_user_counts_by_its_own_name) {
+    static const strata_place_kind_t kinds[] = {STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
+    for (int i = 0; i < 2; i++) {
+        pair_t p;
+        begin(&p);
+        strata_place_t place = strata_place(kinds[i], 0);
+        for (int with_free = 0; with_free < 2; with_free++) {
+            strata_block_t block, next;
+            EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &block));
+            if (!with_free) EXPECT_OK(strata_record_stream(p.rig.s, block.ref, p.other));
+            EXPECT_OK(strata_record_stream(p.rig.s, block.ref, (strata_stream_t)1));
+            EXPECT_OK(strata_erase_stream(p.rig.s, block.ref, NULL));
+            rig_work(&p.rig, p.other, LONG, 0);
+            EXPECT_OK(with_free ? strata_free_on(p.rig.s, block.ref, p.other) : strata_free(p.rig.s, block.ref));
+            EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &next));
+            EXPECT_NE(next.ptr, block.ptr);
+            EXPECT_OK(strata_free(p.rig.s, next.ref));
+            rig_pass(&p.rig, 2 * LONG);
+        }
+        EXPECT_OK(strata_free(p.rig.s, p.block.ref));
+        end(&p);
+    }
+}
+
 TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for_the_first_user) {
     pair_t p;
     begin_with(&p, WITHOUT);
@@ -288,6 +350,20 @@ TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for
 }
 
 /* ---- the device fails at the free ---- */
+
+/* Under `event: use` there is no borrow without its event: the program hears what the device said, and nothing is left of it. */
+TEST(facade_borrows, an_event_at_use_that_cannot_be_made_is_told) {
+    pair_t p;
+    begin_with(&p, "paddle");
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_create, 1, true, STRATA_E_NO_MEMORY));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_record_stream(p.rig.s, p.block.ref, p.other));
+    EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
+    strata_sim_clear_faults(p.rig.devices[0]);
+    rig_work(&p.rig, p.other, LONG, 0);
+    free_block(&p);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
 
 TEST(facade_borrows, an_event_that_cannot_be_recorded_is_waited_for) {
     pair_t p;

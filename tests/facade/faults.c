@@ -9,7 +9,15 @@ static const strata_sim_options_t DEVICE = {.capacity = 96 * MIB, .contents = tr
 
 static strata_strategy_t *strategy_of(const char *preset) {
     static const char *const set[] = {"retry.timeout=2ms"};
-    return rig_strategy(preset, set, strcmp(preset, "system") != 0);
+    strata_strategy_t *strategy = rig_strategy(preset, NULL, 0);
+    if (!strata_strategy_has(strategy, "retry.timeout")) return strategy;
+    strata_strategy_delete(strategy);
+    return rig_strategy(preset, set, 1);
+}
+
+/* Where no layer knows borrows record_stream says so. */
+static bool is_without_borrows(const strata_strategy_t *strategy) {
+    return strcmp(strategy->name, "system") == 0 || strcmp(strategy->name, "tinytorch") == 0;
 }
 
 /* Device calls of the run when nothing fails. */
@@ -18,7 +26,7 @@ static uint64_t calls_of_a_run(strata_strategy_t *strategy) {
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
-    program.without_borrows = strcmp(strategy->name, "system") == 0;
+    program.without_borrows = is_without_borrows(strategy);
     uint64_t before = strata_sim_calls(rig.devices[0]);
     program_run(&program, PROGRAM_LENGTH);
     program_finish(&program);
@@ -34,7 +42,7 @@ static void run_with_fault(strata_strategy_t *strategy, uint64_t k, bool onward,
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = fault;
-    program.without_borrows = strcmp(strategy->name, "system") == 0;
+    program.without_borrows = is_without_borrows(strategy);
     uint64_t first = strata_sim_calls(rig.devices[0]) + k;
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, onward, fault));
     uint32_t done = 0, broken = 0;
@@ -69,6 +77,10 @@ TEST(facade_faults, a_refusal_at_every_call_strata) { every_call_fails("strata",
 TEST(facade_faults, a_refusal_at_every_call_paddle) { every_call_fails("paddle", STRATA_E_DEVICE, 3 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_NO_MEMORY, 7 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_async) { every_call_fails("cuda_malloc_async", STRATA_E_DEVICE, 7 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_NO_MEMORY, STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_DEVICE, 3 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_NO_MEMORY, 7 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_DEVICE, 7 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_DEVICE, 13 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_NO_MEMORY, 11 * STRIDE); }
@@ -140,4 +152,5 @@ static void lost_at_every_call(const char *preset) {
 TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_call("strata"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_paddle) { lost_at_every_call("paddle"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_async) { lost_at_every_call("cuda_malloc_async"); }
+TEST(facade_faults, a_lost_device_is_told_and_closed_pytorch) { lost_at_every_call("pytorch"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_routed) { lost_at_every_call(PROGRAM_ROUTED); }

@@ -1,4 +1,5 @@
 /* The figures as JSON and for Prometheus. */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "tests/facade/fixture.h"
@@ -63,4 +64,153 @@ TEST(facade_figures, prometheus_tells_counters_from_gauges) {
     rig_close(&rig);
     EXPECT_STATUS(STRATA_E_STALE, strata_statistics_json(closed, text, sizeof text, NULL));
     EXPECT_STATUS(STRATA_E_STALE, strata_statistics_prometheus(closed, text, sizeof text, NULL));
+}
+
+/* ---- what layers count for themselves ---- */
+
+#define LAYERED                                                                                                   \
+    "version: 1\nstrategy: layered\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB}\n"   \
+    "  - stat: {name: below}\n  - limit: {bytes: 50MiB}\n  - system\n"
+
+typedef struct told {
+    char lines[4096];
+    size_t length;
+} told_t;
+
+static void note(const strata_layer_figure_t *figure, void *context) {
+    told_t *told = context;
+    EXPECT_TRUE(*figure->meaning);
+    told->length += (size_t)snprintf(told->lines + told->length, sizeof told->lines - told->length, "%u %s/%s%s%s %s %s=%llu\n",
+                                     figure->number, figure->layer, figure->type, figure->shared ? " shared" : "",
+                                     figure->stream ? " stream" : "", figure->unit, figure->name,
+                                     (unsigned long long)figure->value);
+}
+
+/* `stat` below a cache counts chunks, above one it is left out of hits: there its figures are made when they are asked for. */
+TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_once) {
+    rig_t rig;
+    rig_open(&rig, LAYERED, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, stream, 3 * MIB);
+    told_t told = {.length = 0};
+    EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, note, &told));
+    EXPECT_STREQ(told.lines, "4 limit/limit shared bytes limit_bytes=52428800\n4 limit/limit shared bytes used_bytes=5242880\n"
+                             "4 limit/limit shared bytes peak_bytes=5242880\n4 limit/limit shared count refused=0\n"
+                             "5 system/system shared bytes oversubscribed=0\n5 system/system shared count refused_by_cap=0\n"
+                             "5 system/system shared count refused_hints=0\n"
+                             "2 auto_growth/auto_growth bytes idle_bytes=1048576\n"
+                             "3 below/stat bytes current_bytes=2097152\n3 below/stat bytes peak_bytes=2097152\n"
+                             "3 below/stat count live=1\n3 below/stat count served=1\n"
+                             "2 auto_growth/auto_growth stream bytes idle_bytes=0\n"
+                             "3 below/stat stream bytes current_bytes=3145728\n3 below/stat stream bytes peak_bytes=3145728\n"
+                             "3 below/stat stream count live=1\n3 below/stat stream count served=1\n");
+    EXPECT_STATUS(STRATA_E_INVALID, strata_layer_figures(rig.s, strata_place((strata_place_kind_t)9, 0), note, &told));
+    EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
+    EXPECT_CONTAINS(text, "\"layers\": [{\"layer\": \"auto_growth\", \"type\": \"auto_growth\", \"number\": 2, \"figures\": "
+                          "{\"idle_bytes\": 1048576}}, {\"layer\": \"below\", \"type\": \"stat\", \"number\": 3, \"figures\": "
+                          "{\"current_bytes\": 2097152, \"peak_bytes\": 2097152, \"live\": 1, \"served\": 1}}]},\n");
+    EXPECT_CONTAINS(text, "}], \"layers\": [{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 4, \"figures\": "
+                          "{\"limit_bytes\": 52428800, \"used_bytes\": 5242880, \"peak_bytes\": 5242880, \"refused\": 0}}, ");
+    EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
+    EXPECT_CONTAINS(text, "# HELP strata_layer_stat_current_bytes served through this layer and not freed, rounding included "
+                          "(bytes)\n# TYPE strata_layer_stat_current_bytes gauge\n"
+                          "strata_layer_stat_current_bytes{place=\"gpu:0\",layer=\"below\",number=\"3\"} 5242880\n");
+    EXPECT_CONTAINS(text, "strata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"4\"} 5242880\n");
+    EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"2\"} 1048576\n");
+    EXPECT_TRUE(strstr(text, "strata_layer_guard") == NULL);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_are_read) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
+                   "  - system\n", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    told_t told = {.length = 0};
+    EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, note, &told));
+    EXPECT_CONTAINS(told.lines, "1 stat/stat bytes current_bytes=1024\n1 stat/stat bytes peak_bytes=2048\n"
+                                "1 stat/stat count live=1\n1 stat/stat count served=2\n");
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+/* A sample or its help stands once, however many places, layers and streams there are, and no line is empty. */
+TEST(facade_figures, prometheus_has_no_sample_twice) {
+    rig_t rig;
+    rig_open(&rig, LAYERED, NULL, 0, 0, 2);
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, rig_stream(&rig), MIB);
+    EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
+    for (char *line = text, *end; *line; line = end + 1) {
+        char key[512];
+        end = strchr(line, '\n');
+        ASSERT_TRUE(end != NULL);
+        const char *key_end = *line == '#' ? strchr(strchr(line + 2, ' ') + 1, ' ') : strchr(line, '}');
+        size_t length = (size_t)(key_end - line);
+        ASSERT_TRUE(length > 8 && length < sizeof key - 2);
+        snprintf(key, sizeof key, "\n%.*s%c", (int)length, line, line[length]);
+        EXPECT_TRUE(strstr(end, key) == NULL);
+    }
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* Figures are read while others allocate, borrow and free: every total is one that there was. */
+typedef struct busy {
+    pthread_t thread;
+    rig_t *rig;
+    strata_stream_t stream, other;
+    _Atomic bool *stop;
+    uint64_t done;
+} busy_t;
+
+static void *keep_busy(void *context) {
+    busy_t *busy = context;
+    while (!atomic_load(busy->stop) || busy->done < 100) {
+        strata_block_t b;
+        if (strata_allocate(busy->rig->s, busy->rig->gpu, busy->stream, MIB, &b) != STRATA_OK) return busy;
+        /* Where no layer knows borrows the free waits for the stream. */
+        strata_status_t borrowed = busy->done % 16 ? STRATA_OK : strata_record_stream(busy->rig->s, b.ref, busy->other);
+        if (borrowed != STRATA_OK && borrowed != STRATA_E_UNSUPPORTED) return busy;
+        if (strata_free(busy->rig->s, b.ref) != STRATA_OK) return busy;
+        busy->done++;
+    }
+    return NULL;
+}
+
+static void read_while_busy(const char *layers) {
+    static char json[65536], strategy[1024];
+    rig_t rig;
+    _Atomic bool stop = false;
+    snprintf(strategy, sizeof strategy, "version: 1\nstrategy: busy\ndevices: sim\nstack: %s\n", layers);
+    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    busy_t threads[2] = {{.rig = &rig, .stop = &stop}, {.rig = &rig, .stop = &stop}};
+    for (int i = 0; i < 2; i++) threads[i].stream = rig_stream(&rig);
+    for (int i = 0; i < 2; i++) {
+        threads[i].other = threads[1 - i].stream;
+        ASSERT_EQ(pthread_create(&threads[i].thread, NULL, keep_busy, &threads[i]), 0);
+    }
+    for (int i = 0; i < 200; i++) {
+        size_t needed = 0;
+        EXPECT_OK(strata_statistics_json(rig.s, json, sizeof json, &needed));
+        EXPECT_LT(needed, sizeof json);
+        EXPECT_STREQ(json + needed - 4, "]}\n");
+        EXPECT_OK(strata_statistics_prometheus(rig.s, json, sizeof json, &needed));
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++) {
+        void *failed = NULL;
+        ASSERT_EQ(pthread_join(threads[i].thread, &failed), 0);
+        EXPECT_TRUE(failed == NULL);
+    }
+    rig_close(&rig);
+}
+
+TEST(facade_figures, are_read_while_others_are_busy) {
+    read_while_busy("[stat, guard: {report: false}, stream_safe, auto_growth, stat: {name: chunks}, limit: {bytes: 1GiB}, system]");
+    read_while_busy("[retry, scrub, trace: {path: none}, fallback: {stacks: [[buffered, fault, system], [system]]}]");
+    read_while_busy("[stat, cuda_malloc_async]");
 }

@@ -172,6 +172,20 @@ TEST(facade_forget, a_default_stream_is_never_forgotten) {
     rig_close(&rig);
 }
 
+TEST(facade_forget, ids_are_asked_for_only_where_they_are_checked) {
+    for (uint32_t flags = 0; flags <= STRATA_OPEN_CHECK_STREAM_IDS; flags += STRATA_OPEN_CHECK_STREAM_IDS) {
+        rig_t rig;
+        strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+        rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, flags);
+        strata_stream_t stream = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, stream, 1000);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_id) > 0, flags != 0);
+        rig_close(&rig);
+        strata_strategy_delete(strategy);
+    }
+}
+
 TEST(facade_forget, with_checked_ids_a_handle_that_was_not_forgotten_is_an_error) {
     rig_t rig;
     strata_sim_options_t options = {0};

@@ -32,6 +32,7 @@ static void open_with_every_failure(const char *preset) {
 }
 
 TEST(facade_host_memory, each_allocation_of_open_fails_strata) { open_with_every_failure("strata"); }
+TEST(facade_host_memory, each_allocation_of_open_fails_pytorch) { open_with_every_failure("pytorch"); }
 TEST(facade_host_memory, each_allocation_of_open_fails_routed) { open_with_every_failure(PROGRAM_ROUTED); }
 TEST(facade_host_memory, each_allocation_of_open_fails_pooled) { open_with_every_failure(PROGRAM_POOLED); }
 TEST(facade_host_memory, each_allocation_of_open_fails_system) { open_with_every_failure("system"); }
@@ -90,6 +91,7 @@ static void run_with_every_failure(const char *preset) {
 TEST(facade_host_memory, each_allocation_of_a_run_fails_strata) { run_with_every_failure("strata"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_paddle) { run_with_every_failure("paddle"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_async) { run_with_every_failure("cuda_malloc_async"); }
+TEST(facade_host_memory, each_allocation_of_a_run_fails_pytorch) { run_with_every_failure("pytorch"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_routed) { run_with_every_failure(PROGRAM_ROUTED); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_pooled) { run_with_every_failure(PROGRAM_POOLED); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_split) { run_with_every_failure(PROGRAM_SPLIT); }

@@ -36,6 +36,30 @@ TEST(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_made) 
     rig_close(&rig);
 }
 
+static void find_figure(const strata_layer_figure_t *figure, void *context) {
+    if (strcmp(figure->layer, "fault") == 0 && strcmp(figure->name, "requests") == 0) *(uint64_t *)context = figure->value;
+}
+
+/* What docs/hot-path.md says costs nothing: hits go straight to the cache and come to no layer above or below it. */
+TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
+                   "fault, limit: {bytes: 1GiB}, system]\n", NULL, 0, 0, 1);
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    EXPECT_TRUE(stack->hit != NULL);
+    EXPECT_EQ(stack->attention_allocate | stack->attention_free, 0);
+    for (int i = 0; i < 1000; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 65536).ref));
+    uint64_t requests = 0;
+    EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, find_figure, &requests));
+    EXPECT_EQ(requests, 1);
+    char path[256];
+    strata_block_t b = rig_allocate(&rig, NULL, 65536);
+    EXPECT_OK(strata_allocation_path(rig.s, b.ref, path, sizeof path));
+    EXPECT_STREQ(path, "retry > stream_safe > stat > trace > auto_growth | fault > limit > system");
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 TEST(facade_hot, wrong_arguments_are_refused) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
@@ -58,7 +82,7 @@ TEST(facade_hot, wrong_arguments_are_refused) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     o.flags = 0;
     o.pool = 3;
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     EXPECT_EQ(b.ref, 4);
     EXPECT_EQ(rig_figures(&rig).allocations, 0);
     rig_close(&rig);

@@ -24,7 +24,7 @@ static strata_domain_t *domain_of(rig_t *rig, strata_place_t place) {
 /* A figure of the source of a place, by its row. */
 static uint64_t source_figure(rig_t *rig, strata_place_t place, const char *name) {
     strata_domain_t *domain = domain_of(rig, place);
-    const strata_layer_t *source = domain->shared[domain->plan->count];
+    const strata_layer_t *source = domain->ordinary.shared[domain->ordinary.plan->count];
     for (const strata_stat_row_t *row = source->type->stats; row->name; row++)
         if (strcmp(row->name, name) == 0) return *(const uint64_t *)(const void *)((const char *)source + row->offset);
     FAIL_TEST("there is no figure %s", name);
@@ -134,7 +134,12 @@ TEST(places_pinned, the_cap_holds) {
         open_places(&rig, strategies[i], caps, 1, 0);
         strata_block_t a = get(&rig, pinned, 8 * MIB), b = {.ref = 5};
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, pinned, NULL, 12 * MIB + 1, &b));
-        EXPECT_GE(source_figure(&rig, pinned, "refused_by_cap"), 1);
+        uint64_t refused = source_figure(&rig, pinned, "refused_by_cap");
+        EXPECT_GE(refused, 1);
+        /* Without the ladder one request is refused once. */
+        strata_allocate_options_t once = {.struct_size = sizeof once, .size = 12 * MIB + 1, .flags = STRATA_NO_RETRY};
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, pinned, NULL, &once, &b));
+        EXPECT_EQ(source_figure(&rig, pinned, "refused_by_cap"), refused + 1);
         EXPECT_EQ(b.ref, 5);
         b = get(&rig, pinned, 12 * MIB);
         EXPECT_EQ(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
@@ -178,11 +183,67 @@ TEST(places_host, huge_pages) {
     rig_close(&rig);
 }
 
+/* ---- nodes of the host ---- */
+
+/* The simulated host has the nodes 0 and 1, of which 0 is near to gpu:0. */
+TEST(places_node, memory_comes_from_the_node_that_is_named) {
+    static const char *const sets[][2] = {{"pinned.system.node=1", "host.system.node=1"}, {"pinned.system.node=0", "host.system.node=0"},
+                                          {"pinned.system.node=near", "host.system.node=near"},
+                                          {"pinned.system.node=any", "host.system.node=any"}};
+    static const int wanted[] = {1, 0, 0, -1};
+    for (int i = 0; i < 4; i++) {
+        rig_t rig;
+        open_places(&rig, "system", sets[i], 2, 0);
+        strata_block_t pinned = get(&rig, strata_pinned(), 3 * MIB), host = get(&rig, strata_host(), 100);
+        EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)pinned.ptr), wanted[i]);
+        EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)host.ptr), wanted[i]);
+        EXPECT_OK(strata_free(rig.s, pinned.ref));
+        EXPECT_OK(strata_free(rig.s, host.ref));
+        rig_close(&rig);
+    }
+}
+
+/* The place tells who asks for it; the others are served. */
+TEST(places_node, one_that_is_not_there_is_told) {
+    rig_t rig;
+    strata_block_t none;
+    open_places(&rig, "strata", (const char *const[]){"pinned.system.node=7"}, 1, 0);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 100, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "system.node: 7: this process may use the host's nodes 0 to 1");
+    strata_block_t b = get(&rig, strata_host(), 100);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "sim", .set_count = 2,
+                                     .set = (const char *const[]){"pinned.system.node=near", "pinned.system.write_combined=true"},
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &rig.s));
+    EXPECT_CONTAINS(strata_last_error()->text, "the driver has no write-combined memory of a node; write any");
+}
+
+/* A wish costs nothing where no node can be chosen; a name is an error. */
+TEST(places_node, where_the_host_lets_nobody_choose) {
+    static const char *const sets[] = {"pinned.system.node=near", "pinned.system.node=0"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        strata_strategy_t *strategy = rig_strategy("strata", &sets[i], 1);
+        rig_open_devices(&rig, strategy, &(strata_sim_options_t){0});
+        rig.devices[0]->capabilities.host_nodes = 0;
+        EXPECT_OK(strata_facade_open_on(strategy, rig.devices, rig.count, 0, &rig.s));
+        strata_block_t b = {0};
+        EXPECT_STATUS(i ? STRATA_E_UNSUPPORTED : STRATA_OK, strata_allocate(rig.s, strata_pinned(), NULL, 100, &b));
+        if (i) EXPECT_CONTAINS(strata_last_error()->text, "system.node: 0: this process cannot choose a node of the host here; write any");
+        else EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_close(&rig);
+        strata_strategy_delete(strategy);
+    }
+}
+
 TEST(places, an_option_of_another_place_is_refused) {
     static const char *const wrong[][2] = {{"gpu.system.prefetch=device", "managed memory"},
                                            {"gpu.system.cap=1GiB", "pinned and host memory"},
                                            {"host.system.write_combined=true", "pinned memory"},
                                            {"pinned.system.huge_pages=true", "host memory"},
+                                           {"gpu.system.node=near", "pinned and host memory"},
                                            {"managed.system.mapped=false", "pinned memory"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "sim",

@@ -24,13 +24,34 @@ TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
         EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, a.ptr));
         EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_block_of(s, a.ptr, &b));
+        EXPECT_STATUS(STRATA_E_STALE, strata_base_pointer(s, a.ptr, &b));
         EXPECT_STATUS(STRATA_E_STALE, strata_allocation_path(s, a.ref, text, sizeof text));
+        EXPECT_STATUS(STRATA_E_STALE, strata_retain(s, a.ref));
+        EXPECT_STATUS(STRATA_E_STALE, strata_trim(s, strata_gpu(0), 0, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_explain(s, text, sizeof text, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_json(s, text, sizeof text, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_prometheus(s, text, sizeof text, NULL));
+        EXPECT_STATUS(STRATA_E_STALE, strata_step(s));
+        EXPECT_STATUS(STRATA_E_STALE, strata_annotate(s, "operator"));
+        bool same;
+        EXPECT_STATUS(STRATA_E_STALE, strata_same_stream(s, strata_gpu(0), NULL, NULL, &same));
+        EXPECT_STATUS(STRATA_E_STALE, strata_set_default_stream(s, strata_gpu(0), (strata_stream_t)64));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_create(s, strata_gpu(0), &stream));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_synchronize(s, strata_gpu(0), NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(s, a.ref, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_erase_stream(s, a.ref, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_stream_forget(s, strata_gpu(0), (strata_stream_t)64));
         EXPECT_STATUS(STRATA_E_STALE, strata_stream_of(s, a.ref, &stream));
         EXPECT_STATUS(STRATA_E_STALE, strata_release(s, strata_gpu(0), NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_statistics_all(s, strata_gpu(0), &f));
+        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_pool(s, strata_gpu(0), STRATA_POOL_ORDINARY, &f));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_name(s, strata_gpu(0), (strata_stream_t)64, "copy0"));
+        uint64_t pool;
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool(s, "weights", &pool));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_begin(s, strata_gpu(0), STRATA_POOL_ORDINARY));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_end(s, strata_gpu(0)));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_current(s, strata_gpu(0), &pool));
+        EXPECT_STATUS(STRATA_E_STALE, strata_pool_of(s, a.ref, &pool));
         EXPECT_STATUS(STRATA_E_STALE, strata_validate(s));
         EXPECT_STATUS(STRATA_E_STALE, strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
     }
@@ -234,7 +255,7 @@ static int more_calls_of_a_child(rig_t *rig, strata_block_t block) {
     return BIT(0, strata_free_on(rig->s, block.ref, NULL)) | BIT(1, strata_record_stream(rig->s, block.ref, (void *)64)) |
            BIT(2, strata_erase_stream(rig->s, block.ref, NULL)) | BIT(3, strata_block_of(rig->s, block.ptr, &b)) |
            BIT(4, strata_stream_forget(rig->s, rig->gpu, (void *)64)) | BIT(5, strata_validate(rig->s)) |
-           BIT(6, strata_free_pointer(rig->s, NULL));
+           BIT(6, strata_free_pointer(rig->s, NULL)) | BIT(7, strata_change_strategy(rig->s, NULL));
 }
 
 static int open_in_a_child(rig_t *rig, strata_block_t block) {

@@ -169,3 +169,25 @@ TEST(facade_report, says_that_a_limit_is_reached) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_close(&rig);
 }
+
+/* What each layer counts for itself, over all streams; what is 0 is left out. */
+TEST(facade_report, says_what_layers_count) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
+                   "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n",
+             NULL, 0, 0, 1);
+    strata_stream_t one = rig_stream(&rig);
+    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
+    strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), b = rig_allocate(&rig, one, 6 * MIB), none;
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, one, 6 * MIB).ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_CONTAINS(heard, "allocated 6MiB, deferred 0, idle 2MiB in auto_growth\n"
+                           "  layer stat: current_bytes 36MiB, peak_bytes 42MiB, live 2, served 3\n"
+                           "  layer chunks: current_bytes 38MiB, peak_bytes 46MiB, live 2, served 3\n"
+                           "  layer fault: requests 7\n"
+                           "  layer limit: limit_bytes 50MiB, used_bytes 38MiB, peak_bytes 46MiB, refused 4\n"
+                           "  live blocks: ");
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}

@@ -53,6 +53,20 @@ TEST(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done) {
     rig_close(&rig);
 }
 
+/* And if it cannot wait, the memory is nobody's until the end. */
+TEST(facade_routed, pinned_memory_whose_owners_work_cannot_be_waited_for_is_quarantined) {
+    rig_t rig;
+    rig_open(&rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, MIB);
+    rig_work(&rig, stream, 1000 * 1000, block.ref);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_free), 0);
+    rig_close(&rig);
+}
+
 TEST(facade_routed, two_sources_give_back_what_each_made) {
     rig_t rig;
     rig_open(&rig, with_pinned, NULL, 0, 16 * MIB, 1);
@@ -133,6 +147,70 @@ TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     rig_close(&rig);
+}
+
+/* Under a router nobody takes a short way: what a cache serves again got its path anew. */
+TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
+    rig_t rig;
+    rig_open(&rig, "stack:\n  - binning:\n      routes:\n"
+                   "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
+                   "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
+                   "        - {stack: [auto_growth, system]}\n", NULL, 0, 0, 1);
+    static const struct {
+        size_t size;
+        const char *path;
+    } routes[] = {{1000, "binning > buffered | auto_growth"},
+                  {MIB, "binning > auto_growth | system"},
+                  {3 * MIB, "binning > auto_growth | system"}};
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+            strata_block_t block = rig_allocate(&rig, NULL, routes[i].size);
+            expect_path(&rig, block, routes[i].path);
+            EXPECT_OK(strata_free(rig.s, block.ref));
+        }
+    rig_close(&rig);
+}
+
+/* What the short way freed, the long way serves with nothing left over, and the other way round. */
+TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
+    static const char *const presets[] = {"strata", "paddle", "stack: [retry, stream_safe, buffered, system]\n"};
+    static const char *const paths[] = {"retry > stream_safe > auto_growth | system", "retry > stream_safe > auto_growth | system",
+                                        "retry > stream_safe > buffered | system"};
+    for (int i = 0; i < 3; i++) {
+        rig_t rig;
+        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        for (int turn = 0; turn < 4; turn++) {
+            strata_block_t block = {0};
+            strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .tag = "a"};
+            if (turn % 2) EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
+            else block = rig_allocate(&rig, NULL, 1000);
+            expect_path(&rig, block, paths[i]);
+            EXPECT_OK(strata_free(rig.s, block.ref));
+        }
+        strata_block_t nothing = {.ptr = &rig};
+        EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &nothing));
+        expect_path(&rig, nothing, "");
+        EXPECT_OK(strata_free(rig.s, nothing.ref));
+        rig_close(&rig);
+    }
+}
+
+/* A layer that climbs in one branch climbs for that branch alone: whoever goes the other way has the core do it. */
+TEST(facade_routed, the_ladder_is_climbed_whichever_branch_waits) {
+    static const char *const stacks[] = {
+        "stack: [binning: {routes: [{up_to: 16KiB, stack: [retry, auto_growth, system]}, {stack: [auto_growth, system]}]}]\n",
+        "stack: [binning: {routes: [{up_to: 16KiB, stack: [auto_growth, system]}, {stack: [retry, auto_growth, system]}]}]\n"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        rig_open(&rig, stacks[i], NULL, 0, 32 * MIB, 1);
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, one, 24 * MIB);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        a = rig_allocate(&rig, two, 24 * MIB);
+        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
 }
 
 /* A decorator's own record above a way that leads past the caches lies in no cache's chunk. */

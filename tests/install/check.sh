@@ -26,6 +26,14 @@ run() { # run PROGRAM: on the simulated device, from an empty environment of Str
     env -u STRATA_STRATEGY -u STRATA_SET "$@"
 }
 
+# What README.md shows under "$ ./out_of_memory" is what that example prints, but for the time that it took.
+shown_in_readme() { # shown_in_readme PROGRAM
+    awk '$0 == "    $ ./out_of_memory" { inside = 1; next } inside && !/^    / { exit } inside { print substr($0, 5) }' \
+        "$SOURCE/README.md" | sed 's/it took .*/it took TIME/' >shown.txt
+    run "$1" | tail -n +2 | sed 's/it took .*/it took TIME/' >printed.txt
+    [ -s shown.txt ] && diff shown.txt printed.txt || { echo "README.md shows another report of examples/out_of_memory.c"; exit 1; }
+}
+
 case $part in
 prefix)
     rm -rf "$prefix"
@@ -55,6 +63,9 @@ pkg_config)
         # shellcheck disable=SC2046
         "$CC" -std=c17 "$program" $(pkg-config --cflags --libs strata) -o "$name.shared"
         LD_LIBRARY_PATH=$prefix/$LIBDIR run "./$name.shared"
+        if [ "$name" = out_of_memory ] && [ -f "$SOURCE/README.md" ]; then
+            LD_LIBRARY_PATH=$prefix/$LIBDIR shown_in_readme "./$name.shared"
+        fi
         # shellcheck disable=SC2046,SC2086
         "$CC" -std=c17 "$program" $(pkg-config --cflags strata) ${static/-lstrata/-l:libstrata.a} -o "$name.static"
         if ldd "$name.static" | grep -q libstrata; then echo "$name.static needs libstrata.so"; exit 1; fi

@@ -83,6 +83,13 @@ TEST(directory, refuses_what_is_out_of_range) {
     strata_directory_uncover(directory, 5 * MIB, 512);
     EXPECT_OK(strata_directory_validate(directory));
     EXPECT_EQ(directory->used, 1);
+    /* The last bytes that there are. */
+    EXPECT_OK(strata_directory_cover(directory, TOP - 256, 256));
+    EXPECT_EQ(directory->used, 2);
+    strata_directory_uncover(directory, TOP - 256, 256);
+    strata_directory_delete(directory);
+    ASSERT_OK(strata_directory_new(8, &directory));
+    EXPECT_EQ(directory->used, 1);
     strata_directory_delete(directory);
 }
 

@@ -64,6 +64,29 @@ TEST(tree, prefers_the_lowest_address_among_equals) {
     strata_slab_destroy(&slab);
 }
 
+static bool stands_before(const strata_record_t *a, uint64_t size, uint64_t ptr) {
+    return a->size != size ? a->size < size : a->ptr < ptr;
+}
+
+/* The nearest in the order on one side of (size, ptr). */
+static uint32_t model_beside(const model_t *model, const strata_slab_t *slab, uint64_t size, uint64_t ptr, bool after) {
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < model->count; i++) {
+        const strata_record_t *it = &slab->records[model->slots[i]], *top = &slab->records[best];
+        bool is_before = stands_before(it, size, ptr), is_same = it->size == size && it->ptr == ptr;
+        if (is_same || is_before == after) continue;
+        if (best == 0 || stands_before(it, top->size, top->ptr) == after) best = model->slots[i];
+    }
+    return best;
+}
+
+/* The neighbours of a block, or of a place between blocks. */
+static void check_neighbours(const strata_tree_t *tree, const strata_slab_t *slab, const model_t *model, uint64_t size,
+                             uint64_t ptr) {
+    EXPECT_EQ(strata_tree_after(tree, slab, size, ptr), model_beside(model, slab, size, ptr, true));
+    EXPECT_EQ(strata_tree_before(tree, slab, size, ptr), model_beside(model, slab, size, ptr, false));
+}
+
 static void random_program(uint64_t seed, uint64_t sizes) {
     strata_slab_t slab;
     strata_tree_t tree = {0};
@@ -85,6 +108,9 @@ static void random_program(uint64_t seed, uint64_t sizes) {
         EXPECT_EQ(strata_tree_find(&tree, &slab, wanted), model_find(&model, &slab, wanted));
         EXPECT_EQ(tree.count, model.count);
         if (step % 64) continue;
+        check_neighbours(&tree, &slab, &model, wanted, random_next(&seed) >> 7);
+        const strata_record_t *some = &slab.records[model.slots[0]];
+        if (model.count) check_neighbours(&tree, &slab, &model, some->size, some->ptr);
         EXPECT_EQ(strata_tree_largest(&tree, &slab), model_largest(&model, &slab));
         ASSERT_OK(strata_tree_validate(&tree, &slab));
     }

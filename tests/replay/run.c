@@ -119,6 +119,17 @@ TEST(run, an_empty_trace_ends_at_once) {
     EXPECT_TRUE(isnan(r.figures.fragmentation));
 }
 
+TEST(run, streams_are_called_by_their_numbers) {
+    static const char rows[] = COLUMNS "alloc,1,1000,0,0\nalloc,2,1000,17,1\nalloc,3,1000,17,2\nalloc,4,1000,3,3\nalloc,5,1000,3,4\n";
+    strata_run_result_t all = run_text(rows, "stack: [stream_safe, auto_growth, system]\n", 0);
+    EXPECT_EQ(all.figures.device_calls.made[STRATA_CALL_malloc], 5);
+    strata_run_result_t some =
+        run_text(rows, "stack: [stream_safe, auto_growth, system]\nstreams: {\"1*\": [stream_safe, auto_growth: {chunk_size: 2MiB}, "
+                       "system]}\n", 0);
+    EXPECT_EQ(some.figures.device_calls.made[STRATA_CALL_malloc], 4);
+    EXPECT_EQ(some.figures.failed_operations, 0);
+}
+
 TEST(run, pools_are_refused) {
     strata_trace_t *trace = trace_of("op,id,size,stream,time_us,pool\nalloc,1,8,0,0,\npool_begin,,0,0,0,1\n");
     ASSERT_TRUE(trace != NULL);

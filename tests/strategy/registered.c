@@ -153,6 +153,8 @@ TEST(registered, option_rows_fit_their_struct) {
     wrong = row;
     wrong.kind = STRATA_OPTION_CHOICE;
     expect_option_refused(wrong, "no choices");
+    wrong.choices = "a|b|c|d|e|f|g|h|i|j|k|l|m|n|o|p|q|r|s|t|u|v|w|x|y|z|0|1|2|3|4|5|6";
+    expect_option_refused(wrong, "more than 32 choices");
     wrong = row;
     wrong.doc = NULL;
     expect_option_refused(wrong, "no doc");

@@ -48,6 +48,10 @@ TEST(command, lists) {
     EXPECT_EQ(ran.exit_status, 0);
     ran = run_command("fields");
     EXPECT_CONTAINS(ran.out, "| peak_reserved_bytes |");
+    ran = run_command("grammar");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "| `extends` |");
+    expect_wrong("grammar all", "takes no arguments");
     expect_wrong("presets nobody", "there is no preset \"nobody\"");
     expect_wrong("layers --html", "unknown argument \"--html\"");
 }

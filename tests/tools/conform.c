@@ -15,13 +15,14 @@ static size_t lines_with(const char *text, const char *beginning) {
     return count;
 }
 
-static void expect_conforms(const char *object, const char *layer) {
+/* `subject`: one of the layer's places in a stack. */
+static void expect_conforms(const char *object, const char *layer, const char *subject) {
     char line[200];
     ran_t ran = run_command("conform %s", object);
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_EQ(lines_with(ran.out, "FAIL"), 0);
     EXPECT_GT(lines_with(ran.out, "ok "), 20);
-    snprintf(line, sizeof line, "ok   %s: random_program\n", layer);
+    snprintf(line, sizeof line, "ok   %s: random_program\n", subject);
     EXPECT_CONTAINS(ran.out, line);
     snprintf(line, sizeof line, "ok   %s_random_4: four_threads_at_once\n", layer);
     EXPECT_CONTAINS(ran.out, line);
@@ -30,15 +31,27 @@ static void expect_conforms(const char *object, const char *layer) {
 }
 
 TEST(conform, passes_the_example) {
-    expect_conforms(MODULES "/my_layer.so", "my_quota");
+    expect_conforms(MODULES "/my_layer.so", "my_quota", "my_quota");
 }
 
 TEST(conform, passes_a_layer_of_an_older_header) {
-    expect_conforms(MODULES "/older.so", "older");
+    expect_conforms(MODULES "/older.so", "older", "older");
 }
 
 TEST(conform, passes_a_source) {
-    expect_conforms(MODULES "/sources.so", "filled_source");
+    expect_conforms(MODULES "/sources.so", "filled_source", "filled_source");
+}
+
+TEST(conform, passes_a_decorator_with_records_of_its_own) {
+    expect_conforms(MODULES "/fenced.so", "fenced", "fenced_over_cache");
+}
+
+/* Two of them: one with a value for each branch, one without. */
+TEST(conform, passes_routers) {
+    expect_conforms(MODULES "/routers.so", "by_pages", "by_pages_below_stream_safe");
+    ran_t ran = run_command("conform " MODULES "/routers.so");
+    EXPECT_CONTAINS(ran.out, "ok   turns: random_program\n");
+    EXPECT_CONTAINS(ran.out, "ok   turns_below_stream_safe: borrows_are_honoured_or_waited_for\n");
 }
 
 TEST(conform, tells_what_a_faulty_layer_breaks) {

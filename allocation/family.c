@@ -1,0 +1,48 @@
+#include "allocation/family.h"
+
+#include <string.h>
+
+#include "allocation/domain.h"
+#include "platform/host_memory.h"
+
+strata_family_t *strata_domain_next_family(strata_domain_t *domain, const strata_family_t *previous) {
+    strata_lock(&domain->lock);
+    strata_family_t *next = previous ? previous->next : &domain->ordinary;
+    strata_unlock(&domain->lock);
+    return next;
+}
+
+strata_family_t *strata_domain_family(strata_domain_t *domain, uint64_t pool, const char *name) {
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(domain, family)) != NULL)
+        if (family->pool == pool && strcmp(family->name, name) == 0) return family;
+    return NULL;
+}
+
+/* Behind the last. */
+static void list(strata_domain_t *domain, strata_family_t *family) {
+    strata_lock(&domain->lock);
+    strata_family_t *last = &domain->ordinary;
+    while (last->next) last = last->next;
+    last->next = family;
+    strata_unlock(&domain->lock);
+}
+
+strata_status_t strata_domain_add_family(strata_domain_t *domain, uint64_t pool, const char *name, const strata_plan_t *plan,
+                                         strata_family_t **out) {
+    strata_family_t *family = strata_host_new(1, sizeof *family);
+    if (!family) return STRATA_E_HOST_MEMORY;
+    family->domain = domain;
+    family->plan = plan;
+    family->name = name;
+    family->pool = pool;
+    strata_stack_t *trunk;
+    strata_status_t status = strata_trunk_create(family, &trunk);
+    if (status != STRATA_OK) {
+        strata_host_delete(family);
+        return status;
+    }
+    list(domain, family);
+    *out = family;
+    return STRATA_OK;
+}

@@ -1,0 +1,54 @@
+#include "allocation/figures.h"
+
+#include <string.h>
+
+#include "allocation/layer.h"
+
+static bool has_row(const strata_own_figure_t *rows, uint32_t count, const char *name) {
+    bool found = false;
+    for (uint32_t i = 0; i < count && !found; i++) found = strcmp(rows[i].name, name) == 0;
+    return found;
+}
+
+uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
+    uint32_t count = 0;
+    for (const strata_stat_row_t *row = type->stats; row && row->name && count < STRATA_OWN_FIGURES - 1; row++)
+        rows[count++] = (strata_own_figure_t){.name = row->name, .unit = row->unit, .doc = row->doc};
+    if (STRATA_LAYER_HAS(type, idle_bytes) && !has_row(rows, count, "idle_bytes"))
+        rows[count++] = (strata_own_figure_t){.name = "idle_bytes", .unit = "bytes", .doc = "what it holds idle"};
+    return count;
+}
+
+/* Layers without a lock change their words at any time. */
+static uint64_t word_of(strata_layer_t *layer, uint32_t offset) {
+    return atomic_load((_Atomic uint64_t *)(void *)((char *)layer + offset));
+}
+
+uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
+    const strata_layer_type_t *type = layer->type;
+    uint32_t count = strata_own_figure_rows(type, rows), at = 0;
+    strata_lock(&layer->stack->lock);
+    if (STRATA_LAYER_HAS(type, figures)) type->figures(layer);
+    for (const strata_stat_row_t *row = type->stats; row && row->name && at < count; row++, at++)
+        rows[at].value = word_of(layer, row->offset);
+    if (at < count) rows[at].value = type->idle_bytes(layer);
+    strata_unlock(&layer->stack->lock);
+    return count;
+}
+
+static void add(strata_layer_t *layer, strata_own_figure_t *sums, uint32_t count) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    if (strata_own_figures(layer, rows) != count) return;
+    for (uint32_t i = 0; i < count; i++) sums[i].value += rows[i].value;
+}
+
+uint32_t strata_family_own_figures(strata_family_t *family, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]) {
+    uint32_t count = strata_own_figure_rows(family->plan->nodes[number].type, rows);
+    if (count == 0) return 0;
+    STRATA_DOMAIN_EACH(family->domain, stack) {
+        if (stack->family != family) continue;
+        STRATA_EACH_OWN_LAYER(stack, layer)
+            if (layer->number == number) add(layer, rows, count);
+    }
+    return count;
+}

@@ -1,0 +1,23 @@
+/* The figures of a layer's own, read as the layer contract says. */
+#ifndef STRATA_ALLOCATION_FIGURES_H
+#define STRATA_ALLOCATION_FIGURES_H
+
+#include "allocation/family.h"
+
+enum { STRATA_OWN_FIGURES = 257 /* the rows that a type may have, and one more */ };
+
+typedef struct strata_own_figure {
+    const char *name, *unit, *doc;
+    uint64_t value;
+} strata_own_figure_t;
+
+/* The rows that a type's instances tell, without values: those of its `stats`, and behind them `idle_bytes`, where it knows what
+ * it holds idle and has no row of that name. How many. */
+uint32_t strata_own_figure_rows(const strata_layer_type_t *type, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
+/* The same of an instance, all values of one moment. Takes the lock of the layer's stack. */
+uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
+/* The sums over all instances of a layer in the stacks of one family, by its number; those of device scope are one. Takes the
+ * stacks' locks in turn. */
+uint32_t strata_family_own_figures(strata_family_t *family, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
+
+#endif

@@ -1,0 +1,459 @@
+/* caching: blocks cut from segments, free blocks by stream, size and address (PyTorch's CUDACachingAllocator).
+ *
+ * The rules are those of PyTorch: small blocks (up to 1 MiB) and large ones lie in segments of their own; a request takes the
+ * low end of the smallest free block of its stream that fits; what is left stays free if the rules of splitting allow it; a
+ * freed block merges with its free neighbours. A block that other streams borrowed waits for them first. When nothing fits:
+ * free-memory callbacks, collection of garbage, a segment from below; and when that fails: blocks that are too large to be
+ * split, then, after a wait for all events, every idle segment of every stream, then the blocks of private pools, where that
+ * is allowed.
+ *
+ * One instance serves all streams of a device. Its parts: caching_sizes.c, caching_banks.c, caching_streams.c,
+ * caching_segments.c, caching_check.c. What the peer lacks is an option, off by default.
+ */
+#include "allocation/layer/caching.h"
+
+#define ROW(name) offsetof(caching_options_t, name)
+
+static const strata_option_row_t options[] = {
+    {"streams", STRATA_OPTION_CHOICE, ROW(streams), "own", 0, 0, "own|ignored",
+     "`own`: a block is served again to its own stream alone; `ignored`: to any, after a wait of the host if others used it"},
+    {"roundup_power2_divisions", STRATA_OPTION_TEXT, ROW(roundup_power2_divisions), "0", 0, 0, NULL,
+     "steps between two powers of two that larger requests are rounded to: 4, or by size in MiB: \"[256:1,512:2,>:8]\"; "
+     "0 and 1: multiples of 512 bytes alone"},
+    {"large_segment", STRATA_OPTION_SIZE, ROW(large_segment), "20MiB", 10ull << 20, 2ull << 30, NULL,
+     "the segment for a block above 1 MiB and below 10 MiB; smaller blocks get 2 MiB, larger ones a multiple of 2 MiB"},
+    {"max_split_size", STRATA_OPTION_SIZE, ROW(max_split_size), "unlimited", 20ull << 20, 0, NULL,
+     "a block of this size or more is not split, and serves no smaller request"},
+    {"max_non_split_rounding", STRATA_OPTION_SIZE, ROW(max_non_split_rounding), "20MiB", 20ull << 20, 2ull << 30, NULL,
+     "how much larger than the request a block may be that is not split"},
+    {"garbage_collection_threshold", STRATA_OPTION_FRACTION, ROW(garbage_collection_threshold), "0", 0, 999999, NULL,
+     "share of the memory fraction above which idle large segments are given back, the older half first, before more is "
+     "asked; 0: never; needs a memory_fraction below 1"},
+    {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 1000000, NULL,
+     "share of the device's memory that all streams together may reserve; what goes beyond is out of memory without a device "
+     "call"},
+    {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
+     "when the layer below is out of memory: `own`: PyTorch's steps and no others; `ladder`: leave it to the domain's ladder"},
+    {"pool_no_split", STRATA_OPTION_BOOL, ROW(pool_no_split), "false", 0, 0, NULL,
+     "in private pools a block is a whole segment"},
+    {"pools_on_oom", STRATA_OPTION_BOOL, ROW(pools_on_oom), "false", 0, 0, NULL,
+     "a request outside of private pools that would fail gets a free block of one that is held"},
+    {"search_after_events", STRATA_OPTION_BOOL, ROW(search_after_events), "false", 0, 0, NULL,
+     "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch "
+     "#189504 fails where that would do)"},
+    {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
+     "when a whole segment cannot be had, ask for the block alone"},
+    {0},
+};
+
+static const strata_stat_row_t stats[] = {
+    {"limit_bytes", "bytes", offsetof(caching_t, allowed), "the most that may be reserved"},
+    {"used_bytes", "bytes", offsetof(caching_t, asked_bytes), "segments, those that are being asked for included"},
+    {"retries", "", offsetof(caching_t, retries), "segments asked for again after every idle one was given back"},
+    {"waits_for_all", "", offsetof(caching_t, waits_for_all), "waits of the host for every borrow"},
+    {"collected_bytes", "bytes", offsetof(caching_t, collected_bytes), "segments given back as garbage"},
+    {"oversize_segments", "", offsetof(caching_t, oversize_segments), "segments got that may not be split"},
+    {"pending_bytes", "bytes", offsetof(caching_t, pending_bytes), "freed blocks whose borrowers are not done"},
+    {0},
+};
+
+/* One request on its way through the layer. */
+typedef struct want {
+    const strata_request_t *request;
+    uint64_t rounded;
+    uint32_t kind, bank;
+} want_t;
+
+/* ---- serving from a free block ---- */
+
+static bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
+    const caching_options_t *o = caching_options_of(self);
+    uint64_t rest = block->size - want->rounded;
+    const caching_segment_t *segment = caching_segment_at(self, block->chunk);
+    if (o->pool_no_split && caching_bank_at(self, segment->bank)->pool != 0) return false;
+    if (segment->kind == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
+    return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
+}
+
+/* What is behind the request goes into the bank. False: the slab is full. */
+static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
+    uint32_t behind = strata_pieces_cut(caching_slab(self), slot, size);
+    if (behind == 0) return false;
+    const strata_record_t *block = caching_block(self, slot);
+    bool marked = caching_ignores_streams(self);
+    caching_mark(caching_block(self, behind), marked ? caching_mark_count(block) : self->searches,
+                 marked ? caching_mark_stream(block) : 0);
+    strata_caching_index(self, behind);
+    return true;
+}
+
+/* Hands out a free block that is in no index. NULL: it cannot be, and is as it was. */
+static strata_record_t *hand_out(caching_t *self, uint32_t slot, const want_t *want) {
+    strata_record_t *block = caching_block(self, slot);
+    if (is_divisible(self, block, want) && !cut(self, slot, want->rounded)) return NULL;
+    uint64_t slack = block->size - want->request->size;
+    if (slack > UINT32_MAX) return NULL;
+    block->bin_prev = block->bin_next = 0;
+    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->request->stream);
+    block->path = 0;
+    block->attention = 0;
+    block->slack = (uint32_t)slack;
+    block->borrows = 0;
+    block->stack = want->request->path->stack->number;
+    block->state = STRATA_RECORD_LIVE;
+    self->used_bytes += block->size;
+    return block;
+}
+
+/* ---- search ---- */
+
+/* The smallest block of a bank that fits; 0: none, or one that is too large by the rules. */
+static uint32_t fitting(const caching_t *self, const caching_bank_t *bank, const want_t *want) {
+    const caching_options_t *o = caching_options_of(self);
+    uint32_t slot = strata_tree_find(&bank->idle[want->kind], caching_slab(self), want->rounded);
+    if (slot == 0) return 0;
+    uint64_t size = caching_block(self, slot)->size;
+    if (want->rounded < o->max_split_size) return size < o->max_split_size ? slot : 0;
+    return size - want->rounded < o->max_non_split_rounding ? slot : 0;
+}
+
+static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want) {
+    strata_caching_unindex(self, slot);
+    strata_record_t *block = hand_out(self, slot, want);
+    if (block) self->base.stack->figures.cache_hits++;
+    else strata_caching_index(self, slot);
+    return block;
+}
+
+/* From a bank that is not the request's own: its stream borrows. */
+static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
+    uint32_t user = strata_caching_stream(self, want->request->stream);
+    strata_record_t *block = user ? take(self, slot, want) : NULL;
+    if (!block || strata_caching_note_borrow(self, block, user, true) == STRATA_OK) return block;
+    strata_caching_put_back(self, block);
+    return NULL;
+}
+
+/* What destroyed streams left behind. */
+static strata_record_t *search_gone(caching_t *self, const want_t *want) {
+    uint64_t pool = caching_bank_at(self, want->bank)->pool;
+    for (uint32_t node = self->gone_banks ? self->first_bank : 0; node; node = caching_bank_at(self, node)->next) {
+        const caching_bank_t *bank = caching_bank_at(self, node);
+        uint32_t slot = bank->pool == pool ? fitting(self, bank, want) : 0;
+        if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
+        strata_record_t *block = take_foreign(self, slot, want);
+        if (block) return block;
+    }
+    return NULL;
+}
+
+static strata_record_t *search(caching_t *self, const want_t *want) {
+    const caching_bank_t *bank = caching_bank_at(self, want->bank);
+    self->searches += want->kind == STRATA_CACHING_LARGE && bank->pool == 0;
+    uint32_t slot = fitting(self, bank, want);
+    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream)) {
+        if (!strata_caching_wait_for_users(self, want->request->path)) return NULL;
+        slot = fitting(self, bank, want);
+    }
+    return slot ? take(self, slot, want) : search_gone(self, want);
+}
+
+/* Private pools that are still held, in order: existing blocks alone. */
+static strata_record_t *search_pools(caching_t *self, const want_t *want) {
+    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
+        const caching_bank_t *bank = caching_bank_at(self, node);
+        bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
+        bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
+        uint32_t slot = held ? fitting(self, bank, want) : 0;
+        bool in_use = slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream);
+        strata_record_t *block = slot && !in_use ? take(self, slot, want) : NULL;
+        if (block) return block;
+    }
+    return NULL;
+}
+
+/* ---- growth ---- */
+
+static strata_status_t reserve(caching_t *self, uint64_t size) {
+    if (self->asked_bytes <= self->allowed && size <= self->allowed - self->asked_bytes) {
+        self->asked_bytes += size;
+        return STRATA_OK;
+    }
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "caching.memory_fraction: %llu bytes beside %llu are above the %llu allowed",
+                       (unsigned long long)size, (unsigned long long)self->asked_bytes, (unsigned long long)self->allowed);
+}
+
+/* The lock is open. */
+static strata_status_t ask_below(caching_t *self, uint64_t size, const strata_request_t *request, strata_record_t **below) {
+    strata_request_t chunk = *request;
+    chunk.alignment = STRATA_CACHING_UNIT;
+    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
+    if (status != STRATA_OK || ((*below)->ptr & (STRATA_CACHING_UNIT - 1)) == 0) return status;
+    strata_chunk_free(*below);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives segments at smaller multiples than %d bytes",
+                       STRATA_CACHING_UNIT);
+}
+
+/* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left (E_LIMIT), it goes back. */
+static strata_record_t *take_in(caching_t *self, strata_record_t *below, const want_t *want) {
+    uint64_t size = below->size;
+    uint32_t slot = strata_caching_publish(self, below, want->bank, want->kind);
+    if (slot == 0) {
+        self->asked_bytes -= size;
+        strata_opened_t opened = strata_path_unlock(want->request->path);
+        strata_chunk_free(below);
+        strata_path_lock(want->request->path, opened);
+        return NULL;
+    }
+    caching_mark(caching_block(self, slot), 0, 0);
+    self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
+    strata_record_t *block = hand_out(self, slot, want);
+    if (block) return block;
+    strata_caching_index(self, slot);
+    strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", caching_slab(self)->capacity);
+    return NULL;
+}
+
+static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
+    strata_record_t *below;
+    strata_status_t status = reserve(self, size);
+    if (status != STRATA_OK) return status;
+    strata_opened_t opened = strata_path_unlock(want->request->path);
+    status = ask_below(self, size, want->request, &below);
+    strata_path_lock(want->request->path, opened);
+    if (status != STRATA_OK) {
+        self->asked_bytes -= size;
+        return status;
+    }
+    self->asked_bytes += below->size - size;
+    *record = take_in(self, below, want);
+    return *record ? STRATA_OK : STRATA_E_LIMIT;
+}
+
+/* ---- out of memory: the peer's steps ---- */
+
+/* Every event is waited for, every idle segment goes back, and a segment is asked for once more. */
+static strata_status_t give_all_and_grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
+    strata_path_t *path = want->request->path;
+    strata_caching_wait_for_uses(self, path);
+    if (caching_options_of(self)->search_after_events && (*record = search(self, want)) != NULL) return STRATA_OK;
+    (void)strata_caching_release_all(self, path);
+    self->retries++;
+    return grow(self, want, size, record);
+}
+
+static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
+    const caching_options_t *o = caching_options_of(self);
+    strata_path_t *path = want->request->path;
+    strata_status_t status = STRATA_E_NO_MEMORY;
+    if (o->max_split_size != UINT64_MAX && strata_caching_release_oversize(self, want->bank, want->kind, want->rounded, path))
+        status = grow(self, want, size, record);
+    if (status == STRATA_E_NO_MEMORY && self->captures == 0) status = give_all_and_grow(self, want, size, record);
+    if (status == STRATA_E_NO_MEMORY && o->smaller_growth && want->rounded < size)
+        status = grow(self, want, want->rounded, record);
+    if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
+        (*record = search_pools(self, want)) != NULL)
+        status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY) path->reclaimed_by = &self->base;
+    return status;
+}
+
+static strata_status_t grow_by_the_rules(caching_t *self, const want_t *want, strata_record_t **record) {
+    const caching_options_t *o = caching_options_of(self);
+    uint64_t size = strata_caching_segment_size(o, want->rounded);
+    bool small = (want->request->flags & STRATA_SMALL_GROWTH) != 0;
+    if (small && o->smaller_growth && o->reclaim == STRATA_CACHING_RECLAIM_LADDER) size = want->rounded;
+    if (o->reclaim == STRATA_CACHING_RECLAIM_LADDER) return grow(self, want, size, record);
+    strata_caching_collect(self, want->request->path);
+    strata_status_t status = grow(self, want, size, record);
+    return status == STRATA_E_NO_MEMORY ? grow_at_need(self, want, size, record) : status;
+}
+
+/* The program's callbacks may free memory of this very layer; the locks are open. Whether they freed any. */
+static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
+    strata_domain_t *domain = self->base.domain;
+    if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
+    strata_opened_t opened = strata_path_unlock(request->path);
+    uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, request->size);
+    strata_path_lock(request->path, opened);
+    return freed > 0;
+}
+
+/* One thread grows a bank, the others that miss wait for it and look again. */
+static strata_status_t grow_or_wait(caching_t *self, const want_t *want, strata_record_t **record) {
+    caching_bank_t *bank = caching_bank_at(self, want->bank);
+    strata_path_t *path = want->request->path;
+    while (bank->growing[want->kind]) {
+        self->waiting++;
+        strata_path_wait(path, self->base.stack, &self->grown, UINT64_MAX);
+        self->waiting--;
+        if (!bank->growing[want->kind] && (*record = search(self, want)) != NULL) return STRATA_OK;
+    }
+    bank->growing[want->kind] = true;
+    strata_status_t status = grow_by_the_rules(self, want, record);
+    bank->growing[want->kind] = false;
+    if (self->waiting) strata_condition_broadcast(&self->grown);
+    return status;
+}
+
+static strata_status_t serve(caching_t *self, const want_t *want, strata_record_t **record) {
+    const strata_request_t *request = want->request;
+    if ((*record = search(self, want)) != NULL) return STRATA_OK;
+    if (request->flags & STRATA_NO_GROW)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                           (unsigned long long)want->rounded);
+    if (strata_caching_bury_threads(self, request->path) && (*record = search(self, want)) != NULL) return STRATA_OK;
+    if (ask_callbacks(self, request) && (*record = search(self, want)) != NULL) return STRATA_OK;
+    return grow_or_wait(self, want, record);
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    caching_t *self = (caching_t *)base;
+    if (request->alignment > STRATA_CACHING_UNIT)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_UNIT);
+    if (request->size > UINT64_MAX / 4) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    (void)strata_caching_poll_uses(self);
+    want_t want = {.request = request, .rounded = strata_caching_round(self, request->size)};
+    want.kind = strata_caching_kind(want.rounded);
+    want.bank = strata_caching_bank(self, request);
+    if (want.bank == 0) return STRATA_E_LIMIT;
+    strata_record_t *block = NULL;
+    caching_bank_at(self, want.bank)->busy++;
+    strata_status_t status = serve(self, &want, &block);
+    caching_bank_at(self, want.bank)->busy--;
+    strata_caching_bank_settle(self, want.bank);
+    if (status == STRATA_OK) *record = block;
+    return status;
+}
+
+/* ---- free ---- */
+
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+    caching_t *self = (caching_t *)base;
+    if (block->borrows && !strata_caching_free_borrowed(self, block, path)) return;
+    strata_caching_put_back(self, block);
+}
+
+static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+    caching_t *self = (caching_t *)base;
+    (void)strata_caching_poll_uses(self);
+    return strata_caching_release_all(self, path);
+}
+
+/* ---- life ---- */
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    const caching_options_t *o = filled;
+    uint32_t divisions[STRATA_CACHING_OCTAVES];
+    (void)place;
+    *option = "roundup_power2_divisions";
+    strata_status_t status = strata_caching_read_divisions(o->roundup_power2_divisions, divisions);
+    if (status != STRATA_OK) return status;
+    *option = "garbage_collection_threshold";
+    if (o->garbage_collection_threshold > 0 && o->memory_fraction >= 1)
+        return strata_fail(STRATA_E_STRATEGY, 0, "garbage is collected where memory_fraction is below 1; write one, as in 0.9");
+    if (o->garbage_collection_threshold > 0 && o->streams == STRATA_CACHING_NO_STREAMS)
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "where streams are ignored no ages are kept; write streams: own, or no threshold");
+    return STRATA_OK;
+}
+
+static strata_status_t read_limits(caching_t *self) {
+    const caching_options_t *o = caching_options_of(self);
+    self->allowed = self->collect_above = UINT64_MAX;
+    if (o->memory_fraction >= 1) return STRATA_OK;
+    uint64_t available, total;
+    strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
+    if (status != STRATA_OK) return status;
+    self->allowed = (uint64_t)((double)total * o->memory_fraction);
+    if (o->garbage_collection_threshold > 0)
+        self->collect_above = (uint64_t)((double)self->allowed * o->garbage_collection_threshold);
+    return STRATA_OK;
+}
+
+static void end_tables(caching_t *self) {
+    strata_caching_streams_destroy(self);
+    strata_nodes_destroy(&self->banks);
+    strata_nodes_destroy(&self->segments);
+    strata_nodes_destroy(&self->pools);
+}
+
+static strata_status_t create(strata_layer_t *base) {
+    caching_t *self = (caching_t *)base;
+    strata_status_t status = strata_caching_read_divisions(caching_options_of(self)->roundup_power2_divisions, self->divisions);
+    if (status == STRATA_OK) status = read_limits(self);
+    if (status == STRATA_OK) status = strata_caching_streams_init(self);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->segments, sizeof(caching_segment_t), STRATA_CACHING_SEGMENTS);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->pools, sizeof(caching_pool_t), 1 << 12);
+    if (status == STRATA_OK) strata_condition_init(&self->grown);
+    else end_tables(self);
+    return status;
+}
+
+/* Every segment goes back, whatever is still live in it. */
+static void destroy(strata_layer_t *base) {
+    caching_t *self = (caching_t *)base;
+    strata_caching_give_all_back(self);
+    strata_condition_destroy(&self->grown);
+    end_tables(self);
+}
+
+static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
+    const caching_t *self = (const caching_t *)base;
+    for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next)
+        for (uint32_t slot = caching_segment_at(self, node)->first; slot; slot = caching_block(self, slot)->next)
+            block(caching_block(self, slot), context);
+}
+
+static const strata_record_t *find_block(strata_layer_t *base, uint64_t address) {
+    const caching_t *self = (const caching_t *)base;
+    uint32_t node = self->first_segment;
+    while (node && address - caching_segment_at(self, node)->base >= caching_segment_at(self, node)->size)
+        node = caching_segment_at(self, node)->next;
+    if (!node) return NULL;
+    const strata_record_t *block = caching_block(self, caching_segment_at(self, node)->first);
+    while (address - block->ptr >= block->size) block = caching_block(self, block->next);
+    return block;
+}
+
+static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    return caching_segment_at((const caching_t *)base, block->chunk)->below;
+}
+
+static uint64_t idle_bytes(strata_layer_t *base) {
+    return caching_idle((const caching_t *)base);
+}
+
+const strata_layer_type_t strata_caching_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "caching",
+    .doc = "best fit within segments of each stream, small and large apart (PyTorch's caching allocator)",
+    .role = STRATA_CACHE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_CROSS_STREAM_SAFE | STRATA_TRAIT_SUB_ALLOCATES,
+    .guarded = true,
+    .state_size = sizeof(caching_t),
+    .options_size = sizeof(caching_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_block,
+    .release = release,
+    .poll = strata_caching_poll,
+    .record_stream = strata_caching_record_stream,
+    .erase_stream = strata_caching_erase_stream,
+    .stream_gone = strata_caching_stream_gone,
+    .capture_begin = strata_caching_capture_begin,
+    .capture_end = strata_caching_capture_end,
+    .trim = strata_caching_trim,
+    .find = find_block,
+    .walk = walk,
+    .chunk_of = chunk_of,
+    .idle_bytes = idle_bytes,
+    .waits = strata_caching_waits,
+    .validate = strata_caching_validate,
+    .check = check,
+};

@@ -1,0 +1,205 @@
+/* What the parts of caching share: sizes, streams, banks of free blocks, segments.
+ *
+ * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free
+ * blocks of one stream in one pool. Everything is guarded by the lock of the trunk, unless it is said that it may be opened. */
+#ifndef STRATA_ALLOCATION_LAYER_CACHING_H
+#define STRATA_ALLOCATION_LAYER_CACHING_H
+
+#include "allocation/layer.h"
+#include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/tree.h"
+#include "allocation/users.h"
+
+enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };
+enum { STRATA_CACHING_OWN_STREAMS, STRATA_CACHING_NO_STREAMS };
+enum { STRATA_CACHING_RECLAIM_OWN, STRATA_CACHING_RECLAIM_LADDER };
+enum { STRATA_CACHING_UNIT = 512, STRATA_CACHING_OCTAVES = 16, STRATA_CACHING_SEGMENTS = 1 << 20 };
+#define STRATA_CACHING_SMALL_LIMIT (1ull << 20)
+
+typedef struct caching_options {
+    uint64_t large_segment;
+    uint64_t max_split_size, max_non_split_rounding;
+    double garbage_collection_threshold, memory_fraction;
+    uint32_t streams, reclaim;
+    bool pool_no_split, pools_on_oom;
+    bool search_after_events, smaller_growth;
+    char roundup_power2_divisions[STRATA_OPTION_TEXT_BYTES];
+} caching_options_t;
+
+/* A stream that owns or borrows; an entry outlives its stream's handle. */
+typedef struct caching_stream {
+    strata_user_t user;
+    strata_handle_t gone; /* of a destroyed stream: the event behind all its work; NULL: done, or not destroyed */
+    uint32_t first, last; /* the uses of freed blocks that it has not passed, in its order; 0: none */
+    uint64_t marked;      /* `streams: ignored`: frees that marks may name it by, once it is destroyed; it holds itself */
+} caching_stream_t;
+
+typedef struct caching_bank {
+    uint32_t unused;
+    uint32_t next;    /* banks in order of pool, then of the streams' handles: the peer's order of streams */
+    uint64_t pool;    /* 0: none */
+    uint32_t stream;  /* node; 0: all streams */
+    uint32_t segments;
+    uint32_t busy;    /* calls under way that go by it: it must not end */
+    bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
+    strata_tree_t idle[STRATA_CACHING_KINDS];
+} caching_bank_t;
+
+typedef struct caching_segment {
+    strata_record_t *below; /* the record of the layer below */
+    uint64_t base, size;
+    uint32_t first;         /* slot of the block at the base */
+    uint32_t next, prev;    /* in order of making */
+    uint32_t bank;
+    uint32_t kind;
+} caching_segment_t;
+
+/* A private pool that somebody holds: its idle segments stay. */
+typedef struct caching_pool {
+    uint64_t unused;
+    uint64_t id;
+    uint32_t holds;
+} caching_pool_t;
+
+typedef struct caching {
+    strata_layer_t base;
+    uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */
+    uint64_t allowed;       /* bytes of the memory fraction; UINT64_MAX: any */
+    uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
+    _Atomic uint64_t asked_bytes; /* of the segments, and of those that are under way below; read by reports without the lock */
+    uint64_t segment_bytes, used_bytes;
+    uint64_t searches;     /* of the large blocks that are in no pool: what ages are counted in */
+    uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
+    strata_nodes_t streams, banks, segments, borrows, uses, pools;
+    uint32_t first_bank, first_segment, last_segment, segment_count;
+    uint32_t use_count, lost_blocks, gone_banks, captures;
+    uint32_t kept;         /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
+    uint64_t pending_bytes;
+    bool burying;          /* a thread waits for what exited threads have left; the others do not */
+    uint32_t waiting;
+    strata_condition_t grown;
+    uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
+    uint32_t hints[STRATA_STACKS]; /* by number of a stack the bank that it used last, if that is still there; to be checked */
+} caching_t;
+
+static inline const caching_options_t *caching_options_of(const caching_t *self) { return self->base.options; }
+static inline strata_slab_t *caching_slab(const caching_t *self) { return &self->base.stack->slab; }
+static inline strata_record_t *caching_block(const caching_t *self, uint32_t slot) {
+    return strata_slab_record(caching_slab(self), slot);
+}
+static inline caching_stream_t *caching_stream_at(const caching_t *self, uint32_t node) {
+    return strata_node(&self->streams, node);
+}
+static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) {
+    return strata_node(&self->banks, node);
+}
+static inline caching_segment_t *caching_segment_at(const caching_t *self, uint32_t node) {
+    return strata_node(&self->segments, node);
+}
+static inline uint64_t caching_idle(const caching_t *self) { return self->segment_bytes - self->used_bytes; }
+static inline bool caching_is_split(const strata_record_t *block) { return block->prev != 0 || block->next != 0; }
+
+/* A free block's mark, in words that a free block does not need: 48 bits of a count, and a stream's node (0: several). */
+static inline void caching_mark(strata_record_t *block, uint64_t count, uint32_t stream) {
+    block->slack = stream << 16 | (uint32_t)(count >> 32 & 0xffff);
+    block->borrows = (uint32_t)count;
+}
+static inline uint64_t caching_mark_count(const strata_record_t *block) {
+    return (uint64_t)(block->slack & 0xffff) << 32 | block->borrows;
+}
+static inline uint32_t caching_mark_stream(const strata_record_t *block) { return block->slack >> 16; }
+
+/* ---- sizes (caching_sizes.c) ---- */
+
+/* Reads `roundup_power2_divisions`; E_STRATEGY says what to write. */
+strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisions[STRATA_CACHING_OCTAVES]);
+/* The size of the block that serves a request. */
+uint64_t strata_caching_round(const caching_t *self, uint64_t size);
+static inline uint32_t strata_caching_kind(uint64_t rounded) {
+    return rounded <= STRATA_CACHING_SMALL_LIMIT ? STRATA_CACHING_SMALL : STRATA_CACHING_LARGE;
+}
+/* What is asked from below for a block of that size. */
+uint64_t strata_caching_segment_size(const caching_options_t *o, uint64_t rounded);
+
+/* ---- streams and borrows (caching_streams.c) ---- */
+
+strata_status_t strata_caching_streams_init(caching_t *self);
+void strata_caching_streams_destroy(caching_t *self);
+/* The node of a stream; 0: E_LIMIT. */
+uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
+void strata_caching_stream_let_go(caching_t *self, uint32_t node);
+/* Whether all work of a destroyed stream is done. */
+bool strata_caching_stream_has_passed(caching_t *self, uint32_t node);
+/* Notes that a stream uses a live block of a bank; `owning`: it ends at free alone. */
+strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *block, uint32_t stream, bool owning);
+/* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be
+ * opened. */
+bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_path_t *path);
+/* Puts back what streams have passed; the bytes. */
+uint64_t strata_caching_poll_uses(caching_t *self);
+/* The host waits for every use; the lock is opened. */
+void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path);
+/* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.
+ * Whether there was any. */
+bool strata_caching_bury_threads(caching_t *self, strata_path_t *path);
+
+strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
+                                             strata_path_t *path);
+strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
+                                            strata_path_t *path);
+void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
+void strata_caching_poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending);
+void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context);
+void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path);
+void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path);
+strata_status_t strata_caching_validate_streams(caching_t *self);
+
+/* ---- without streams: who used a block last (caching_streams.c) ---- */
+
+static inline bool caching_ignores_streams(const caching_t *self) {
+    return caching_options_of(self)->streams == STRATA_CACHING_NO_STREAMS;
+}
+/* The stream uses a block from now on, until it is freed; and the stream that its mark then names. */
+void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
+uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block);
+/* Whether the host must wait before the stream gets the free block. */
+bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream);
+/* The host waits for whoever uses free blocks, with the locks open. False: the device fails. */
+bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path);
+
+/* ---- banks and pools (caching_banks.c) ---- */
+
+/* The bank of a request, made if need be; 0: E_LIMIT. */
+uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request);
+/* Ends a bank without segments whose stream is gone. */
+void strata_caching_bank_settle(caching_t *self, uint32_t node);
+/* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder.
+ */
+strata_status_t strata_caching_pool_hold(strata_layer_t *base, uint64_t id);
+void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id);
+/* Whether the idle segments of a pool may be given back by whoever wants memory. */
+bool strata_caching_pool_is_free(const caching_t *self, uint64_t id);
+/* Whose stream is gone and done, or (`streams: ignored`) all: what such a bank has is anybody's. */
+bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank);
+
+/* ---- segments (caching_segments.c) ---- */
+
+/* A chunk from below becomes one block, in no index; its slot, 0: E_LIMIT. */
+uint32_t strata_caching_publish(caching_t *self, strata_record_t *below, uint32_t bank, uint32_t kind);
+/* A block comes back: it merges with its free neighbours and into the bank. */
+void strata_caching_put_back(caching_t *self, strata_record_t *block);
+/* Into the bank of its segment, and out of it. */
+void strata_caching_index(caching_t *self, uint32_t slot);
+void strata_caching_unindex(caching_t *self, uint32_t slot);
+/* These open the lock for each segment that they give back; the bytes. All of them spare blocks that are split. */
+uint64_t strata_caching_release_all(caching_t *self, strata_path_t *path);
+uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+/* Blocks of a bank that are larger than may be split: one that is enough, or several. Whether it was enough. */
+bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_path_t *path);
+/* Large blocks of at least the mean age, until no more is reserved than the threshold allows. */
+void strata_caching_collect(caching_t *self, strata_path_t *path);
+void strata_caching_give_all_back(caching_t *self);
+
+strata_status_t strata_caching_validate(strata_layer_t *base);
+
+#endif

@@ -1,0 +1,124 @@
+/* The banks of caching: free blocks by pool and stream; and the private pools that somebody holds. */
+#include "allocation/layer/caching.h"
+
+/* ---- banks ---- */
+
+static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *bank) {
+    return bank->stream ? caching_stream_at(self, bank->stream)->user.stream : NULL;
+}
+
+/* Whether the bank serves this stream of the calling thread in this pool. */
+static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream, uint64_t pool) {
+    if (bank->pool != pool) return false;
+    if (!streams) return bank->stream == 0;
+    const strata_user_t *user = &caching_stream_at(self, bank->stream)->user;
+    strata_stream_t key = stream == STRATA_STREAM_LEGACY ? NULL : stream;
+    return bank->stream != 0 && user->stream == key && strata_user_is_nameable(user);
+}
+
+/* In places without owners blocks belong to no stream: every user borrows. */
+static bool has_streams(const caching_t *self) {
+    strata_place_kind_t kind = strata_place_kind(self->base.domain->place);
+    bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    return owned && caching_options_of(self)->streams == STRATA_CACHING_OWN_STREAMS;
+}
+
+static bool before(const caching_t *self, const caching_bank_t *a, const caching_bank_t *b) {
+    if (a->pool != b->pool) return a->pool < b->pool;
+    uintptr_t first = (uintptr_t)handle_of(self, a), second = (uintptr_t)handle_of(self, b);
+    return first != second ? first < second : a->stream < b->stream;
+}
+
+/* The pool that a request names in its own stacks: that of a named pool's stacks is none. */
+static uint64_t pool_of(const caching_t *self, const strata_request_t *request) {
+    return request->pool == self->base.stack->family->pool ? 0 : request->pool;
+}
+
+static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
+    uint32_t node = strata_nodes_take(&self->banks);
+    uint32_t stream = streams && node ? strata_caching_stream(self, request->stream) : 0;
+    if (node == 0) strata_fail(STRATA_E_LIMIT, 0, "caching serves %u pools of streams, its most", self->banks.capacity);
+    if (node == 0 || (streams && stream == 0)) {
+        if (node) strata_nodes_give(&self->banks, node);
+        return 0;
+    }
+    caching_bank_t *bank = caching_bank_at(self, node);
+    *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
+    if (stream) caching_stream_at(self, stream)->user.holds++;
+    uint32_t *link = &self->first_bank;
+    while (*link && before(self, caching_bank_at(self, *link), bank)) link = &caching_bank_at(self, *link)->next;
+    bank->next = *link;
+    *link = node;
+    return node;
+}
+
+uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
+    bool streams = has_streams(self);
+    uint64_t pool = pool_of(self, request);
+    uint32_t *hint = &self->hints[request->path->stack->number];
+    if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream, pool)) return *hint;
+    uint32_t node = self->first_bank;
+    while (node && !serves(self, caching_bank_at(self, node), streams, request->stream, pool))
+        node = caching_bank_at(self, node)->next;
+    if (node == 0) node = make(self, streams, request);
+    *hint = node;
+    return node;
+}
+
+bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank) {
+    if (bank->stream == 0) return false;
+    const caching_stream_t *stream = caching_stream_at(self, bank->stream);
+    return stream->user.state != STRATA_USER_NAMED && strata_caching_stream_has_passed(self, bank->stream);
+}
+
+void strata_caching_bank_settle(caching_t *self, uint32_t node) {
+    const caching_bank_t *bank = caching_bank_at(self, node);
+    if (bank->segments > 0 || bank->busy > 0 || bank->stream == 0) return;
+    if (caching_stream_at(self, bank->stream)->user.state == STRATA_USER_NAMED) return;
+    uint32_t *link = &self->first_bank;
+    while (*link != node) link = &caching_bank_at(self, *link)->next;
+    *link = bank->next;
+    uint32_t stream = bank->stream;
+    self->gone_banks--;
+    for (uint32_t i = 0; i < STRATA_STACKS; i++)
+        if (self->hints[i] == node) self->hints[i] = 0;
+    strata_nodes_give(&self->banks, node);
+    strata_caching_stream_let_go(self, stream);
+}
+
+/* ---- pools ---- */
+
+static caching_pool_t *pool_at(const caching_t *self, uint32_t node) {
+    return strata_node(&self->pools, node);
+}
+
+/* Held pools are few. */
+static uint32_t find_pool(const caching_t *self, uint64_t id) {
+    for (uint32_t node = 1; node < self->pools.used; node++)
+        if (pool_at(self, node)->holds > 0 && pool_at(self, node)->id == id) return node;
+    return 0;
+}
+
+bool strata_caching_pool_is_free(const caching_t *self, uint64_t id) {
+    return id == 0 || find_pool(self, id) == 0;
+}
+
+strata_status_t strata_caching_pool_hold(strata_layer_t *base, uint64_t id) {
+    caching_t *self = (caching_t *)base;
+    strata_lock(&base->stack->lock);
+    uint32_t node = find_pool(self, id);
+    bool fresh = node == 0;
+    if (fresh) node = strata_nodes_take(&self->pools);
+    if (fresh && node) *pool_at(self, node) = (caching_pool_t){.id = id};
+    if (node) pool_at(self, node)->holds++;
+    strata_unlock(&base->stack->lock);
+    return node ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "caching holds %u pools, its most", self->pools.capacity - 1);
+}
+
+void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id) {
+    caching_t *self = (caching_t *)base;
+    strata_lock(&base->stack->lock);
+    uint32_t node = find_pool(self, id);
+    if (node && --pool_at(self, node)->holds == 0) strata_nodes_give(&self->pools, node);
+    strata_unlock(&base->stack->lock);
+}

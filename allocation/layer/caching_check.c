@@ -1,0 +1,91 @@
+/* The whole-structure check of caching: the executable form of what its files say holds. */
+#include "allocation/layer/caching.h"
+
+static strata_status_t corrupt(const char *what, uint32_t slot) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s (slot %u)", what, slot);
+}
+
+typedef struct tally {
+    strata_pieces_tally_t pieces;
+    uint64_t segment_bytes, reserved_bytes, uses;
+    uint32_t segments;
+} tally_t;
+
+/* A free block lies in the order of its bank's tree: it can be found there. */
+static bool is_indexed(const caching_t *self, const caching_segment_t *segment, const strata_record_t *block) {
+    const strata_tree_t *tree = &caching_bank_at(self, segment->bank)->idle[segment->kind];
+    uint32_t slot = strata_tree_after(tree, caching_slab(self), block->size, block->ptr - 1);
+    return slot == strata_slab_slot(caching_slab(self), block);
+}
+
+static strata_status_t validate_segment(const caching_t *self, uint32_t node, tally_t *tally) {
+    const caching_segment_t *segment = caching_segment_at(self, node);
+    if (segment->bank == 0 || segment->bank >= self->banks.used || segment->kind >= STRATA_CACHING_KINDS)
+        return corrupt("a segment belongs to no bank", segment->first);
+    strata_status_t status = strata_pieces_validate("caching", caching_slab(self), segment->first, node, segment->base,
+                                                    segment->size, &tally->pieces);
+    for (uint32_t slot = segment->first; slot && status == STRATA_OK; slot = caching_block(self, slot)->next) {
+        const strata_record_t *block = caching_block(self, slot);
+        bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
+        if (lost) status = corrupt("a free block is in no bank", slot);
+        if (block->state == STRATA_RECORD_DEFERRED) tally->uses += block->bin_prev;
+    }
+    tally->segment_bytes += segment->size;
+    tally->reserved_bytes += strata_record_reserved(segment->below);
+    tally->segments++;
+    return status;
+}
+
+typedef struct bank_tally {
+    uint64_t bytes;
+    uint32_t blocks, segments, gone;
+} bank_tally_t;
+
+static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_tally_t *tally) {
+    const caching_bank_t *bank = caching_bank_at(self, node);
+    strata_status_t status = STRATA_OK;
+    for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS && status == STRATA_OK; kind++) {
+        status = strata_tree_validate(&bank->idle[kind], caching_slab(self));
+        tally->blocks += bank->idle[kind].count;
+        tally->bytes += bank->idle[kind].bytes;
+    }
+    if (bank->stream >= self->streams.used) return corrupt("a bank is of a stream that there never was", 0);
+    tally->segments += bank->segments;
+    tally->gone += bank->stream && caching_stream_at(self, bank->stream)->user.state != STRATA_USER_NAMED;
+    return status;
+}
+
+static strata_status_t validate_banks(const caching_t *self, const tally_t *blocks) {
+    bank_tally_t tally = {0};
+    uint32_t banks = 0;
+    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
+        if (node >= self->banks.used || ++banks > self->banks.used) return corrupt("the list of banks is broken", 0);
+        strata_status_t status = validate_bank(self, node, &tally);
+        if (status != STRATA_OK) return status;
+    }
+    if (tally.blocks != blocks->pieces.free_blocks || tally.bytes != blocks->pieces.free_bytes)
+        return corrupt("the banks do not have the free blocks", 0);
+    if (tally.segments != self->segment_count) return corrupt("the banks do not have the segments", 0);
+    return tally.gone == self->gone_banks ? STRATA_OK : corrupt("the number of banks of destroyed streams is wrong", 0);
+}
+
+strata_status_t strata_caching_validate(strata_layer_t *base) {
+    caching_t *self = (caching_t *)base;
+    tally_t tally = {0};
+    for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next) {
+        if (node >= self->segments.used || tally.segments >= self->segment_count)
+            return corrupt("the list of segments is broken", 0);
+        strata_status_t status = validate_segment(self, node, &tally);
+        if (status != STRATA_OK) return status;
+    }
+    const strata_statistics_t *f = &base->stack->figures;
+    if (tally.segments != self->segment_count || tally.segment_bytes != self->segment_bytes || f->chunks < tally.segments ||
+        f->reserved_bytes < tally.reserved_bytes || self->asked_bytes < self->segment_bytes)
+        return corrupt("the sum of segments is wrong", 0);
+    if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
+    if (tally.uses != (uint64_t)self->use_count + self->lost_blocks)
+        return corrupt("the uses of freed blocks are not those of the streams", 0);
+    if (self->pending_bytes > f->deferred_bytes) return corrupt("the sum of pending bytes is wrong", 0);
+    strata_status_t status = validate_banks(self, &tally);
+    return status == STRATA_OK ? strata_caching_validate_streams(self) : status;
+}

@@ -1,0 +1,96 @@
+/* How caching rounds requests, and how large its segments are. */
+#include "allocation/layer/caching.h"
+#include "platform/arithmetic.h"
+
+enum { FIRST_OCTAVE = 20, MIB = 1 << 20, SHOWN = 40 };
+enum { SMALL_SEGMENT = 2 * MIB, LARGE_SEGMENT_BELOW = 10 * MIB, SEGMENT_UNIT = 2 * MIB };
+
+/* ---- `roundup_power2_divisions`: "4", or "[256:1,512:2,>:8]" with sizes in MiB ---- */
+
+static strata_status_t wrong(const char *text) {
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" are no divisions; write a power of two as in 4, or 0 for none, or one "
+                       "for each size in MiB, as in [256:1,512:2,>:8]", SHOWN, text);
+}
+
+/* A number of at most nine digits; false: there is none. */
+static bool read_number(const char **at, uint32_t *number) {
+    uint32_t digits = 0;
+    for (*number = 0; **at >= '0' && **at <= '9'; ++*at, digits++) {
+        if (digits == 9) return false;
+        *number = *number * 10 + (uint32_t)(**at - '0');
+    }
+    return digits > 0;
+}
+
+static bool read_division(const char **at, uint32_t *number) {
+    return read_number(at, number) && (*number == 0 || strata_is_power_of_two(*number));
+}
+
+static void fill(uint32_t *divisions, uint32_t from, uint32_t to, uint32_t value) {
+    for (uint32_t octave = from; octave < to; octave++) divisions[octave] = value;
+}
+
+/* "256:1" is for sizes from 256 MiB to below 512 MiB, the first also for all below; ">:8" for all behind the last that is
+ * named. */
+static bool read_entry(const char **at, uint32_t *divisions, uint32_t *behind) {
+    uint32_t mib = 0, value;
+    bool rest = **at == '>';
+    if (rest) ++*at;
+    else if (!read_number(at, &mib) || !strata_is_power_of_two(mib)) return false;
+    if (*(*at)++ != ':' || !read_division(at, &value)) return false;
+    if (rest) {
+        fill(divisions, *behind, STRATA_CACHING_OCTAVES, value);
+        *behind = STRATA_CACHING_OCTAVES;
+        return true;
+    }
+    uint32_t octave = (uint32_t)strata_min((uint64_t)__builtin_ctz(mib), STRATA_CACHING_OCTAVES - 1);
+    if (*behind == 0) fill(divisions, 0, octave, value);
+    divisions[octave] = value;
+    *behind = octave + 1;
+    return true;
+}
+
+strata_status_t strata_caching_read_divisions(const char *text, uint32_t divisions[STRATA_CACHING_OCTAVES]) {
+    const char *at = text;
+    uint32_t value, behind = 0;
+    fill(divisions, 0, STRATA_CACHING_OCTAVES, 0);
+    if (*at != '[') {
+        if (!read_division(&at, &value) || *at) return wrong(text);
+        fill(divisions, 0, STRATA_CACHING_OCTAVES, value);
+        return STRATA_OK;
+    }
+    do {
+        at++;
+        if (!read_entry(&at, divisions, &behind)) return wrong(text);
+    } while (*at == ',');
+    return at[0] == ']' && at[1] == '\0' ? STRATA_OK : wrong(text);
+}
+
+/* ---- rounding ---- */
+
+static uint32_t divisions_of(const caching_t *self, uint64_t size) {
+    uint32_t octave = 63u - (uint32_t)__builtin_clzll(size);
+    uint32_t index = octave > FIRST_OCTAVE ? octave - FIRST_OCTAVE : 0;
+    return self->divisions[strata_min(index, STRATA_CACHING_OCTAVES - 1)];
+}
+
+/* To the next of `divisions` equal steps between two powers of two. */
+static uint64_t round_to_step(uint64_t size, uint32_t divisions) {
+    uint64_t floor = 1ull << (63 - __builtin_clzll(size)), step = floor / divisions;
+    return (size + step - 1) & ~(step - 1);
+}
+
+/* What a block has above the request is kept in 32 bits: a step of 4 GiB and more is not taken. */
+uint64_t strata_caching_round(const caching_t *self, uint64_t size) {
+    uint64_t multiple = (size + STRATA_CACHING_UNIT - 1) & ~(uint64_t)(STRATA_CACHING_UNIT - 1);
+    uint32_t divisions = divisions_of(self, size);
+    if (divisions <= 1 || size <= (uint64_t)STRATA_CACHING_UNIT * divisions) return multiple;
+    uint64_t stepped = round_to_step(size, divisions);
+    return stepped - size <= UINT32_MAX ? stepped : multiple;
+}
+
+uint64_t strata_caching_segment_size(const caching_options_t *o, uint64_t rounded) {
+    if (rounded <= STRATA_CACHING_SMALL_LIMIT) return SMALL_SEGMENT;
+    if (rounded < LARGE_SEGMENT_BELOW) return o->large_segment;
+    return (rounded + SEGMENT_UNIT - 1) & ~(uint64_t)(SEGMENT_UNIT - 1);
+}

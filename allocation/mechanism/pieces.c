@@ -1,0 +1,77 @@
+#include "allocation/mechanism/pieces.h"
+
+#include "platform/status.h"
+
+uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size) {
+    uint32_t slot = strata_slab_take(slab);
+    if (slot == 0) return 0;
+    strata_record_t *block = strata_slab_record(slab, slot);
+    *block = (strata_record_t){.ptr = ptr, .size = size, .generation = block->generation, .home = slab->home,
+                               .stack = slab->home, .chunk = chunk, .state = STRATA_RECORD_FREE};
+    return slot;
+}
+
+uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size) {
+    strata_record_t *block = strata_slab_record(slab, slot);
+    uint32_t behind = strata_pieces_begin(slab, block->chunk, block->ptr + size, block->size - size);
+    if (behind == 0) return 0;
+    strata_record_t *rest = strata_slab_record(slab, behind);
+    rest->prev = slot;
+    rest->next = block->next;
+    strata_slab_record(slab, block->next)->prev = behind; /* of the sentinel it is never read */
+    block->next = behind;
+    block->size = size;
+    return behind;
+}
+
+void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
+    strata_record_t *block = strata_slab_record(slab, low);
+    uint32_t gone = block->next;
+    const strata_record_t *high = strata_slab_record(slab, gone);
+    block->size += high->size;
+    block->next = high->next;
+    strata_slab_record(slab, high->next)->prev = low;
+    strata_slab_give(slab, gone);
+}
+
+uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t old_slot) {
+    uint32_t slot = strata_slab_take(slab);
+    if (slot == 0) return 0;
+    const strata_record_t *old = strata_slab_record(slab, old_slot);
+    strata_record_t *fresh = strata_slab_record(slab, slot);
+    uint32_t generation = fresh->generation;
+    *fresh = *old;
+    fresh->generation = generation;
+    strata_slab_record(slab, old->prev)->next = slot;
+    strata_slab_record(slab, old->next)->prev = slot;
+    strata_slab_retire(slab, old_slot);
+    return slot;
+}
+
+static strata_status_t corrupt(const char *layer, const char *what, uint32_t slot) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", layer, what, slot);
+}
+
+strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk,
+                                       uint64_t ptr, uint64_t size, strata_pieces_tally_t *tally) {
+    uint64_t at = ptr;
+    uint32_t previous = 0;
+    bool was_free = false;
+    for (uint32_t slot = first; slot; slot = strata_slab_record(slab, slot)->next) {
+        if (slot >= slab->used) return corrupt(layer, "a link leads out of the slab", previous);
+        const strata_record_t *block = strata_slab_record(slab, slot);
+        if (block->ptr != at) return corrupt(layer, "a block does not begin where the one before it ends", slot);
+        if (block->prev != previous) return corrupt(layer, "a block's link back is wrong", slot);
+        if (block->chunk != chunk) return corrupt(layer, "a block names another chunk", slot);
+        if (block->size == 0 || block->size > ptr + size - at) return corrupt(layer, "a block's size is wrong", slot);
+        if (block->state == STRATA_RECORD_UNUSED) return corrupt(layer, "an unused slot is linked", slot);
+        bool is_free = block->state == STRATA_RECORD_FREE;
+        if (is_free && was_free) return corrupt(layer, "two free blocks were not merged", slot);
+        tally->free_bytes += is_free ? block->size : 0;
+        tally->free_blocks += is_free;
+        at += block->size;
+        was_free = is_free;
+        previous = slot;
+    }
+    return at == ptr + size ? STRATA_OK : corrupt(layer, "the blocks do not fill their chunk", previous);
+}

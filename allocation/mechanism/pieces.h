@@ -1,0 +1,31 @@
+/* The blocks of a chunk as a list in address order: `prev` and `next` of their records, 0 at the ends; they fill the chunk,
+ * and no two free ones lie side by side. A block that is cut keeps its slot and the low end; a block that takes its neighbour
+ * keeps the lower slot: so the first slot of a chunk never changes but by a move. Indexes are the caller's. Guarded by the
+ * stack's lock. */
+#ifndef STRATA_ALLOCATION_MECHANISM_PIECES_H
+#define STRATA_ALLOCATION_MECHANISM_PIECES_H
+
+#include "allocation/mechanism/slab.h"
+
+/* The first block of a chunk, all of it, in state FREE; its slot, 0: the slab is full. */
+uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
+/* The block becomes `size` bytes long; what is behind becomes a block in state FREE, whose slot is answered. 0: the slab is
+ * full. */
+uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size);
+/* `low` takes the bytes of the block behind it, whose slot is given back. */
+void strata_pieces_join(strata_slab_t *slab, uint32_t low);
+/* A block whose slot's generations are used up moves to another slot, which is answered; 0: the slab is full, nothing
+ * changed. */
+uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t slot);
+
+typedef struct strata_pieces_tally {
+    uint64_t free_bytes;
+    uint32_t free_blocks;
+} strata_pieces_tally_t;
+
+/* Links both ways, addresses, sizes, states, chunk numbers; free blocks are added to *tally. E_CORRUPT, beginning with
+ * `layer`. */
+strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk,
+                                       uint64_t ptr, uint64_t size, strata_pieces_tally_t *tally);
+
+#endif

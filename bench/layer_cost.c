@@ -1,0 +1,130 @@
+/* What a layer adds to an allocate and free pair of 64 KiB that hits, in the default stack.
+ *
+ *     bench/layer_cost              a table: medians of interleaved runs, and what each adds to the first
+ *     bench/layer_cost --json       one JSON object: ns a pair, by the row's name
+ *     bench/layer_cost --rows       the rows' names
+ *     bench/layer_cost ROW PAIRS    that many pairs through one stack, and nothing else: whoever counts instructions takes the
+ *                                   difference of two counts (scripts/layer-cost)
+ *
+ * The device is simulated and unlimited: a hit makes no device call.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "facade/facade.h"
+#include "platform/clock.h"
+#include "platform/sim/sim.h"
+
+enum { RUNS = 9, RUN_PAIRS = 400000, WARM_PAIRS = 1000 };
+
+/* Above: between stream_safe and the cache; below: between the cache and the source. */
+static const struct row {
+    const char *name, *above, *below, *meaning;
+} rows[] = {
+    {"default", "", "", "retry, stream_safe, auto_growth, system as in the preset strata"},
+    {"stat", "stat, ", "", "counts what the callers hold"},
+    {"limit", "", "limit: {bytes: 100GiB}, ", "bounds what the cache asks for"},
+    {"trace-off", "trace: {path: none}, ", "", "records nothing"},
+    {"idle", "stat, trace: {path: none}, ", "fault, limit: {bytes: 100GiB}, ", "all of these, and a fault that never comes"},
+    {"scrub", "scrub, ", "", "takes part in every pair: whose is it"},
+    {"aligned", "aligned: {alignment: 4096}, ", "", "takes part in every pair: a record of its own"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void must(strata_status_t status) {
+    if (status == STRATA_OK) return;
+    fprintf(stderr, "layer_cost: %s\n", strata_last_error()->text);
+    exit(1);
+}
+
+/* A facade over a device of its own, open until the process ends. */
+static strata_t open_row(const struct row *row) {
+    char text[1024];
+    strata_strategy_t *strategy;
+    strata_sim_t *world;
+    strata_device_t *device;
+    strata_t facade;
+    snprintf(text, sizeof text,
+             "extends: strata\ndevices: sim\nstack: [retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, "
+             "%sauto_growth: {chunk_size: 20MiB, order: any, reclaim: ladder, smaller_growth: true}, %ssystem]\n",
+             row->above, row->below);
+    strata_config_request_t request = {.text = text};
+    if (!*row->above && !*row->below) request = (strata_config_request_t){.preset = "strata", .devices = "sim"};
+    strata_sim_options_t options = {.capacity = STRATA_SIM_UNLIMITED};
+    must(strata_config_load(&request, &strategy));
+    must(strata_sim_new(&options, &world));
+    must(strata_sim_open(world, 0, &device));
+    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
+    return facade;
+}
+
+static void pairs(strata_t facade, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        strata_block_t block;
+        must(strata_allocate(facade, strata_gpu(0), NULL, 64 << 10, &block));
+        must(strata_free(facade, block.ref));
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Interleaved, so that a drifting machine favours no row. */
+static void measure(double medians[ROWS]) {
+    static double runs[ROWS][RUNS];
+    strata_t facades[ROWS];
+    for (int row = 0; row < ROWS; row++) {
+        facades[row] = open_row(&rows[row]);
+        pairs(facades[row], WARM_PAIRS);
+    }
+    for (int run = 0; run < RUNS; run++)
+        for (int row = 0; row < ROWS; row++) {
+            uint64_t began = strata_real_now();
+            pairs(facades[row], RUN_PAIRS);
+            runs[row][run] = (double)(strata_real_now() - began) / RUN_PAIRS;
+        }
+    for (int row = 0; row < ROWS; row++) {
+        qsort(runs[row], RUNS, sizeof **runs, by_value);
+        medians[row] = runs[row][RUNS / 2];
+    }
+}
+
+static int tell(bool json) {
+    double medians[ROWS];
+    measure(medians);
+    for (int row = 0; row < ROWS; row++) {
+        if (json) printf("%s\"%s\":%.1f", row ? "," : "{", rows[row].name, medians[row]);
+        else printf("%-10s %7.1f ns  %+6.1f  %s\n", rows[row].name, medians[row], medians[row] - medians[0], rows[row].meaning);
+    }
+    if (json) printf("}\n");
+    return 0;
+}
+
+static int run_alone(const char *name, const char *count) {
+    int row = 0;
+    while (row < ROWS && strcmp(rows[row].name, name) != 0) row++;
+    char *end;
+    uint64_t number = strtoull(count, &end, 10);
+    if (row == ROWS || *end || number == 0) {
+        fprintf(stderr, "layer_cost: no such row, or no number of pairs; see layer_cost --rows\n");
+        return 2;
+    }
+    pairs(open_row(&rows[row]), number);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 1) return tell(false);
+    if (argc == 2 && strcmp(argv[1], "--json") == 0) return tell(true);
+    if (argc == 3) return run_alone(argv[1], argv[2]);
+    if (argc != 2 || strcmp(argv[1], "--rows") != 0) {
+        fprintf(stderr, "usage: layer_cost [--json | --rows | ROW PAIRS]\n");
+        return 2;
+    }
+    for (int row = 0; row < ROWS; row++) puts(rows[row].name);
+    return 0;
+}

@@ -1,0 +1,113 @@
+/* Another strategy for a facade in which nothing is live. */
+#include <string.h>
+
+#include "facade/life.h"
+#include "facade/plans.h"
+#include "platform/host_memory.h"
+
+/* What a facade has by its strategy. */
+typedef struct built {
+    strata_strategy_t *strategy;
+    bool owns_strategy;
+    strata_plan_t *plans;
+    strata_domain_t *domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
+} built_t;
+
+static built_t take_out(strata_facade_t *facade) {
+    built_t built = {.strategy = facade->strategy, .owns_strategy = facade->owns_strategy, .plans = facade->plans};
+    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++)
+        built.domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES] =
+            atomic_exchange(&facade->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES], NULL);
+    facade->plans = NULL;
+    return built;
+}
+
+static void put_in(strata_facade_t *facade, const built_t *built) {
+    facade->strategy = built->strategy;
+    facade->owns_strategy = built->owns_strategy;
+    facade->plans = built->plans;
+    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++)
+        atomic_store(&facade->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES],
+                     built->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES]);
+}
+
+static void end_built(strata_facade_t *facade) {
+    strata_facade_end_domains(facade);
+    strata_host_delete(facade->plans);
+    if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
+}
+
+/* What the program has said of a place holds under any strategy. */
+static strata_status_t carry_over(strata_facade_t *facade, const built_t *before) {
+    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++) {
+        strata_domain_t *old = before->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES], *domain;
+        if (!old) continue;
+        strata_status_t status = strata_facade_domain(facade, old->place, &domain);
+        if (status != STRATA_OK) return status;
+        strata_domain_set_limit(domain, atomic_load(&old->quota.limit));
+        atomic_store(&domain->default_stream, atomic_load(&old->default_stream));
+    }
+    return STRATA_OK;
+}
+
+/* All or nothing: the old strategy's stacks stay until the new one's are there. */
+static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
+    built_t before = take_out(facade), after;
+    facade->strategy = strategy;
+    facade->owns_strategy = true;
+    strata_status_t status = strata_plans_make(facade);
+    if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
+    if (status == STRATA_OK) status = carry_over(facade, &before);
+    if (status == STRATA_OK) {
+        after = take_out(facade);
+        put_in(facade, &before);
+        end_built(facade);
+        put_in(facade, &after);
+        return STRATA_OK;
+    }
+    end_built(facade);
+    put_in(facade, &before);
+    return status;
+}
+
+static strata_status_t check_is_idle(strata_facade_t *facade) {
+    (void)strata_facade_still_pending(facade, true);
+    uint64_t live = strata_facade_report_leaks(facade, NULL, NULL);
+    if (live == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live: the strategy is changed when nothing is",
+                       (unsigned long long)live);
+}
+
+/* The facade's devices stay, so that its streams do. */
+static strata_status_t load(strata_facade_t *facade, const strata_open_options_t *options, strata_strategy_t **strategy) {
+    const char *devices = facade->strategy->devices;
+    strata_open_options_t wanted = *options;
+    if (wanted.devices && strcmp(wanted.devices, devices) != 0)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "devices: \"%.40s\": a facade keeps the devices that it was opened for (%s); open "
+                           "another one", wanted.devices, devices);
+    wanted.devices = devices;
+    return strata_facade_load(&wanted, strategy);
+}
+
+strata_status_t strata_change_strategy(strata_t handle, const strata_open_options_t *options) {
+    static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (!options) options = &nothing;
+    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    strata_status_t status = check_is_idle(facade);
+    if (status != STRATA_OK) return status;
+    strata_strategy_t *strategy;
+    status = load(facade, options, &strategy);
+    if (status != STRATA_OK) return status;
+    /* What the old caches keep, the new layers may want. */
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) (void)strata_domain_release(domain);
+    uint32_t flags = facade->flags;
+    facade->flags = options->flags;
+    status = change(facade, strategy);
+    if (status != STRATA_OK) facade->flags = flags;
+    strata_lookup_forget_all();
+    return status;
+}

@@ -1,0 +1,36 @@
+/* What the layers of a place count for themselves. */
+#include "allocation/figures.h"
+#include "allocation/layer.h"
+#include "facade/facade.h"
+
+static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {
+    const strata_plan_node_t *node = &stack->family->plan->nodes[layer->number];
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figures(layer, rows);
+    strata_layer_figure_t told = {.layer = node->name,
+                                  .type = node->type->name,
+                                  .number = layer->number,
+                                  .shared = stack->trunk,
+                                  .stream = stack->stream,
+                                  .thread = stack->thread,
+                                  .forgotten = stack->orphan,
+                                  .pool = stack->family->pool};
+    for (uint32_t i = 0; i < count; i++) {
+        told.name = rows[i].name;
+        told.unit = rows[i].unit;
+        told.meaning = rows[i].doc;
+        told.value = rows[i].value;
+        figure(&told, context);
+    }
+}
+
+strata_status_t strata_layer_figures(strata_t handle, strata_place_t place, strata_layer_figure_fn figure, void *context) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    STRATA_DOMAIN_EACH(domain, stack)
+        STRATA_EACH_OWN_LAYER(stack, layer) tell_layer(stack, layer, figure, context);
+    return STRATA_OK;
+}

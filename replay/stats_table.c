@@ -1,0 +1,212 @@
+/* What a run holds at a moment, for people: a table for each place, a row a figure, a column a stream. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/figures.h"
+#include "allocation/layer.h"
+#include "facade/facade.h"
+#include "platform/arithmetic.h"
+#include "platform/host_memory.h"
+#include "replay/cell.h"
+#include "replay/stats.h"
+
+enum { NAME_WIDTH = 34, STREAMS_ACROSS = 6, WIDTH = 14 };
+
+/* A place and the streams that one table shows beside the sum; nothing else runs, so the stacks stay. */
+typedef struct table {
+    strata_output_t *out;
+    const strata_run_moment_t *moment;
+    strata_domain_t *domain;
+    strata_stack_t **stacks;
+    uint32_t count;
+} table_t;
+
+/* ---- cells ---- */
+
+static strata_cell_t cell_of(uint64_t value, const char *unit) {
+    return strcmp(unit, "bytes") == 0 ? strata_cell_bytes(value) : strata_cell_count(value);
+}
+
+static void begin_row(const table_t *table, const char *name, strata_cell_t all) {
+    strata_output_print(table->out, "  %-*s  %*s", NAME_WIDTH, name, WIDTH, all.text);
+}
+
+static void say_cell(const table_t *table, strata_cell_t cell) {
+    strata_output_print(table->out, "  %*s", WIDTH, cell.text);
+}
+
+static void end_row(const table_t *table) {
+    strata_output_print(table->out, "\n");
+}
+
+/* ---- streams ---- */
+
+void strata_stats_stream_name(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream,
+                              char name[STRATA_STATS_NAME]) {
+    const strata_timeline_t *timeline = moment->timeline;
+    snprintf(name, STRATA_STATS_NAME, stream ? "0x%" PRIxPTR : "default", (uintptr_t)stream);
+    for (uint32_t i = 0; i < moment->trace->stream_count; i++) {
+        const strata_timeline_stream_t *own = &timeline->streams[i];
+        if (own->handle != stream || timeline->machine->devices[own->device]->ordinal != strata_place_device(place)) continue;
+        snprintf(name, STRATA_STATS_NAME, "stream %" PRIu64, moment->trace->streams[i].number);
+        return;
+    }
+}
+
+static bool was_used(strata_stack_t *stack) {
+    strata_statistics_t figures;
+    strata_facade_stack_figures(stack, &figures);
+    return !stack->trunk && (figures.allocations | figures.peak_reserved_bytes) != 0;
+}
+
+/* The stacks that serve one stream each and ever did something. */
+static strata_status_t find_streams(table_t *table) {
+    strata_domain_t *domain = table->domain;
+    table->stacks = strata_host_new(domain->stack_count + 1, sizeof(strata_stack_t *));
+    if (!table->stacks) return STRATA_E_HOST_MEMORY;
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (!stack->ownerless && was_used(stack)) table->stacks[table->count++] = stack;
+    return STRATA_OK;
+}
+
+/* ---- rows ---- */
+
+static void say_heading(const table_t *table) {
+    char name[STRATA_STATS_NAME], place[STRATA_STATS_NAME];
+    strata_place_t at = table->domain->place;
+    strata_stats_place_name(at, place);
+    strata_output_print(table->out, "\n%-*s  %*s", NAME_WIDTH + 2, place, WIDTH, "all");
+    for (uint32_t i = 0; i < table->count; i++) {
+        strata_stats_stream_name(table->moment, at, table->stacks[i]->stream, name);
+        say_cell(table, strata_cell("%s", name));
+    }
+    end_row(table);
+}
+
+/* Requests that fail are the place's affair, whatever stream they are of. */
+static bool of_the_place(const char *name) {
+    return strcmp(name, "ladders") == 0 || strcmp(name, "out_of_memory") == 0;
+}
+
+static void say_statistics(const table_t *table) {
+    strata_statistics_t all, of[STREAMS_ACROSS];
+    strata_facade_place_figures(table->domain, &all);
+    for (uint32_t i = 0; i < table->count; i++) strata_facade_stack_figures(table->stacks[i], &of[i]);
+#define SAY_ROW(name, unit, meaning)                                                                       \
+    begin_row(table, #name, cell_of(all.name, unit));                                                      \
+    for (uint32_t i = 0; i < table->count; i++)                                                            \
+        say_cell(table, of_the_place(#name) ? strata_cell("-") : cell_of(of[i].name, unit));               \
+    end_row(table);
+    STRATA_STATISTICS_MAP(SAY_ROW)
+#undef SAY_ROW
+}
+
+/* A layer's name, with its number where another one has it too, behind the pattern of the streams that have it. */
+static strata_cell_t layer_name(const strata_family_t *family, uint32_t number, const char *figure) {
+    const strata_plan_t *plan = family->plan;
+    if (*family->name) return strata_cell("%.16s %.16s#%u %.24s", family->name, plan->nodes[number].name, (unsigned)number, figure);
+    bool twice = false;
+    for (uint32_t i = 1; i <= plan->count; i++)
+        twice = twice || (i != number && strcmp(plan->nodes[i].name, plan->nodes[number].name) == 0);
+    return twice ? strata_cell("%.24s#%u %.30s", plan->nodes[number].name, (unsigned)number, figure)
+                 : strata_cell("%.28s %.30s", plan->nodes[number].name, figure);
+}
+
+static uint64_t own_value(strata_layer_t *layer, uint32_t row) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    return strata_own_figures(layer, rows) > row ? rows[row].value : 0;
+}
+
+/* A layer that all streams share has no figures of one stream, nor has one of other streams' stacks. */
+static void say_layer(const table_t *table, strata_family_t *family, uint32_t number) {
+    strata_own_figure_t sums[STRATA_OWN_FIGURES];
+    uint32_t count = strata_family_own_figures(family, number, sums);
+    for (uint32_t row = 0; row < count; row++) {
+        strata_cell_t name = layer_name(family, number, sums[row].name);
+        begin_row(table, name.text, cell_of(sums[row].value, sums[row].unit));
+        for (uint32_t i = 0; i < table->count; i++) {
+            strata_layer_t *layer = table->stacks[i]->family == family ? table->stacks[i]->layers[number] : NULL;
+            bool own = layer && layer->stack == table->stacks[i];
+            say_cell(table, own ? cell_of(own_value(layer, row), sums[row].unit) : strata_cell("-"));
+        }
+        end_row(table);
+    }
+}
+
+/* ---- blocks ---- */
+
+typedef struct listing {
+    const table_t *table;
+    uint64_t chunk; /* of the row before; its address is told once */
+    bool any;
+} listing_t;
+
+static void say_block(const strata_snapshot_row_t *row, void *context) {
+    static const char *const states[] = {"free", "live", "freed, waits for other streams"};
+    listing_t *listing = context;
+    strata_output_t *out = listing->table->out;
+    char name[STRATA_STATS_NAME];
+    if (!listing->any || listing->chunk != row->chunk) {
+        strata_stats_stream_name(listing->table->moment, listing->table->domain->place, row->stream, name);
+        strata_output_print(out, "  chunk 0x%" PRIx64 ", %s\n", row->chunk, name);
+    }
+    listing->chunk = row->chunk;
+    listing->any = true;
+    strata_output_print(out, "    +%-14" PRIu64 " %*s  %s", (uint64_t)(uintptr_t)row->block.ptr - row->chunk, WIDTH,
+                        strata_cell_count(row->block.size).text, states[row->state]);
+    if (row->state == 1) strata_output_print(out, ", asked %s", strata_cell_count(row->requested).text);
+    strata_output_print(out, "\n");
+}
+
+/* ---- places ---- */
+
+/* As many tables as the streams need. */
+static void say_tables(const table_t *whole) {
+    uint32_t first = 0;
+    do {
+        table_t table = *whole;
+        table.stacks += first;
+        table.count = (uint32_t)strata_min(whole->count - first, STREAMS_ACROSS);
+        first += table.count;
+        say_heading(&table);
+        say_statistics(&table);
+        for (strata_family_t *family = NULL; (family = strata_domain_next_family(table.domain, family)) != NULL;)
+            for (uint32_t number = 1; number <= family->plan->count; number++) say_layer(&table, family, number);
+    } while (first < whole->count);
+}
+
+static strata_status_t say_place(table_t *table, bool blocks) {
+    strata_status_t status = find_streams(table);
+    if (status == STRATA_OK) say_tables(table);
+    listing_t listing = {.table = table};
+    if (status == STRATA_OK && blocks) strata_output_print(table->out, "  chunks and blocks\n");
+    if (status == STRATA_OK && blocks)
+        status = strata_snapshot(table->moment->facade, table->domain->place, say_block, &listing);
+    strata_host_delete(table->stacks);
+    return status;
+}
+
+static bool place_was_used(strata_domain_t *domain) {
+    strata_statistics_t figures;
+    strata_facade_place_figures(domain, &figures);
+    return (figures.allocations | figures.peak_reserved_bytes | figures.out_of_memory) != 0;
+}
+
+strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks) {
+    const strata_figures_t *figures = &moment->result->figures;
+    strata_output_print(out, "%s behind row %zu of %zu (line %u): %s on %s\n", strata_run_trace_name(moment->trace),
+                        moment->rows, moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line, figures->strategy,
+                        figures->device);
+    if (figures->oom_count)
+        strata_output_print(out, "%" PRIu64 " request%s failed for memory so far\n", figures->oom_count,
+                            figures->oom_count == 1 ? " has" : "s have");
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    strata_status_t status = STRATA_OK;
+    while (status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
+        table_t table = {.out = out, .moment = moment, .domain = domain};
+        if (place_was_used(domain)) status = say_place(&table, blocks);
+    }
+    return status;
+}

@@ -1,0 +1,55 @@
+/* The ladder alone, with tries that fail to order. */
+#include "allocation/ladder.h"
+
+#include "tests/allocation/bench.h"
+
+typedef struct tries {
+    bench_t bench;
+    uint32_t count;
+    uint32_t freed_in; /* the try during which another thread frees; what it gives is there from the next on */
+    bool heard;        /* the free found a waiter */
+} tries_t;
+
+/* A free that comes while a request looks for memory in vain: what another thread's call would do, at the worst moment. */
+static strata_status_t try_and_miss(void *context, uint32_t extra_flags) {
+    tries_t *tries = context;
+    (void)extra_flags;
+    if (tries->freed_in && tries->count >= tries->freed_in) return STRATA_OK;
+    if (++tries->count != tries->freed_in) return strata_fail(STRATA_E_NO_MEMORY, 0, "nothing");
+    uint64_t before = tries->bench.domain->epoch;
+    strata_domain_wake(tries->bench.domain);
+    tries->heard = tries->bench.domain->epoch != before;
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "nothing");
+}
+
+static strata_status_t climb(tries_t *tries, uint32_t freed_in) {
+    const strata_layer_type_t *const types[] = {strata_layer_find("retry"), strata_layer_find("auto_growth"),
+                                                strata_layer_find("system"), NULL};
+    *tries = (tries_t){.freed_in = freed_in};
+    bench_begin(&tries->bench);
+    bench_straight(&tries->bench, types, NULL);
+    bench_open(&tries->bench, 64 * MIB);
+    strata_ladder_t ladder = {.domain = tries->bench.domain, .stack = tries->bench.stack, .size = MIB, .timeout = 50 * 1000 * 1000,
+                              .waiter = 1, .try_again = try_and_miss, .context = tries};
+    strata_status_t status = strata_ladder_climb(&ladder);
+    bench_close(&tries->bench);
+    return status;
+}
+
+/* The bits are set before the last look: a free that this look just missed finds them, and the wait ends at once. */
+TEST(ladder, a_free_behind_the_last_look_is_heard) {
+    tries_t tries;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, climb(&tries, 0));
+    uint32_t last_look = tries.count;
+    EXPECT_EQ(last_look, 2); /* smaller growth, then the look behind the bits */
+    EXPECT_OK(climb(&tries, last_look));
+    EXPECT_TRUE(tries.heard);
+}
+
+/* And one before it needs nobody to hear it: the look finds what it gave. */
+TEST(ladder, a_free_before_the_last_look_is_found_by_it) {
+    tries_t tries;
+    EXPECT_OK(climb(&tries, 1));
+    EXPECT_FALSE(tries.heard);
+    EXPECT_EQ(tries.count, 1);
+}

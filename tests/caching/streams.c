@@ -1,0 +1,298 @@
+/* caching with several streams: whose blocks serve whom, borrows, streams that end. */
+#include <pthread.h>
+
+#include "tests/caching/caching.h"
+
+TEST(caching_streams, each_stream_has_segments_of_its_own) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, one, 1000), b = rig_allocate(&rig, two, 1000);
+    EXPECT_EQ(caching_reserved(&rig), 4 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t c = rig_allocate(&rig, two, 1000);
+    EXPECT_TRUE((uintptr_t)c.ptr == (uintptr_t)b.ptr + 1024);
+    strata_block_t d = rig_allocate(&rig, one, 1000);
+    EXPECT_TRUE(d.ptr == a.ptr);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    EXPECT_OK(strata_free(rig.s, d.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, the_fraction_counts_all_streams) {
+    rig_t rig;
+    caching_open(&rig, "memory_fraction: 0.5", 0);
+    uint64_t available, total;
+    EXPECT_OK(strata_device_mem_info(rig.devices[0], &available, &total));
+    EXPECT_EQ(caching_of(&rig)->allowed, total / 2);
+    caching_of(&rig)->allowed = 48 * MIB;
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, one, 24 * MIB), b = rig_allocate(&rig, two, 24 * MIB), c;
+    uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 1000, &c));
+    EXPECT_CONTAINS(strata_last_error()->text, "caching: at most 48MiB, of which 48MiB are used");
+    EXPECT_CONTAINS(strata_last_error()->text, "shared by all streams: reserved 48MiB, deferred 0");
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
+    /* What one stream has idle makes room for the other. */
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    c = rig_allocate(&rig, two, 1000);
+    EXPECT_EQ(caching_reserved(&rig), 26 * MIB);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}
+
+/* ---- borrows ---- */
+
+TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), first = rig_stream(&rig), second = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, first));
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, second));
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, owner));
+    }
+    rig_work(&rig, first, MILLISECOND, a.ref);
+    rig_work(&rig, second, 3 * MILLISECOND, a.ref);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 0);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 2);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
+    rig_pass(&rig, 2 * MILLISECOND);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr != a.ptr);
+    rig_pass(&rig, 2 * MILLISECOND);
+    /* A request of any stream polls. */
+    strata_block_t c = rig_allocate(&rig, second, 1000);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    strata_block_t d = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(d.ptr == a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    EXPECT_OK(strata_free(rig.s, d.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, a_poll_asks_each_stream_once) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t blocks[10];
+    for (int i = 0; i < 10; i++) blocks[i] = rig_allocate(&rig, owner, 1000);
+    rig_work(&rig, borrower, MILLISECOND, blocks[0].ref);
+    for (int i = 0; i < 10; i++) {
+        EXPECT_OK(strata_record_stream(rig.s, blocks[i].ref, borrower));
+        EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    }
+    uint64_t before = rig_calls(&rig, STRATA_CALL_event_query);
+    strata_block_t b = rig_allocate(&rig, owner, 1000);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_query) - before, 1);
+    rig_pass(&rig, 2 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    b = rig_allocate(&rig, owner, 1000);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_query) - before, 11);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, MILLISECOND, a.ref);
+    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, borrower));
+    EXPECT_OK(strata_erase_stream(rig.s, a.ref, borrower));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 0);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_free_on(rig.s, b.ref, borrower));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 1);
+    rig_close(&rig);
+}
+
+/* ---- streams that end ---- */
+
+TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_done) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t gone = rig_stream(&rig), other = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, gone, 5 * MIB), live = rig_allocate(&rig, gone, 3 * MIB);
+    rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    strata_block_t early = rig_allocate(&rig, other, 5 * MIB);
+    EXPECT_TRUE(early.ptr != a.ptr);
+    strata_block_t fill = rig_allocate(&rig, other, 15 * MIB);
+    rig_pass(&rig, 3 * MILLISECOND);
+    uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
+    strata_block_t late = rig_allocate(&rig, other, 5 * MIB);
+    EXPECT_TRUE(late.ptr == a.ptr);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
+    EXPECT_OK(strata_validate(rig.s));
+    /* It is used on a stream that does not own it: its free waits for that one, whatever its holder takes back. */
+    rig_work(&rig, other, MILLISECOND, late.ref);
+    EXPECT_OK(strata_erase_stream(rig.s, late.ref, other));
+    EXPECT_OK(strata_free(rig.s, late.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
+    EXPECT_OK(strata_free(rig.s, live.ref));
+    rig_pass(&rig, 2 * MILLISECOND);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
+    EXPECT_OK(strata_free(rig.s, early.ref));
+    EXPECT_OK(strata_free(rig.s, fill.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, a_recycled_handle_is_another_stream) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t gone = rig_stream(&rig), again = NULL;
+    strata_block_t a = rig_allocate(&rig, gone, 5 * MIB);
+    rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    for (int i = 0; i < 4 && again != gone; i++) again = rig_stream(&rig);
+    EXPECT_TRUE(again == gone);
+    strata_block_t b = rig_allocate(&rig, again, 5 * MIB);
+    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_left) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
+    rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_pass(&rig, 3 * MILLISECOND);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+static void *use_own_stream(void *context) {
+    rig_t *rig = context;
+    strata_block_t b = rig_allocate(rig, STRATA_STREAM_PER_THREAD, 5 * MIB);
+    rig_work(rig, STRATA_STREAM_PER_THREAD, 2 * MILLISECOND, b.ref);
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    return NULL;
+}
+
+TEST(caching_streams, what_an_exited_thread_left_is_anybodys) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, use_own_stream, &rig), 0);
+    pthread_join(thread, NULL);
+    uint64_t end = strata_sim_device_end(rig.devices[0]);
+    strata_stream_t other = rig_stream(&rig);
+    strata_block_t b = rig_allocate(&rig, other, 5 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* ---- streams ignored ---- */
+
+TEST(caching_streams, ignored_a_block_moves_to_another_stream_after_a_wait) {
+    rig_t rig;
+    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, one, 5 * MIB);
+    rig_work(&rig, one, MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t b = rig_allocate(&rig, one, 5 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 0);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    rig_work(&rig, one, MILLISECOND, b.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], one);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    strata_block_t c = rig_allocate(&rig, two, 5 * MIB);
+    EXPECT_TRUE(c.ptr == a.ptr);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 1);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
+    /* Its parts have been waited for; what is merged of two streams' blocks has not. */
+    strata_block_t d = rig_allocate(&rig, two, 6 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 1);
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    strata_block_t e = rig_allocate(&rig, two, 2 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 1);
+    strata_block_t f = rig_allocate(&rig, one, 2 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 2);
+    const strata_block_t *all[] = {&d, &e, &f};
+    for (size_t i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i]->ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, ignored_the_merged_blocks_of_two_streams_are_waited_for_by_both) {
+    rig_t rig;
+    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+    for (int i = 0; i < 2; i++) {
+        strata_block_t a = rig_allocate(&rig, streams[0], 8 * MIB), b = rig_allocate(&rig, streams[1], 8 * MIB);
+        rig_work(&rig, streams[0], MILLISECOND, a.ref);
+        rig_work(&rig, streams[1], MILLISECOND, b.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+        strata_block_t c = rig_allocate(&rig, streams[i], 16 * MIB);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) - waits, 1);
+        EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
+        EXPECT_OK(strata_free(rig.s, c.ref));
+        EXPECT_OK(strata_validate(rig.s));
+        rig_pass(&rig, 10 * MILLISECOND);
+        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    }
+    rig_close(&rig);
+}
+
+/* The marks of a destroyed stream's blocks are not those of the next one that gets its place. */
+TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
+    rig_t rig;
+    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    strata_stream_t gone = rig_stream(&rig);
+    strata_block_t freed = rig_allocate(&rig, gone, 8 * MIB), kept = rig_allocate(&rig, gone, 8 * MIB);
+    rig_work(&rig, gone, 5 * MILLISECOND, freed.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], gone);
+    EXPECT_OK(strata_free(rig.s, freed.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    strata_stream_t next = rig_stream(&rig);
+    strata_block_t small = rig_allocate(&rig, next, 1000);
+    EXPECT_LT(strata_sim_now(rig.world), end);
+    strata_block_t b = rig_allocate(&rig, next, 16 * MIB);
+    EXPECT_TRUE(b.ptr == freed.ptr);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    /* With the wait their node is free for another stream. */
+    uint32_t used = caching_of(&rig)->streams.used;
+    EXPECT_TRUE(rig_stream(&rig) != NULL);
+    strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 1000);
+    EXPECT_EQ(caching_of(&rig)->streams.used, used);
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}

@@ -1,0 +1,165 @@
+/* What validate finds of caching, and what happens where its tables end. */
+#include "tests/caching/caching.h"
+
+/* ---- planted faults ---- */
+
+typedef struct planted {
+    rig_t rig;
+    caching_t *self;
+    strata_stream_t one, two;
+    strata_block_t kept[3];
+    strata_record_t *block, *idle, *deferred; /* live, free, freed and borrowed */
+} planted_t;
+
+static strata_record_t *record_of(planted_t *p, strata_ref_t ref) {
+    return caching_block(p->self, strata_ref_slot(ref));
+}
+
+static void begin(planted_t *p) {
+    caching_open(&p->rig, "", 0);
+    p->self = caching_of(&p->rig);
+    p->one = rig_stream(&p->rig);
+    p->two = rig_stream(&p->rig);
+    for (int i = 0; i < 3; i++) p->kept[i] = rig_allocate(&p->rig, i < 2 ? p->one : p->two, (2 + (size_t)i) * MIB);
+    strata_block_t borrowed = rig_allocate(&p->rig, p->one, 3 * MIB);
+    p->block = record_of(p, p->kept[1].ref);
+    p->deferred = record_of(p, borrowed.ref);
+    p->idle = caching_block(p->self, p->deferred->next);
+    EXPECT_OK(strata_record_stream(p->rig.s, borrowed.ref, p->two));
+    rig_work(&p->rig, p->two, MILLISECOND, borrowed.ref);
+    EXPECT_OK(strata_free(p->rig.s, borrowed.ref));
+    EXPECT_OK(strata_validate(p->rig.s));
+}
+
+static void end(planted_t *p) {
+    EXPECT_OK(strata_validate(p->rig.s));
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(p->rig.s, p->kept[i].ref));
+    rig_close(&p->rig);
+}
+
+static void expect_corrupt(planted_t *p, const char *text) {
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(p->rig.s));
+    EXPECT_CONTAINS(strata_last_error()->text, text);
+}
+
+/* Changes a word, expects the fault to be told, and puts the word back. */
+#define PLANT(word, value, text)               \
+    do {                                       \
+        __typeof__(word) was_ = (word);        \
+        (word) = (__typeof__(word))(value);    \
+        expect_corrupt(&p, text);              \
+        (word) = was_;                         \
+        EXPECT_OK(strata_validate(p.rig.s));   \
+    } while (0)
+
+TEST(caching_structure, planted_faults_of_blocks_are_found) {
+    planted_t p;
+    begin(&p);
+    PLANT(p.block->ptr, p.block->ptr + 512, "does not begin where the one before it ends");
+    PLANT(p.block->size, p.block->size - 512, "does not begin where the one before it ends");
+    PLANT(p.block->size, 64 * MIB, "size is wrong");
+    PLANT(p.block->prev, 0, "link back is wrong");
+    PLANT(p.block->chunk, p.block->chunk + 1, "names another chunk");
+    PLANT(p.deferred->state, STRATA_RECORD_FREE, "two free blocks were not merged");
+    PLANT(p.idle->state, STRATA_RECORD_LIVE, "the sum of free blocks is wrong");
+    PLANT(p.idle->next, 1u << 23, "a link leads out of the slab");
+    end(&p);
+}
+
+TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
+    planted_t p;
+    begin(&p);
+    caching_t *self = p.self;
+    caching_segment_t *segment = caching_segment_at(self, p.block->chunk);
+    caching_bank_t *bank = caching_bank_at(self, segment->bank), *other = caching_bank_at(self, 3 - segment->bank);
+    PLANT(self->used_bytes, self->used_bytes + 512, "the sum of free blocks is wrong");
+    PLANT(self->segment_bytes, self->segment_bytes + MIB, "the sum of segments is wrong");
+    PLANT(self->segment_count, self->segment_count + 1, "the sum of segments is wrong");
+    uint64_t asked = self->asked_bytes;
+    self->asked_bytes = MIB;
+    expect_corrupt(&p, "the sum of segments is wrong");
+    self->asked_bytes = asked;
+    PLANT(segment->bank, 3 - segment->bank, "a free block is in no bank");
+    PLANT(segment->kind, STRATA_CACHING_SMALL, "a free block is in no bank");
+    PLANT(bank->segments, 2, "the banks do not have the segments");
+    PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
+    PLANT(other->stream, 999, "a stream that there never was");
+    PLANT(self->gone_banks, 1, "banks of destroyed streams");
+    end(&p);
+}
+
+TEST(caching_structure, planted_faults_of_uses_are_found) {
+    planted_t p;
+    begin(&p);
+    caching_t *self = p.self;
+    uint32_t node = strata_users_find(&self->streams, p.two);
+    caching_stream_t *two = caching_stream_at(self, node);
+    PLANT(p.deferred->bin_prev, 2, "the uses of freed blocks are not those of the streams");
+    PLANT(self->pending_bytes, self->pending_bytes + 1, "the sum of pending bytes is wrong");
+    PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
+    PLANT(two->first, 0, "");
+    PLANT(self->use_count, 0, "");
+    end(&p);
+}
+
+/* ---- where tables end ---- */
+
+TEST(caching_structure, a_full_slab_is_told_and_costs_nothing) {
+    rig_t rig;
+    caching_open(&rig, "", 0);
+    strata_block_t a = rig_allocate(&rig, NULL, 512), b;
+    strata_slab_t *slab = caching_slab(caching_of(&rig));
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used;
+    uint64_t held = caching_reserved(&rig);
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
+    EXPECT_CONTAINS(strata_last_error()->text, "its most");
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &b));
+    EXPECT_EQ(caching_reserved(&rig), held);
+    EXPECT_OK(strata_validate(rig.s));
+    /* One slot for the segment of the layer below, one for the block, none for what is behind it. */
+    slab->capacity = slab->used + 2;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
+    EXPECT_OK(strata_validate(rig.s));
+    slab->capacity = capacity;
+    b = rig_allocate(&rig, NULL, 512);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_structure, a_block_leaves_a_slot_that_is_used_up) {
+    for (int full = 0; full < 2; full++) {
+        rig_t rig;
+        caching_open(&rig, "", 0);
+        strata_block_t first = rig_allocate(&rig, NULL, 512), guard = rig_allocate(&rig, NULL, 512);
+        strata_slab_t *slab = caching_slab(caching_of(&rig));
+        EXPECT_OK(strata_free(rig.s, first.ref));
+        strata_slab_record(slab, strata_ref_slot(first.ref))->generation = STRATA_GENERATION_LAST - 1;
+        strata_block_t last = rig_allocate(&rig, NULL, 512);
+        EXPECT_TRUE(last.ptr == first.ptr);
+        uint32_t capacity = slab->capacity;
+        if (full) slab->capacity = slab->used;
+        EXPECT_OK(strata_free(rig.s, last.ref));
+        slab->capacity = capacity;
+        EXPECT_OK(strata_validate(rig.s));
+        EXPECT_EQ(slab->retired, full ? 0 : 1);
+        strata_block_t again = rig_allocate(&rig, NULL, 512);
+        EXPECT_EQ(again.ptr == first.ptr, !full);
+        EXPECT_OK(strata_free(rig.s, again.ref));
+        EXPECT_OK(strata_free(rig.s, guard.ref));
+        EXPECT_OK(strata_validate(rig.s));
+        rig_close_by_force(&rig);
+    }
+}
+
+TEST(caching_structure, larger_alignments_than_its_own_are_refused) {
+    rig_t rig;
+    caching_open(&rig, "", 0);
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    strata_serve_t serve = {.size = 100, .alignment = 1024};
+    strata_record_t *record;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stack_serve(stack, &serve, &record));
+    EXPECT_CONTAINS(strata_last_error()->text, "alignments up to 512");
+    rig_close(&rig);
+}

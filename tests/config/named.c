@@ -1,0 +1,246 @@
+/* `pools:` and `streams:`: what they say, what they extend, their paths, how they are told and refused. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "allocation/option.h"
+#include "tests/config/refused.h"
+
+static const char both[] = "stack: [retry, stream_safe, auto_growth, system]\n"
+                           "pools:\n"
+                           "  weights:\n"
+                           "    stack: [auto_growth: {chunk_size: 64MiB}, system]\n"
+                           "    places: {pinned: [stream_safe, buffered, system]}\n"
+                           "  cache: [buffered, system]\n"
+                           "  same:\n"
+                           "streams:\n"
+                           "  \"copy*\": {stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]}\n"
+                           "  \"*\": [system]\n";
+
+static const char *value_at(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name,
+                            strata_place_kind_t place, const char *layer, const char *option) {
+    static char text[128];
+    const strata_model_named_t *named = strata_strategy_named(strategy, kind, name);
+    const strata_model_stack_t *stack = named ? &named->stacks[place] : NULL;
+    for (size_t i = 0; stack && i < stack->count; i++) {
+        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
+        if (strcmp(stack->layers[i].name, layer) != 0 || !row) continue;
+        strata_option_print(row, stack->layers[i].options, text, sizeof text);
+        return text;
+    }
+    return "none";
+}
+
+static void expect_pattern(const strata_strategy_t *strategy, const char *stream, const char *pattern) {
+    const strata_model_named_t *found = strata_strategy_pattern(strategy, stream);
+    EXPECT_STREQ(found ? found->name : "none", pattern);
+}
+
+TEST(named, pools_and_streams_have_stacks_of_their_own) {
+    strata_strategy_t *strategy = load_text(both);
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 3);
+    EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "64MiB");
+    const strata_model_named_t *weights = strata_strategy_named(strategy, STRATA_NAMED_POOL, "weights");
+    EXPECT_EQ(weights->stacks[STRATA_PLACE_PINNED].count, 3);
+    EXPECT_EQ(weights->stacks[STRATA_PLACE_MANAGED].count, 0);
+    EXPECT_EQ(weights->origin.line, 3);
+    EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "cache")->stacks[STRATA_PLACE_GPU].count, 2);
+    EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "same")->stacks[STRATA_PLACE_GPU].count, 0);
+    EXPECT_TRUE(strata_strategy_named(strategy, STRATA_NAMED_POOL, "copy*") == NULL);
+    expect_pattern(strategy, "copy0", "copy*");
+    expect_pattern(strategy, "compute", "*");
+    strata_strategy_delete(strategy);
+}
+
+TEST(named, patterns_fit_whole_names) {
+    static const struct {
+        const char *pattern, *name;
+        bool fits;
+    } cases[] = {{"copy*", "copy", true},     {"copy*", "copy0", true},   {"copy*", "xcopy", false},     {"copy", "copy0", false},
+                 {"*", "anything", true},     {"*", "", true},            {"a*b", "axxb", true},         {"a*b", "axxbc", false},
+                 {"a*b*c", "abbc", true},     {"a*b*c", "acb", false},    {"*ab", "aab", true},          {"**", "x", true},
+                 {"nccl:*/h2d", "nccl:0/h2d", true}, {"nccl:*/h2d", "nccl:0/d2h", false}, {"a*a*a*b", "aaaaaaaaaaaaaaaac", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (strata_pattern_fits(cases[i].pattern, cases[i].name) != cases[i].fits)
+            FAIL_TEST("%s and %s", cases[i].pattern, cases[i].name);
+}
+
+TEST(named, a_file_lies_over_what_it_extends) {
+    (void)file_of("base.yaml", both);
+    strata_strategy_t *strategy = load_request(&(strata_config_request_t){
+        .file = file_of("over.yaml", "extends: base.yaml\n"
+                                     "pools:\n"
+                                     "  weights: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
+                                     "  more: [system]\n"
+                                     "streams:\n"
+                                     "  \"copy1\": [system]\n"
+                                     "  \"*\": [buffered, system]\n")});
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 4);
+    EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "8MiB");
+    /* What the file did not say of a pool stays. */
+    EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "weights")->stacks[STRATA_PLACE_PINNED].count, 3);
+    EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "cache")->stacks[STRATA_PLACE_GPU].count, 2);
+    /* Its patterns are tried first, in its order. */
+    expect_pattern(strategy, "copy1", "copy1");
+    expect_pattern(strategy, "copy0", "*");
+    EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_STREAM, "*")->stacks[STRATA_PLACE_GPU].count, 2);
+    EXPECT_EQ(strategy->named[STRATA_NAMED_STREAM].count, 3);
+    strata_strategy_delete(strategy);
+}
+
+TEST(named, values_have_paths) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
+    strata_strategy_t *strategy = load_text(both);
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_OK(strata_strategy_set(strategy, "pools.weights.auto_growth.chunk_size", "3MiB", &origin));
+    EXPECT_OK(strata_strategy_set(strategy, "pools.weights.pinned.buffered.reuse_below", "1", &origin));
+    EXPECT_OK(strata_strategy_set(strategy, "pools.cache.stack.buffered.reuse_below", "1.5", &origin));
+    EXPECT_OK(strata_strategy_set(strategy, "streams.copy*.gpu.auto_growth.chunk_size", "5MiB", &origin));
+    EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "3MiB");
+    EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_PINNED, "buffered", "reuse_below"), "1");
+    EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "cache", STRATA_PLACE_GPU, "buffered", "reuse_below"), "1.5");
+    EXPECT_STREQ(value_at(strategy, STRATA_NAMED_STREAM, "copy*", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "5MiB");
+    EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "0");
+    EXPECT_TRUE(strata_strategy_has(strategy, "pools.weights.auto_growth.chunk_size"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "pools.wieghts.auto_growth.chunk_size"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "pools.same.auto_growth.chunk_size"));
+    strata_strategy_delete(strategy);
+}
+
+static void expect_unset(const char *setting, const char *text) {
+    strata_strategy_t *strategy = NULL;
+    strata_config_request_t request = {.text = both, .set = &setting, .set_count = 1};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
+    EXPECT_STREQ(strata_last_error()->text, text);
+}
+
+TEST(named, wrong_paths_name_the_nearest) {
+    expect_unset("pools.wieghts.auto_growth.chunk_size=1MiB",
+                 "--set: the strategy has no \"wieghts\" among its pools; write pools.weights.auto_growth.chunk_size");
+    expect_unset("streams.copie*.auto_growth.chunk_size=1MiB",
+                 "--set: the strategy has no \"copie*\" among its streams; write streams.copy*.auto_growth.chunk_size");
+    expect_unset("pools.weights.retry.timeout=1s",
+                 "--set: the stack of the place gpu in pools.weights has no layer \"retry\"; its layers are auto_growth, system");
+    expect_unset("pools.weights.auto_grwoth.chunk_size=1MiB",
+                 "--set: the stack of the place gpu in pools.weights has no layer \"auto_grwoth\"; write "
+                 "pools.weights.auto_growth.chunk_size");
+    expect_unset("pools.weights.auto_growth.chunk=1MiB",
+                 "--set: \"auto_growth\" has no option \"chunk\"; write pools.weights.auto_growth.chunk_size");
+    expect_unset("pools.same.auto_growth.chunk_size=1MiB",
+                 "--set: pools.same has no stack of its own for the place gpu; write stack.auto_growth.chunk_size");
+    expect_unset("pools.weights.pined.buffered.reuse_below=1",
+                 "--set: there is no place \"pined\"; write pools.weights.pinned.buffered.reuse_below");
+    expect_unset("pools.weights.auto_growth.chunk_size=20MB",
+                 "--set: pools.weights.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
+    expect_unset("pool.weights.auto_growth.chunk_size=1MiB",
+                 "--set: \"pool.weights.auto_growth.chunk_size\" is no path of an option; write LAYER.OPTION or "
+                 "PLACE.LAYER.OPTION, as in auto_growth.chunk_size, or pools.NAME.LAYER.OPTION");
+}
+
+TEST(named, wrong_text_is_refused_at_its_place) {
+    expect_refused("pools: 3\n", 1, 1, "\"pools\" is a mapping of names to stacks", "write pools: {weights: {stack: [...]}}");
+    expect_refused("version: 1\nstreams: [system]\n", 2, 1, "\"streams\" is a mapping", "write streams: {\"copy*\": {stack: [...]}}");
+    expect_refused("pools:\n  3d: [system]\n", 2, 3, "\"3d\" is no name for a pool", "a letter first");
+    expect_refused("pools:\n  \"a.b\": [system]\n", 2, 3, "\"a.b\" is no name for a pool", "write up to 64 letters");
+    expect_refused("streams:\n  \"co.y*\": [system]\n", 2, 3, "\"co.y*\" is no name for a pattern", "and * for any letters");
+    expect_refused("pools:\n  a: 1\n", 2, 3, "a pool is a mapping with a stack", "write pools: {weights:");
+    expect_refused("streams:\n  a:\n", 2, 3, "a pattern of streams is a mapping with a stack", "write streams:");
+    expect_refused("pools:\n  a: {stak: [system]}\n", 2, 7, "a pool has no key \"stak\"", "write stack");
+    expect_refused("pools:\n  a: {stack: [sistem]}\n", 2, 15, "no layer \"sistem\"", "write system");
+    expect_refused("pools:\n  a: [auto_growth]\n", 2, 7, "\"auto_growth\" has nothing below it", "end the stack with a source");
+    expect_refused("pools:\n  a: {places: {hosd: [system]}}\n", 2, 16, "no place \"hosd\"", "write host");
+    expect_refused("pools:\n  a: {places: {gpu: [system]}}\n", 2, 16, "stands beside \"places\"", "write stack:");
+    expect_refused("pools:\n  a: {places: [system]}\n", 2, 7, "\"places\" is a mapping", "write places: {managed:");
+    expect_refused("pools:\n  a: {places: {host: [system: {memory: pinned}]}}\n", 2, 40, "cannot serve the place host",
+                   "write memory: host");
+    expect_refused("streams:\n  a: {places: {pinned: [system]}}\n", 2, 16, "pinned memory has no owner stream", "write managed");
+    expect_refused("pools:\n  a: [system]\n  a: [system]\n", 3, 3, "\"a\" stands here twice", "take one out");
+    expect_refused("stack: [auto_growth: {name: pools}, system]\n", 1, 29, "no name for a layer", "write up to 64 letters");
+}
+
+static void many(char *yaml, const char *before, int from, int count) {
+    size_t length = (size_t)sprintf(yaml, "%spools:\n", before);
+    for (int i = 0; i < count; i++) length += (size_t)sprintf(yaml + length, "  p%d: [system]\n", from + i);
+}
+
+TEST(named, their_number_is_bounded) {
+    char yaml[2048];
+    many(yaml, "", 0, STRATA_MODEL_NAMED + 1);
+    expect_refused(yaml, 1, 1, "\"pools\" has 33 names, and 32 are the most", "take some out");
+    many(yaml, "", 0, STRATA_MODEL_NAMED);
+    strata_strategy_t *strategy = load_text(yaml), *other = NULL;
+    strata_strategy_delete(strategy);
+    (void)file_of("many.yaml", yaml);
+    many(yaml, "extends: many.yaml\n", 100, 1);
+    EXPECT_STATUS(STRATA_E_STRATEGY,
+                  strata_config_load(&(strata_config_request_t){.file = file_of("one_more.yaml", yaml)}, &other));
+    EXPECT_CONTAINS(strata_last_error()->text, "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
+}
+
+static char *text_of(FILE *file) {
+    static char text[65536];
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+TEST(named, explain_tells_them) {
+    const char *set[] = {"pools.weights.auto_growth.alignment=512"};
+    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = both, .set = set, .set_count = 1});
+    ASSERT_TRUE(strategy != NULL);
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_explain(strategy, out));
+    const char *text = text_of(out);
+    EXPECT_CONTAINS(text, "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [<text>:3:3]\n"
+                          "\npools.weights.gpu, outermost first\n"
+                          "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
+    EXPECT_CONTAINS(text, "    chunk_size               64MiB        <text>:4:39\n");
+    EXPECT_CONTAINS(text, "    alignment                512          --set\n");
+    EXPECT_CONTAINS(text, "\npools.weights.pinned, outermost first; one stack serves all streams\n");
+    EXPECT_CONTAINS(text, "\npools.same, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
+    EXPECT_CONTAINS(text, "\nstreams.copy*, streams of such a name: stacks of their own; they are served as all others in managed  "
+                          "[<text>:9:3]\n\nstreams.copy*.gpu, outermost first\n");
+    strata_strategy_delete(strategy);
+}
+
+static const char *difference(const char *first, const char *second) {
+    strata_strategy_t *a = load_text(first), *b = load_text(second);
+    FILE *out = tmpfile();
+    EXPECT_OK(strata_config_diff(a, b, "one", "two", out));
+    strata_strategy_delete(a);
+    strata_strategy_delete(b);
+    return text_of(out);
+}
+
+TEST(named, diff_tells_what_they_differ_in) {
+    EXPECT_STREQ(difference(both, both), "no difference\n");
+    EXPECT_STREQ(difference("pools: {a: [system]}\n", "pools: {b: [system]}\n"),
+                 "pools.a: only in one  [<text>:1:9]\npools.b: only in two  [<text>:1:9]\n");
+    EXPECT_STREQ(difference("pools: {a: [auto_growth: {chunk_size: 1MiB}, system]}\n", "pools: {a: [auto_growth, system]}\n"),
+                 "pools.a.gpu.auto_growth.chunk_size:\n  one                  1MiB         [<text>:1:39]\n"
+                 "  two                  0            [default]\n");
+    /* A pool that says nothing has the place's layers. */
+    EXPECT_STREQ(difference("stack: [auto_growth, system]\npools: {a: [auto_growth, system]}\n",
+                            "stack: [auto_growth, system]\npools: {a: }\n"),
+                 "no difference\n");
+    EXPECT_STREQ(difference("streams: {a*: [system], \"*b\": [system]}\n", "streams: {\"*b\": [system], a*: [system]}\n"),
+                 "streams: tried in another order from \"a*\" on\n");
+}
+
+TEST(named, check_tells_every_error) {
+    FILE *out = tmpfile();
+    size_t count = strata_config_check(file_of("named_wrong.yaml", "pools:\n"
+                                                                   "  weights: [auto_grwoth, system]\n"
+                                                                   "  cache: {stack: [auto_growth], places: {hots: [system]}}\n"
+                                                                   "streams:\n"
+                                                                   "  \"c?\": [system]\n"
+                                                                   "  \"d*\": [retry: {timeout: 1}, system]\n"),
+                                       false, out);
+    const char *text = text_of(out);
+    EXPECT_EQ(count, 5);
+    static const char *const places[] = {"named_wrong.yaml:2:13: ", "named_wrong.yaml:3:42: ", "named_wrong.yaml:5:3: ",
+                                         "named_wrong.yaml:6:27: ", "named_wrong.yaml:3:19: "};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
+}

@@ -1,0 +1,100 @@
+/* Facades over the CUDA device: a child of fork(), and a driver that shuts down while memory is live. */
+#include <stdlib.h>
+
+#include "facade/facade.h"
+#include "tests/cuda/fake_driver.h"
+#include "tests/facade/ends.h"
+#include "tests/harness/test.h"
+
+static bool begin(const char *preset, ends_t *ends) {
+    fake_reset();
+    fake_options.memory = UINT64_C(16) << 30;
+    fake_options.address_space = UINT64_C(1) << 44;
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "gpu:0",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    *ends = (ends_t){.place = strata_gpu(0)};
+    strata_status_t status = strata_open(&options, &ends->s);
+    if (status == STRATA_OK) status = strata_stream_create(ends->s, ends->place, &ends->stream);
+    if (status == STRATA_OK) ends_fill(ends);
+    if (status == STRATA_OK) status = strata_allocate(ends->s, ends->place, NULL, 5000, &ends->block);
+    if (status != STRATA_OK) FAIL_TEST("%s: %s", preset, strata_last_error()->text);
+    return status == STRATA_OK && !strata_test_has_failed();
+}
+
+/* 0, the number of the call that is wrong, or 249: the driver was called. */
+static int forked(const ends_t *ends) {
+    uint64_t before = fake_calls();
+    int wrong = ends_forked_calls(ends);
+    return wrong ? wrong : fake_calls() == before ? 0 : 249;
+}
+
+static void fork_under(const char *preset) {
+    ends_t ends;
+    if (!begin(preset, &ends)) return;
+    int wrong = ends_in_child(forked, &ends);
+    if (wrong) FAIL_TEST("%s: the child's answer is %d", preset, wrong);
+    EXPECT_OK(strata_free(ends.s, ends.block.ref));
+    fake_run(NULL);
+    EXPECT_OK(strata_close(ends.s, STRATA_CLOSE_FORCE, NULL, NULL));
+}
+
+TEST(cuda_facade, a_forked_child_calls_no_driver_under_every_preset) {
+    const char *name;
+    for (size_t i = 0; (name = strata_strategy_name(i)) != NULL; i++) fork_under(name);
+    fake_reset();
+}
+
+/* The driver says so once; from then on nobody asks it, whatever the program calls, and everything that gives back succeeds. */
+static void shut_down_under(const char *preset, const char *first) {
+    ends_t ends;
+    strata_status_t status;
+    const char *call;
+    if (!begin(preset, &ends)) return;
+    fake_options.deinitialised = true;
+    size_t at = 0;
+    while ((call = ends_call(&(ends_t){.s = 0}, at, &status)) != NULL && strncmp(call, first, strlen(first)) != 0) at++;
+    ASSERT_TRUE(call != NULL);
+    (void)ends_call(&ends, at, &status);
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    EXPECT_STATUS(STRATA_E_SHUTDOWN, strata_mem_info(ends.s, ends.place, &info));
+    uint64_t before = fake_calls();
+    for (size_t i = 0; (call = ends_call(&ends, i, &status)) != NULL; i++) {
+        bool gives_back = strncmp(call, "strata_free(", 12) == 0 || strncmp(call, "strata_release(", 15) == 0 ||
+                          strncmp(call, "strata_trim(", 12) == 0;
+        bool stale = status == STRATA_E_STALE || status == STRATA_E_UNKNOWN_POINTER;
+        if (gives_back && status != STRATA_OK && !stale) FAIL_TEST("%s: %s answered %s", preset, call, strata_status_name(status));
+        if (fake_calls() != before) FAIL_TEST("%s: %s called the driver", preset, call);
+        before = fake_calls();
+    }
+    EXPECT_OK(strata_close(ends.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    EXPECT_EQ(fake_calls(), before);
+}
+
+TEST(cuda_facade, a_driver_that_shuts_down_is_asked_no_more_under_every_preset) {
+    static const char *const first[] = {"strata_free(", "strata_release(", "strata_stream_forget(", "strata_mem_info("};
+    const char *name;
+    for (size_t i = 0; (name = strata_strategy_name(i)) != NULL; i++)
+        for (size_t k = 0; k < 4; k++) shut_down_under(name, first[k]);
+    fake_reset();
+}
+
+/* What a program has that closes nothing: handlers of exit() run when the driver has ended its own part. */
+static ends_t left;
+
+static void close_late(void) {
+    fake_options.deinitialised = true;
+    strata_status_t status = strata_close(left.s, STRATA_CLOSE_FORCE, NULL, NULL);
+    if (status != STRATA_OK) _Exit(2);
+}
+
+static int leave_open(const ends_t *nothing) {
+    (void)nothing;
+    (void)atexit(close_late);
+    exit(begin("strata", &left) ? 0 : 1);
+}
+
+/* In a process of its own: nothing has been opened here before. */
+TEST(cuda_facade, closing_at_exit_behind_the_drivers_end) {
+    if (strata_facade_ever_opened()) TEST_SKIP("this process has opened a facade before: run this test alone");
+    EXPECT_EQ(ends_in_child(leave_open, NULL), 0);
+}

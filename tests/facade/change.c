@@ -1,0 +1,184 @@
+/* strata_change_strategy(): the same handle, devices and streams under another strategy. */
+#include <pthread.h>
+
+#include "platform/host_memory.h"
+#include "tests/facade/program.h"
+
+static strata_status_t change_to(rig_t *rig, const char *preset) {
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    return strata_change_strategy(rig->s, &options);
+}
+
+static bool path_is(rig_t *rig, strata_ref_t ref, const char *wanted) {
+    char text[128];
+    EXPECT_OK(strata_allocation_path(rig->s, ref, text, sizeof text));
+    return strcmp(text, wanted) == 0;
+}
+
+TEST(facade_change, the_handle_and_the_streams_stay_and_refs_end) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_t handle = rig.s;
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t old = rig_allocate(&rig, NULL, MIB), other = rig_allocate(&rig, stream, MIB);
+    EXPECT_TRUE(path_is(&rig, other.ref, "retry > stream_safe > auto_growth | system"));
+    EXPECT_OK(strata_free(rig.s, old.ref));
+    EXPECT_OK(strata_free(rig.s, other.ref));
+    EXPECT_OK(change_to(&rig, "system"));
+    EXPECT_EQ(rig.s, handle);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).allocations, 0);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, old.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, other.ref));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, old.ptr));
+    strata_block_t now = rig_allocate(&rig, NULL, MIB), later = rig_allocate(&rig, stream, MIB);
+    EXPECT_TRUE(path_is(&rig, now.ref, "system"));
+    EXPECT_TRUE(path_is(&rig, later.ref, "system"));
+    rig_work(&rig, stream, 1000, later.ref);
+    EXPECT_OK(strata_free_pointer(rig.s, now.ptr));
+    EXPECT_OK(strata_free(rig.s, later.ref));
+    char text[4096];
+    EXPECT_OK(strata_explain(rig.s, text, sizeof text, NULL));
+    EXPECT_CONTAINS(text, "system");
+    EXPECT_TRUE(strstr(text, "auto_growth") == NULL);
+    rig_close(&rig);
+}
+
+TEST(facade_change, what_is_live_keeps_the_strategy) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, 0), c;
+    EXPECT_OK(strata_allocate(rig.s, strata_pinned(), NULL, 100, &c));
+    EXPECT_STATUS(STRATA_E_BUSY, change_to(&rig, "system"));
+    EXPECT_CONTAINS(strata_last_error()->text, "3 allocations are live");
+    EXPECT_TRUE(path_is(&rig, a.ref, "retry > stream_safe > auto_growth | system"));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    EXPECT_STATUS(STRATA_E_BUSY, change_to(&rig, "system"));
+    EXPECT_CONTAINS(strata_last_error()->text, "1 allocations are live");
+    /* A free that waits for another stream is waited for. */
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, stream));
+    rig_work(&rig, stream, 1000 * 1000, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
+    EXPECT_OK(change_to(&rig, "system"));
+    rig_close(&rig);
+}
+
+TEST(facade_change, a_wrong_strategy_leaves_the_old_one) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    EXPECT_STATUS(STRATA_E_STRATEGY, change_to(&rig, "no such preset"));
+    strata_open_options_t options = {.struct_size = sizeof options, .text = "strategy: x\nstack: [{cuda_malloc_async: {pool: best}}]\n",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_change_strategy(rig.s, &options));
+    options = (strata_open_options_t){.struct_size = sizeof options, .devices = "sim:a100x2"};
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_change_strategy(rig.s, &options));
+    EXPECT_CONTAINS(strata_last_error()->text, "a facade keeps the devices that it was opened for");
+    options.struct_size = 3;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_change_strategy(rig.s, &options));
+    strata_block_t a = rig_allocate(&rig, NULL, MIB);
+    EXPECT_TRUE(path_is(&rig, a.ref, "retry > stream_safe > auto_growth | system"));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_change, what_the_program_said_of_places_stays) {
+    rig_t rig;
+    strata_block_t none;
+    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), 4 * MIB));
+    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
+    strata_block_t a = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
+    EXPECT_OK(change_to(&rig, "paddle"));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_gpu(1), NULL, 5 * MIB, &none));
+    strata_stream_t owner = NULL;
+    a = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_stream_of(rig.s, a.ref, &owner));
+    EXPECT_EQ(owner, stream);
+    /* Pointers were noted before, and are still. */
+    EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
+    rig_close(&rig);
+}
+
+/* From every preset to every other, with a program of two streams in between. */
+TEST(facade_change, from_every_preset_to_every_other) {
+    rig_t rig;
+    static program_t program;
+    const char *from, *to;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    program_begin(&program, &rig);
+    for (size_t i = 0; (from = strata_strategy_name(i)) != NULL; i++)
+        for (size_t k = 0; (to = strata_strategy_name(k)) != NULL; k++)
+            for (int both = 0; both < 2; both++) {
+                EXPECT_OK(change_to(&rig, both ? to : from));
+                program.without_borrows = strcmp(both ? to : from, "system") == 0;
+                program_run(&program, 60);
+                program_check(&program);
+                program_finish(&program);
+            }
+    EXPECT_EQ(program.failures, 0);
+    rig_close(&rig);
+}
+
+/* A thread that found its stack before the change finds the new one after it. */
+typedef struct second {
+    rig_t *rig;
+    pthread_barrier_t *gate;
+    bool other;
+} second_t;
+
+static void *serve_twice(void *context) {
+    second_t *second = context;
+    for (int i = 0; i < 2; i++) {
+        strata_block_t b = rig_allocate(second->rig, NULL, 1000);
+        second->other = path_is(second->rig, b.ref, "system");
+        EXPECT_OK(strata_free(second->rig->s, b.ref));
+        (void)pthread_barrier_wait(second->gate);
+        (void)pthread_barrier_wait(second->gate);
+    }
+    return NULL;
+}
+
+TEST(facade_change, ends_what_other_threads_have_looked_up) {
+    rig_t rig;
+    pthread_t thread;
+    pthread_barrier_t gate;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    ASSERT_EQ(pthread_barrier_init(&gate, NULL, 2), 0);
+    second_t second = {.rig = &rig, .gate = &gate};
+    ASSERT_EQ(pthread_create(&thread, NULL, serve_twice, &second), 0);
+    (void)pthread_barrier_wait(&gate);
+    EXPECT_FALSE(second.other);
+    EXPECT_OK(change_to(&rig, "system"));
+    (void)pthread_barrier_wait(&gate);
+    (void)pthread_barrier_wait(&gate);
+    EXPECT_TRUE(second.other);
+    (void)pthread_barrier_wait(&gate);
+    ASSERT_EQ(pthread_join(thread, NULL), 0);
+    ASSERT_EQ(pthread_barrier_destroy(&gate), 0);
+    rig_close(&rig);
+}
+
+/* Each host allocation of a change fails in turn: the old strategy serves on. */
+TEST(facade_change, all_or_nothing_when_the_host_has_no_memory) {
+    rig_t rig;
+    strata_status_t status = STRATA_E_HOST_MEMORY;
+    uint64_t k = 1;
+    rig_open(&rig, "paddle", NULL, 0, GIB, 2);
+    for (; status != STRATA_OK && k < 100000 && !strata_test_has_failed(); k += k < 40 ? 1 : STRIDE * 5) {
+        strata_host_fail_at(k, 0);
+        status = change_to(&rig, "strata");
+        strata_host_fail_at(0, 0);
+        EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
+        strata_block_t b = rig_allocate(&rig, NULL, MIB);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, status == STRATA_OK ? 20 * MIB : MIB);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+    }
+    EXPECT_OK(status);
+    EXPECT_GT(k, 40);
+    rig_close(&rig);
+}

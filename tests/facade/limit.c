@@ -1,0 +1,233 @@
+/* strata_set_limit(): a bound at run time, under every strategy. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "tests/facade/fixture.h"
+
+static uint64_t limit_of(rig_t *rig) {
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
+    return info.limit;
+}
+
+/* One request as large as the limit, one byte more, and what that costs. */
+static void serves_to_the_byte(const char *preset) {
+    rig_t rig;
+    strata_block_t none = {.ref = 3};
+    rig_open(&rig, preset, NULL, 0, GIB, 1);
+    EXPECT_EQ(limit_of(&rig), STRATA_UNLIMITED);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 40 * MIB));
+    EXPECT_EQ(limit_of(&rig), 40 * MIB);
+    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
+    uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "\n  strata_set_limit: at most 40MiB, of which 40MiB are used\n");
+    EXPECT_CONTAINS(strata_last_error()->text, "\n  may help: a higher bound in strata_set_limit");
+    EXPECT_EQ(none.ref, 3);
+    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
+    strata_block_t more = rig_allocate(&rig, NULL, 1);
+    EXPECT_OK(strata_free(rig.s, more.ref));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_limit, holds_to_the_byte_under_every_preset) {
+    const char *name;
+    for (size_t i = 0; (name = strata_strategy_name(i)) != NULL; i++) serves_to_the_byte(name);
+}
+
+/* Paddle's PY::memory_limit, here at run time: a limit of 10 MiB; 5 works, 20 fails. */
+TEST(facade_limit, paddle_py_memory_limit) {
+    rig_t rig;
+    strata_block_t none;
+    rig_open(&rig, "paddle", (const char *const[]){"auto_growth.chunk_size=10MiB", "retry.timeout=0"}, 2, 0, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 10 * MIB));
+    strata_block_t five = rig_allocate(&rig, NULL, 5 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
+    EXPECT_OK(strata_free(rig.s, five.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays) {
+    rig_t rig;
+    strata_block_t none;
+    rig_open(&rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1);
+    strata_block_t blocks[4];
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
+    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
+    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
+    /* As much as the limit wants, no more. */
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 24 * MIB));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 24 * MIB);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 0));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 16 * MIB);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 2);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 100, &none));
+    /* What is reserved may be served again: the limit is on growth. */
+    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
+    blocks[2] = rig_allocate(&rig, NULL, 8 * MIB);
+    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
+    EXPECT_OK(strata_free(rig.s, blocks[3].ref));
+    rig_close(&rig);
+}
+
+TEST(facade_limit, each_place_has_its_own) {
+    rig_t rig;
+    strata_block_t b, none;
+    rig_open(&rig, "system", NULL, 0, 0, 2);
+    EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), MIB));
+    EXPECT_OK(strata_set_limit(rig.s, strata_pinned(), 2 * MIB));
+    strata_place_t places[] = {strata_gpu(0), strata_managed(0), strata_managed(1), strata_host()};
+    for (int i = 0; i < 4; i++) {
+        EXPECT_OK(strata_allocate(rig.s, places[i], NULL, 4 * MIB, &b));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+    }
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_gpu(1), NULL, MIB + 1, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_pinned(), NULL, 2 * MIB + 1, &none));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_set_limit(rig.s, strata_gpu(2), MIB));
+    rig_close(&rig);
+}
+
+/* A struct of before there was a limit. */
+TEST(facade_limit, an_older_mem_info_gets_what_it_knows) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_mem_info_t info = {.struct_size = offsetof(strata_mem_info_t, limit), .limit = 77};
+    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_GT(info.total, 0);
+    EXPECT_EQ(info.limit, 77);
+    rig_close(&rig);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 64, ROUNDS = 60 };
+
+typedef struct worker {
+    pthread_t thread;
+    rig_t *rig;
+    strata_stream_t stream;
+    uint64_t random, size; /* size 0: random ones */
+    uint32_t served, refused, failed;
+    _Atomic bool *stop;
+} worker_t;
+
+static void *work(void *context) {
+    worker_t *w = context;
+    strata_block_t held[4] = {{0}};
+    for (uint32_t i = 0; i < ROUNDS || (w->stop && !*w->stop); i++) {
+        strata_block_t *b = &held[i % 4];
+        if (b->ref && strata_free(w->rig->s, b->ref) != STRATA_OK) w->failed++;
+        *b = (strata_block_t){0};
+        w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
+        size_t size = w->size ? w->size : 1 + (w->random >> 40) % (3 * MIB);
+        strata_status_t status = strata_allocate(w->rig->s, w->rig->gpu, w->stream, size, b);
+        w->served += status == STRATA_OK;
+        w->refused += status == STRATA_E_NO_MEMORY;
+        w->failed += status != STRATA_OK && status != STRATA_E_NO_MEMORY;
+    }
+    for (int i = 0; i < 4; i++)
+        if (held[i].ref && strata_free(w->rig->s, held[i].ref) != STRATA_OK) w->failed++;
+    return NULL;
+}
+
+/* From the return of strata_set_limit() on what is reserved never grows while it is above. */
+static void watch(rig_t *rig, uint64_t limit, uint32_t samples) {
+    EXPECT_OK(strata_set_limit(rig->s, rig->gpu, limit));
+    uint64_t before = UINT64_MAX;
+    for (uint32_t i = 0; i < samples; i++) {
+        uint64_t now = strata_domain_reserved(rig_domain(rig));
+        EXPECT_LE(now, before > limit ? before : limit);
+        before = now;
+    }
+}
+
+static void sixty_four_threads(const char *strategy) {
+    rig_t rig;
+    static worker_t workers[THREADS];
+    _Atomic bool stop = false;
+    uint32_t served = 0, refused = 0;
+    rig_open(&rig, strategy, (const char *const[]){"retry.timeout=0"}, strcmp(strategy, "system") != 0, 0, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .random = i, .stop = &stop};
+        ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 40; i++) watch(&rig, i % 2 ? 64 * MIB : (unsigned)(i + 1) * MIB, 300);
+    stop = true;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        ASSERT_EQ(pthread_join(workers[i].thread, NULL), 0);
+        EXPECT_EQ(workers[i].failed, 0);
+        served += workers[i].served;
+        refused += workers[i].refused;
+    }
+    EXPECT_GT(served, THREADS);
+    EXPECT_GT(refused, 0);
+    EXPECT_LE(rig_figures(&rig).peak_reserved_bytes, 64 * MIB);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(atomic_load(&rig_domain(&rig)->quota.used), 0);
+    rig_close(&rig);
+}
+
+TEST(facade_limit, sixty_four_threads_never_exceed_it_while_it_changes) {
+    sixty_four_threads("system");
+    sixty_four_threads("strata");
+}
+
+/* The large ones fit the limit alone, and the device refuses them; or they never fit. Small ones always fit meanwhile. */
+static void small_beside_large(uint64_t large, uint64_t capacity) {
+    rig_t rig;
+    static worker_t workers[8];
+    rig_open(&rig, "system", NULL, 0, capacity, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    for (uint32_t i = 0; i < 8; i++) {
+        workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .size = i < 6 ? large : MIB};
+        ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        ASSERT_EQ(pthread_join(workers[i].thread, NULL), 0);
+        EXPECT_EQ(workers[i].failed, 0);
+        EXPECT_EQ(workers[i].served, i < 6 ? 0 : ROUNDS);
+    }
+    rig_close(&rig);
+}
+
+TEST(facade_limit, a_failing_large_request_fails_no_small_one) {
+    small_beside_large(56 * MIB, 32 * MIB);
+    small_beside_large(65 * MIB, 256 * MIB);
+}
+
+typedef struct asker {
+    rig_t *rig;
+    strata_status_t status;
+    strata_block_t block;
+} asker_t;
+
+static void *ask(void *context) {
+    asker_t *asker = context;
+    asker->status = strata_allocate(asker->rig->s, asker->rig->gpu, NULL, 8 * MIB, &asker->block);
+    return NULL;
+}
+
+/* Whoever waits for memory hears of it at once, long before its deadline. */
+TEST(facade_limit, a_higher_one_ends_a_wait) {
+    rig_t rig;
+    pthread_t thread;
+    rig_open(&rig, "strata", (const char *const[]){"retry.timeout=60s"}, 1, 0, 1);
+    asker_t asker = {.rig = &rig};
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
+    strata_block_t mine = rig_allocate(&rig, NULL, 100);
+    ASSERT_EQ(pthread_create(&thread, NULL, ask, &asker), 0);
+    while (rig_figures(&rig).ladders == 0) (void)usleep(100);
+    (void)usleep(20 * 1000);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    ASSERT_EQ(pthread_join(thread, NULL), 0);
+    ASSERT_OK(asker.status);
+    EXPECT_OK(strata_free(rig.s, asker.block.ref));
+    EXPECT_OK(strata_free(rig.s, mine.ref));
+    rig_close(&rig);
+}

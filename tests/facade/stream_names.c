@@ -1,0 +1,134 @@
+/* Streams with names: which stack serves them, and where the name shows. */
+#include "tests/facade/fixture.h"
+
+#define NAMED                                                          \
+    "strategy: named\n"                                                \
+    "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"  \
+    "places: {managed: [system]}\n"                                    \
+    "pools: {weights: }\n"                                             \
+    "streams:\n"                                                       \
+    "  \"copy*\": {stack: [buffered, system]}\n"                       \
+    "  \"nccl:*\": {places: {managed: [buffered, system]}}\n"
+
+enum { SIZE = 100 * 1000 };
+
+static strata_stream_t stream_called(rig_t *rig, const char *name) {
+    strata_stream_t stream = rig_stream(rig);
+    EXPECT_OK(strata_stream_name(rig->s, rig->gpu, stream, name));
+    return stream;
+}
+
+static void expect_served_by(rig_t *rig, strata_place_t place, strata_stream_t stream, const char *wanted) {
+    strata_block_t block = {0};
+    char path[128];
+    EXPECT_OK(strata_allocate(rig->s, place, stream, SIZE, &block));
+    EXPECT_OK(strata_allocation_path(rig->s, block.ref, path, sizeof path));
+    EXPECT_STREQ(path, wanted);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+}
+
+TEST(facade_streams, a_name_chooses_the_stack) {
+    rig_t rig;
+    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    strata_stream_t copy = stream_called(&rig, "copy0"), nccl = stream_called(&rig, "nccl:0"), other = stream_called(&rig, "xcopy");
+    EXPECT_OK(strata_stream_name(rig.s, strata_managed(0), nccl, "nccl:0"));
+    expect_served_by(&rig, rig.gpu, copy, "buffered | system");
+    expect_served_by(&rig, rig.gpu, nccl, "stream_safe > auto_growth | system");
+    expect_served_by(&rig, rig.gpu, other, "stream_safe > auto_growth | system");
+    expect_served_by(&rig, rig.gpu, NULL, "stream_safe > auto_growth | system");
+    expect_served_by(&rig, strata_managed(0), nccl, "buffered | system");
+    expect_served_by(&rig, strata_managed(0), copy, "system");
+    strata_statistics_t f = {.struct_size = sizeof f};
+    EXPECT_OK(strata_statistics(rig.s, rig.gpu, copy, &f));
+    EXPECT_EQ(f.allocations, 1);
+    rig_close(&rig);
+}
+
+TEST(facade_streams, streams_of_one_pattern_have_a_stack_each) {
+    rig_t rig;
+    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    strata_stream_t one = stream_called(&rig, "copy0"), two = stream_called(&rig, "copy1");
+    strata_stack_t *first = rig_stack(&rig, one), *second = rig_stack(&rig, two);
+    EXPECT_NE(first, second);
+    EXPECT_TRUE(first->family == second->family);
+    EXPECT_STREQ(first->family->name, "copy*");
+    EXPECT_TRUE(rig_stack(&rig, NULL)->family != first->family);
+    /* A pool's stack is the pool's, whatever the stream is called. */
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE};
+    strata_block_t block;
+    char path[64];
+    EXPECT_OK(strata_pool(rig.s, "weights", &options.pool));
+    EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, one, &options, &block));
+    EXPECT_OK(strata_allocation_path(rig.s, block.ref, path, sizeof path));
+    EXPECT_STREQ(path, "stream_safe > auto_growth | system");
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_streams, a_name_comes_before_the_first_request) {
+    rig_t rig;
+    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "compute"));
+    EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "copy0"));
+    expect_served_by(&rig, rig.gpu, stream, "buffered | system");
+    EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "copy0"));
+    EXPECT_STATUS(STRATA_E_BUSY, strata_stream_name(rig.s, rig.gpu, stream, "copy1"));
+    EXPECT_CONTAINS(strata_last_error()->text, "was served already as \"copy0\"");
+    strata_stream_t late = rig_stream(&rig);
+    expect_served_by(&rig, rig.gpu, late, "stream_safe > auto_growth | system");
+    EXPECT_STATUS(STRATA_E_BUSY, strata_stream_name(rig.s, rig.gpu, late, "copy0"));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, NULL, "copy0"));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, STRATA_STREAM_LEGACY, "copy0"));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, STRATA_STREAM_PER_THREAD, "copy0"));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, rig_stream(&rig), ""));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, rig_stream(&rig), NULL));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stream_name(rig.s, strata_pinned(), stream, "copy0"));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, strata_gpu(7), stream, "copy0"));
+    rig_close(&rig);
+}
+
+TEST(facade_streams, a_forgotten_streams_name_is_forgotten) {
+    rig_t rig;
+    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    strata_stream_t stream = stream_called(&rig, "copy0");
+    expect_served_by(&rig, rig.gpu, stream, "buffered | system");
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    strata_stream_t again = rig_stream(&rig);
+    EXPECT_TRUE(again == stream);
+    expect_served_by(&rig, rig.gpu, again, "stream_safe > auto_growth | system");
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, again));
+    EXPECT_OK(strata_stream_name(rig.s, rig.gpu, again, "copy1"));
+    expect_served_by(&rig, rig.gpu, again, "buffered | system");
+    rig_close(&rig);
+}
+
+TEST(facade_streams, many_names_and_their_bound) {
+    rig_t rig;
+    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    char name[16];
+    for (uintptr_t i = 0; i < 4096; i++) {
+        snprintf(name, sizeof name, "s%u", (unsigned)i);
+        EXPECT_OK(strata_stream_name(rig.s, rig.gpu, (strata_stream_t)(0x100000 + 16 * i), name));
+    }
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_stream_name(rig.s, rig.gpu, (strata_stream_t)16, "one more"));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, (strata_stream_t)0x100000));
+    EXPECT_OK(strata_stream_name(rig.s, rig.gpu, (strata_stream_t)16, "one more"));
+    rig_close(&rig);
+}
+
+TEST(facade_streams, names_show_in_figures_and_in_the_report) {
+    static char text[65536];
+    rig_t rig;
+    rig_open(&rig, NAMED, NULL, 0, 64 * MIB, 1);
+    strata_stream_t stream = stream_called(&rig, "copy \"0\"\n");
+    strata_block_t a = rig_allocate(&rig, stream, 40 * MIB), none;
+    EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
+    EXPECT_CONTAINS(text, "\", \"name\": \"copy \\\"0\\\"?\", \"thread\": 0, ");
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 30 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, " \"copy \"0\"?\": asked 30MiB, ");
+    EXPECT_CONTAINS(strata_last_error()->text, " \"copy \"0\"?\": reserved 40MiB, allocated 40MiB");
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}

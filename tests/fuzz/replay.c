@@ -1,0 +1,50 @@
+/* Every target over its seeds and over what was once found to break it, by any compiler. */
+#include <dirent.h>
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/harness/test.h"
+
+enum { MOST_BYTES = 1 << 20 };
+
+static void run_file(const char *path, void (*target)(const uint8_t *, size_t)) {
+    static uint8_t bytes[MOST_BYTES];
+    FILE *file = fopen(path, "rbe");
+    ASSERT_TRUE(file != NULL);
+    size_t count = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    /* A copy of its own size, so that a look behind the end is one behind a heap block. */
+    uint8_t *copy = malloc(count + !count);
+    ASSERT_TRUE(copy != NULL);
+    memcpy(copy, bytes, count);
+    fprintf(stderr, "%s\n", path); /* what was run last, when a target aborts */
+    target(copy, count);
+    free(copy);
+}
+
+/* Answers how many files the folder has. */
+static size_t run_folder(const char *folder, void (*target)(const uint8_t *, size_t)) {
+    char path[600];
+    size_t count = 0;
+    DIR *files = opendir(folder);
+    if (!files) return 0;
+    for (struct dirent *entry = readdir(files); entry; entry = readdir(files)) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "README.md") == 0) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        run_file(path, target);
+        count++;
+    }
+    closedir(files);
+    return count;
+}
+
+#define REPLAY(name, meaning)                                                                                    \
+    TEST(fuzzed, name) {                                                                                           \
+        EXPECT_GT(run_folder(STRATA_SOURCE_DIR "/tests/fuzz/seeds/" #name, fuzz_##name), 1);                     \
+        fuzz_##name(NULL, 0);                                                                                    \
+    }
+FUZZ_TARGET_MAP(REPLAY)
+
+TEST(fuzzed, strategy_over_the_presets) {
+    EXPECT_GT(run_folder(STRATA_SOURCE_DIR "/strategy/presets", fuzz_strategy), 3);
+}

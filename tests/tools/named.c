@@ -1,0 +1,56 @@
+/* Named pools and streams by name, as the command shows them. */
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+static void write_strategies(void) {
+    write_text("pooled.yaml", "strategy: pooled\n"
+                              "pools:\n"
+                              "  weights: [auto_growth: {chunk_size: 64MiB}, system]\n"
+                              "streams:\n"
+                              "  \"copy*\": [buffered, system]\n");
+    write_text("more.yaml", "extends: pooled.yaml\n"
+                            "strategy: more\n"
+                            "pools:\n"
+                            "  weights: {places: {pinned: [buffered, system]}}\n"
+                            "  cache:\n");
+    write_text("wrong.yaml", "pools:\n  weights: [auto_grwoth, system]\nstreams:\n  \"copy*\": [bufered, system]\n");
+}
+
+TEST(command_named, explain_shows_stacks_and_who_said_what) {
+    write_strategies();
+    ran_t ran = run_command("explain more.yaml --set pools.weights.auto_growth.chunk_size=32MiB");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [more.yaml:4:3]\n");
+    EXPECT_CONTAINS(ran.out, "\npools.weights.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
+                             "[pooled.yaml:3:13]\n    chunk_size               32MiB        --set\n");
+    EXPECT_CONTAINS(ran.out, "\npools.weights.pinned, outermost first; one stack serves all streams\n  buffered: ");
+    EXPECT_CONTAINS(ran.out, "\npools.cache, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
+    EXPECT_CONTAINS(ran.out, "\nstreams.copy*, streams of such a name: stacks of their own; ");
+    ran = run_command("STRATA_SET='streams.copy*.buffered.reuse_below=1' -- explain more.yaml");
+    EXPECT_CONTAINS(ran.out, "    reuse_below              1            STRATA_SET\n");
+    ran = run_command("explain more.yaml --set pools.wieghts.auto_growth.chunk_size=1");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "write pools.weights.auto_growth.chunk_size");
+}
+
+TEST(command_named, diff_tells_pools_and_streams_apart) {
+    write_strategies();
+    EXPECT_STREQ(run_command("diff pooled.yaml pooled.yaml").out, "no difference\n");
+    ran_t ran = run_command("diff pooled.yaml more.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "pools.weights.pinned.buffered: only in ");
+    EXPECT_CONTAINS(ran.out, "pools.cache: only in ");
+    EXPECT_TRUE(strstr(ran.out, "streams") == NULL);
+    EXPECT_CONTAINS(run_command("diff pooled.yaml strata").out, "streams.copy*: only in ");
+}
+
+TEST(command_named, check_tells_where_they_are_wrong) {
+    write_strategies();
+    ran_t ran = run_command("check pooled.yaml more.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("check wrong.yaml");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "wrong.yaml:2:13: there is no layer \"auto_grwoth\"; write auto_growth\n");
+    EXPECT_CONTAINS(ran.errors, "wrong.yaml:4:13: there is no layer \"bufered\"; write buffered\n");
+}

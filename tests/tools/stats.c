@@ -1,0 +1,231 @@
+/* strata stats: what is held at a row of a trace. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+#define STATS "stats --device sim:h100 --capacity 256MiB --strategy mine.yaml "
+
+static void write_files(void) {
+    write_text("mine.yaml", "version: 1\nstrategy: mine\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 8MiB}\n"
+                            "  - limit: {bytes: 100MiB}\n  - system\nplaces:\n  pinned: [stat, system]\n");
+    write_text("two.csv", "op,id,size,stream,time_us,place\n"
+                          "alloc,1,4194304,7,0,gpu\n"   /* row 1 */
+                          "alloc,2,1048576,9,10,gpu\n"
+                          "alloc,3,1000,7,20,pinned\n"
+                          "borrow,1,0,9,30,gpu\n"
+                          "free,1,0,7,40,gpu\n"         /* row 5: waits for stream 9 */
+                          "alloc,4,16777216,7,50,gpu\n" /* row 6: most is reserved */
+                          "free,2,0,9,60,gpu\n"
+                          "free,4,0,7,70,gpu\n"
+                          "release,,0,,80,gpu\n"
+                          "free,3,0,7,90,pinned\n");
+}
+
+static void expect_wrong(const char *arguments, const char *part) {
+    ran_t ran = run_command("stats %s", arguments);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, part);
+    EXPECT_STREQ(ran.out, "");
+}
+
+static const char gpu_table[] =
+    "gpu:0                                            all        stream 7        stream 9\n"
+    "  requested_bytes                           1.00 MiB             0 B        1.00 MiB\n"
+    "  allocated_bytes                           1.00 MiB             0 B        1.00 MiB\n"
+    "  peak_requested_bytes                      5.00 MiB        4.00 MiB        1.00 MiB\n"
+    "  peak_allocated_bytes                      5.00 MiB        4.00 MiB        1.00 MiB\n"
+    "  allocations                                      2               1               1\n"
+    "  frees                                            1               1               0\n"
+    "  cache_hits                                       0               0               0\n"
+    "  reserved_bytes                           16.00 MiB        8.00 MiB        8.00 MiB\n"
+    "  deferred_bytes                            4.00 MiB        4.00 MiB             0 B\n"
+    "  peak_reserved_bytes                      16.00 MiB        8.00 MiB        8.00 MiB\n"
+    "  live_allocations                                 1               0               1\n"
+    "  growths                                          2               1               1\n"
+    "  chunks                                           2               1               1\n"
+    "  borrows                                          1               1               0\n"
+    "  deferred_frees                                   1               1               0\n"
+    "  ladders                                          0               -               -\n"
+    "  out_of_memory                                    0               -               -\n"
+    "  host_waits                                       0               0               0\n"
+    "  quarantined_bytes                              0 B             0 B             0 B\n"
+    "  auto_growth idle_bytes                   11.00 MiB        4.00 MiB        7.00 MiB\n"
+    "  limit limit_bytes                        100.0 MiB               -               -\n"
+    "  limit used_bytes                         16.00 MiB               -               -\n"
+    "  limit peak_bytes                         16.00 MiB               -               -\n"
+    "  limit refused                                    0               -               -\n"
+    "  system oversubscribed                          0 B               -               -\n"
+    "  system refused_by_cap                            0               -               -\n"
+    "  system refused_hints                             0               -               -\n";
+static const char pinned_table[] =
+    "pinned                                           all\n"
+    "  requested_bytes                             1000 B\n"
+    "  allocated_bytes                             1000 B\n"
+    "  peak_requested_bytes                        1000 B\n"
+    "  peak_allocated_bytes                        1000 B\n"
+    "  allocations                                      1\n"
+    "  frees                                            0\n"
+    "  cache_hits                                       0\n"
+    "  reserved_bytes                              1000 B\n"
+    "  deferred_bytes                                 0 B\n"
+    "  peak_reserved_bytes                         1000 B\n"
+    "  live_allocations                                 1\n"
+    "  growths                                          0\n"
+    "  chunks                                           0\n"
+    "  borrows                                          0\n"
+    "  deferred_frees                                   0\n"
+    "  ladders                                          0\n"
+    "  out_of_memory                                    0\n"
+    "  host_waits                                       0\n"
+    "  quarantined_bytes                              0 B\n"
+    "  stat current_bytes                          1000 B\n"
+    "  stat peak_bytes                             1000 B\n"
+    "  stat live                                        1\n"
+    "  stat served                                      1\n"
+    "  system oversubscribed                          0 B\n"
+    "  system refused_by_cap                            0\n"
+    "  system refused_hints                             0\n";
+
+TEST(stats, tells_places_streams_and_layers_behind_a_row) {
+    char wanted[8192];
+    write_files();
+    ran_t ran = run_command(STATS "--at 5 two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    snprintf(wanted, sizeof wanted, "two.csv behind row 5 of 10 (line 6): mine on sim:h100\n\n%s\n%s", gpu_table, pinned_table);
+    EXPECT_STREQ(ran.out, wanted);
+}
+
+TEST(stats, finds_the_peak_and_the_end) {
+    write_files();
+    ran_t ran = run_command(STATS "two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "two.csv behind row 6 of 10 (line 7): mine on sim:h100\n");
+    EXPECT_CONTAINS(ran.out, "  reserved_bytes                           32.00 MiB       24.00 MiB        8.00 MiB\n");
+    ran = run_command(STATS "--at=peak two.csv");
+    EXPECT_CONTAINS(ran.out, "behind row 6 of 10");
+    ran = run_command(STATS "--at end two.csv");
+    EXPECT_CONTAINS(ran.out, "two.csv behind row 10 of 10 (line 11)");
+    EXPECT_CONTAINS(ran.out, "  peak_reserved_bytes                      32.00 MiB");
+    EXPECT_CONTAINS(ran.out, "  requested_bytes                                0 B             0 B             0 B\n");
+}
+
+/* What a comparison calls the peak is what is reserved at the row that is found. */
+TEST(stats, the_peak_is_the_comparisons) {
+    enum { SAME = 3 };
+    static const char *const names[SAME] = {"alexnet-training.csv.gz", "streams-sharded-training.csv.gz",
+                                            "lm-small-bf16-forward.csv.gz"};
+    for (int i = 0; i < SAME; i++) {
+        ran_t ran = run_command("replay --device sim --repeat 1 --strategy strata --json - %s", project_trace_path(names[i]));
+        const char *at = ran.out ? strstr(ran.out, "\"peak_reserved_bytes\": ") : NULL;
+        ASSERT_TRUE(at != NULL);
+        unsigned long long peak = strtoull(at + strlen("\"peak_reserved_bytes\": "), NULL, 10);
+        ran = run_command("stats --device sim --strategy strata --json %s", project_trace_path(names[i]));
+        EXPECT_EQ(ran.exit_status, 0);
+        at = ran.out ? strstr(ran.out, "\"reserved_bytes\": ") : NULL;
+        ASSERT_TRUE(at != NULL);
+        EXPECT_EQ(strtoull(at + strlen("\"reserved_bytes\": "), NULL, 10), peak);
+        EXPECT_GT(peak, 0);
+    }
+}
+
+TEST(stats, json_has_streams_blocks_and_the_facades_own) {
+    write_files();
+    ran_t ran = run_command(STATS "--at 5 --json two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "{\"schema\": 1, \"trace\": \"two.csv\", \"row\": 5, \"rows\": 10, \"line\": 6, \"strategy\": \"mine\", "
+                             "\"device\": \"sim:h100\",\n\"failed_operations\": 0, \"oom_count\": 0,\n\"streams\": [{\"number\": 7, "
+                             "\"device\": 0, \"stream\": \"0x");
+    EXPECT_CONTAINS(ran.out, "\n\"statistics\": {\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 1048576, ");
+    EXPECT_CONTAINS(ran.out, "{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 3, \"figures\": {\"limit_bytes\": 104857600, "
+                             "\"used_bytes\": 16777216, ");
+    EXPECT_TRUE(strstr(ran.out, "\"blocks\"") == NULL);
+    ran = run_command(STATS "--at 5 --json --blocks two.csv");
+    EXPECT_CONTAINS(ran.out, "\"size\": 4194304, \"requested\": 0, \"state\": \"deferred\"},\n");
+    EXPECT_CONTAINS(ran.out, "\"size\": 4194304, \"requested\": 0, \"state\": \"free\"},\n");
+    EXPECT_CONTAINS(ran.out, "\"size\": 1048576, \"requested\": 1048576, \"state\": \"live\"},\n");
+    EXPECT_CONTAINS(ran.out, "{\"place\": \"pinned\", \"stream\": \"0x0\", \"chunk\": ");
+    EXPECT_CONTAINS(ran.out, "\"size\": 1000, \"requested\": 1000, \"state\": \"live\"}],\n\"statistics\": ");
+}
+
+TEST(stats, prometheus_text) {
+    write_files();
+    ran_t ran = run_command(STATS "--at 5 --prometheus two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_TRUE(strncmp(ran.out, "# HELP strata_requested_bytes ", 30) == 0);
+    EXPECT_CONTAINS(ran.out, "\nstrata_requested_bytes{place=\"gpu:0\"} 1048576\n");
+    EXPECT_CONTAINS(ran.out, "\nstrata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"3\"} 16777216\n");
+}
+
+TEST(stats, blocks_chunk_by_chunk) {
+    write_files();
+    ran_t ran = run_command(STATS "--at 5 --blocks two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\n  chunks and blocks\n  chunk 0x");
+    EXPECT_CONTAINS(ran.out, ", stream 7\n    +0                   4,194,304  free\n"
+                             "    +4194304             4,194,304  freed, waits for other streams\n  chunk 0x");
+    EXPECT_CONTAINS(ran.out, ", stream 9\n    +0                   7,340,032  free\n"
+                             "    +7340032             1,048,576  live, asked 1,048,576\n\npinned ");
+    EXPECT_CONTAINS(ran.out, ", default\n    +0                       1,000  live, asked 1,000\n");
+}
+
+/* More streams than stand beside one another, and two layers of one name. */
+TEST(stats, many_streams_take_several_tables) {
+    static char rows[4096];
+    size_t length = (size_t)sprintf(rows, "op,id,size,stream,time_us\n");
+    for (int i = 0; i < 8; i++) length += (size_t)sprintf(rows + length, "alloc,%d,%d,%d,%d\n", i, (i + 1) * 256, 100 + i, i);
+    write_text("many.csv", rows);
+    write_text("twice.yaml", "stack:\n  - stat\n  - stat\n  - auto_growth\n  - system\n");
+    ran_t ran = run_command("stats --device sim --strategy twice.yaml --at end many.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "stream 105\n");
+    EXPECT_CONTAINS(ran.out, "\ngpu:0                                            all      stream 106      stream 107\n"
+                             "  requested_bytes                           9.00 KiB        1.75 KiB        2.00 KiB\n");
+    EXPECT_CONTAINS(ran.out, "  stat#1 current_bytes                      9.00 KiB        1.75 KiB        2.00 KiB\n");
+    EXPECT_CONTAINS(ran.out, "  stat#2 current_bytes                      9.00 KiB        1.75 KiB        2.00 KiB\n");
+}
+
+/* Rows that are one kernel are not cut in two, and failures so far are told. */
+TEST(stats, kernels_are_whole_and_failures_are_told) {
+    write_files();
+    write_text("kernel.csv", "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nalloc,2,1000,0,0,\nwork,1,0,0,5,10\nwork,2,0,0,5,10\n"
+                             "free,1,0,0,50,\nfree,2,0,0,50,\n");
+    ran_t ran = run_command(STATS "--at 3 kernel.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "kernel.csv behind row 4 of 6 (line 5)");
+    write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");
+    ran = run_command(STATS "--at end large.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\n1 request has failed for memory so far\n");
+    EXPECT_CONTAINS(ran.out, "  out_of_memory                                    1               -\n");
+    write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");
+    ran = run_command(STATS "--at end align.csv");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.errors, "strata: align.csv:2: alloc failed: ");
+}
+
+TEST(stats, refuses_wrong_usage) {
+    write_files();
+    write_text("nothing.csv", "op,id,size,stream,time_us\n");
+    write_text("step.csv", "op,id,size,stream,time_us\nstep,,0,,1\n");
+    expect_wrong("two.csv", "no --strategy");
+    expect_wrong("--strategy paddle", "no trace");
+    expect_wrong("--strategy paddle two.csv two.csv", "one trace, please");
+    expect_wrong("--strategy paddle --strategy strata two.csv", "one --strategy alone");
+    expect_wrong("--strategy paddle --at 0 two.csv", "--at 0: write the number of a row, the first is 1, or peak, or end");
+    expect_wrong("--strategy paddle --at top two.csv", "--at top: write the number");
+    expect_wrong("--strategy paddle --device sim --at 11 two.csv", "--at 11: two.csv has 10 rows; write 1 to 10, peak or end");
+    expect_wrong("--strategy paddle --json --prometheus two.csv", "--json or --prometheus, not both");
+    expect_wrong("--strategy paddle --blocks --prometheus two.csv", "Prometheus reads no blocks; write --json --blocks");
+    expect_wrong("--strategy paddle --json=x two.csv", "--json takes no value");
+    expect_wrong("--strategy paddle --repeat 3 two.csv", "unknown option --repeat");
+    expect_wrong("--strategy paddle --block two.csv", "unknown option --block; did you mean --blocks");
+    expect_wrong("--strategy paddle --device sim nothing.csv", "nothing.csv: the trace has no rows");
+    expect_wrong("--strategy paddle --device sim step.csv", "--at peak: step.csv reserves nothing of a device; write --at end");
+    ran_t ran = run_command("compare --strategy paddle --at 3 two.csv");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "unknown option --at");
+}

@@ -1,0 +1,91 @@
+/* strata stats: what a strategy holds at a row of a trace. */
+#include <stdio.h>
+
+#include "platform/host_memory.h"
+#include "replay/stats.h"
+#include "tools/contenders.h"
+
+typedef struct session {
+    strata_arguments_t arguments;
+    strata_contenders_t contenders;
+    strata_trace_t *trace;
+    strata_run_result_t result;
+} session_t;
+
+static strata_status_t load(session_t *session) {
+    strata_status_t status = strata_contenders_load(&session->arguments, &session->contenders);
+    if (status == STRATA_OK) status = strata_trace_load(session->arguments.traces[0], &session->trace);
+    if (status == STRATA_OK) status = strata_run_check(session->trace);
+    if (status != STRATA_OK) return status;
+    size_t rows = session->trace->count;
+    if (rows == 0) return strata_fail(STRATA_E_FORMAT, 0, "%s: the trace has no rows", session->trace->path);
+    if (session->arguments.at > rows)
+        return strata_fail(STRATA_E_INVALID, 0, "--at %zu: %s has %zu rows; write 1 to %zu, peak or end", session->arguments.at,
+                           session->trace->path, rows, rows);
+    return STRATA_OK;
+}
+
+static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stats) {
+    const strata_contender_t *contender = &session->contenders.all[0];
+    strata_run_options_t options = {
+        .target = contender->target,
+        .timeline = {.lag_ns = session->arguments.lag_ns, .legacy_default = session->arguments.legacy_default},
+        .rows = rows,
+        .look = stats ? strata_stats_write : NULL,
+        .look_context = stats,
+    };
+    return strata_run(session->trace, contender->strategy, &options, &session->result);
+}
+
+/* A replay is deterministic: what the first run finds is where the second stops. */
+static strata_status_t find_row(session_t *session, size_t *row) {
+    const strata_arguments_t *arguments = &session->arguments;
+    *row = arguments->at_end ? session->trace->count : arguments->at;
+    if (*row) return STRATA_OK;
+    strata_status_t status = run(session, 0, NULL);
+    if (status != STRATA_OK) return status;
+    *row = session->result.peak_row;
+    if (*row) return STRATA_OK;
+    return strata_fail(STRATA_E_INVALID, 0, "--at peak: %s reserves nothing of a device; write --at end, or a row",
+                       session->trace->path);
+}
+
+static strata_status_t tell(session_t *session, size_t row) {
+    const strata_arguments_t *arguments = &session->arguments;
+    strata_stats_t stats = {.blocks = arguments->blocks,
+                            .form = arguments->json         ? STRATA_STATS_JSON
+                                    : arguments->prometheus ? STRATA_STATS_PROMETHEUS
+                                                            : STRATA_STATS_TABLE};
+    strata_status_t status = strata_output_open("-", &stats.out);
+    if (status != STRATA_OK) return status;
+    status = run(session, row, &stats);
+    if (status == STRATA_OK) status = stats.status;
+    if (status == STRATA_OK) return strata_output_finish(stats.out);
+    strata_output_abandon(stats.out);
+    return status;
+}
+
+static int end(session_t *session, strata_status_t status) {
+    int exit_status = status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    const strata_figures_t *figures = &session->result.figures;
+    if (status == STRATA_OK && figures->failed_operations != figures->oom_count) {
+        fprintf(stderr, "strata: %s\n", session->result.first_failure);
+        exit_status = STRATA_EXIT_FAILED;
+    }
+    if (session->result.work_left_out)
+        fprintf(stderr, "strata: %s runs no work of a trace: kernels are left out\n", session->result.device);
+    strata_trace_delete(session->trace);
+    strata_contenders_delete(&session->contenders);
+    return exit_status;
+}
+
+int strata_command_stats(const strata_command_t *self, int argc, char **argv) {
+    static session_t session; /* too large for a stack */
+    int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
+    if (exit_status != STRATA_EXIT_DONE) return exit_status;
+    size_t row = 0;
+    strata_status_t status = load(&session);
+    if (status == STRATA_OK) status = find_row(&session, &row);
+    if (status == STRATA_OK) status = tell(&session, row);
+    return end(&session, status);
+}
