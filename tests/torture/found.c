@@ -1,4 +1,6 @@
 /* What programs have found, and what was mended then. */
+#include <stdio.h>
+
 #include "tests/harness/test.h"
 #include "tests/torture/opened.h"
 
@@ -19,4 +21,24 @@ TEST(torture_found, a_quarantine_that_ends_with_its_stream) {
     torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
     torture_renew(&o.world, 1);
     opened_end(&o);
+}
+
+/* Two small blocks of one fresh segment, for two streams: what lies below was filled, or is valid, in the order of the first. */
+static void one_segment_for_two_streams(const char *below) {
+    opened_t o;
+    char text[160];
+    snprintf(text, sizeof text, "stack: [stream_safe, caching: {streams: ignored}, %s]\n", below);
+    opened_begin(&o, text, 1, 0);
+    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 1, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 3, 50, (const uint8_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    opened_end(&o);
+}
+
+TEST(torture_found, a_fresh_segment_of_a_cache_that_ignores_streams) {
+    one_segment_for_two_streams("cuda_malloc_async");
+    one_segment_for_two_streams("fill, system");
+    one_segment_for_two_streams("system");
 }
