@@ -26,7 +26,7 @@ void torture_ended(int how, torture_verdict_t *verdict) {
     *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_CRASH};
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM) {
         verdict->fault = TORTURE_FAULT_HANG;
-        snprintf(verdict->text, sizeof verdict->text, "not done after %d s", TORTURE_SECONDS);
+        snprintf(verdict->text, sizeof verdict->text, "not done after %d s", TORTURE_SECONDS_SMALL);
     } else if (WIFSIGNALED(how)) {
         verdict->detail = WTERMSIG(how);
         snprintf(verdict->text, sizeof verdict->text, "ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
@@ -61,7 +61,7 @@ strata_status_t torture_play_apart(const torture_program_t *program, const strat
     pid_t child = begin_process();
     if (child < 0) return STRATA_E_IO;
     if (child == 0) {
-        (void)alarm(TORTURE_SECONDS);
+        (void)alarm(TORTURE_SECONDS_SMALL);
         torture_play(program, strategy, may_refuse, mode, shared);
         _exit(0);
     }

@@ -4,7 +4,7 @@
 
 #include "torture/play.h"
 
-enum { TORTURE_SECONDS = 60 /* that one run may take */ };
+enum { TORTURE_SECONDS = 60, TORTURE_SECONDS_SMALL = 5 /* that one run may take, in a campaign and while it is made small */ };
 
 /* torture_play() in another process; a crash or a hang is its verdict. `shared` lies in memory that both see
  * (torture_shared_new()). E_IO: there is no process. */

@@ -1,6 +1,7 @@
 /* A failure, made small and told. */
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #include "platform/host_memory.h"
 #include "torture/apart.h"
@@ -8,7 +9,7 @@
 #include "torture/print.h"
 #include "torture/shrink.h"
 
-enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10 };
+enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10, MOST_SECONDS = 90 };
 
 typedef struct telling {
     const torture_strategy_t *strategy;
@@ -16,7 +17,14 @@ typedef struct telling {
     const torture_verdict_t *fault;
     torture_verdict_t *shared; /* NULL: runs are made in this process */
     strata_status_t status;
+    time_t until; /* what is small by then is small enough */
 } telling_t;
+
+static time_t seconds(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
 
 static void attempt_once(telling_t *t, const torture_program_t *program, torture_verdict_t *verdict) {
     if (!t->shared) {
@@ -31,6 +39,8 @@ static void attempt_once(telling_t *t, const torture_program_t *program, torture
 /* Threads that run at once seldom meet twice in the same way. */
 static void attempt(void *context, const torture_program_t *program, torture_verdict_t *verdict) {
     telling_t *t = context;
+    *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_NONE};
+    if (t->status != STRATA_OK || seconds() > t->until) return;
     int tries = t->mode == TORTURE_AT_ONCE ? TRIES_AT_ONCE : 1;
     do attempt_once(t, program, verdict);
     while (--tries > 0 && !torture_same_fault(verdict, t->fault));
@@ -57,7 +67,7 @@ typedef struct work {
 
 static strata_status_t make_small(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart, work_t *work) {
     const torture_strategy_t *strategy = &campaign->strategies->all[failure->run.strategy];
-    work->telling = (telling_t){.strategy = strategy, .fault = &failure->verdict};
+    work->telling = (telling_t){.strategy = strategy, .fault = &failure->verdict, .until = seconds() + MOST_SECONDS};
     if (apart) work->telling.shared = torture_shared_new(sizeof *work->telling.shared);
     if (apart && !work->telling.shared) return STRATA_E_HOST_MEMORY;
     torture_draw(&work->program, torture_program_seed(campaign->seed, failure->run.number));
@@ -65,6 +75,7 @@ static strata_status_t make_small(const torture_campaign_t *campaign, const tort
     work->again = find_mode(&work->telling, &work->program, failure->run.mode, &work->verdict);
     if (work->again)
         work->attempts = torture_shrink(&work->program, strategy->dialect, &failure->verdict, attempt, &work->telling, ATTEMPTS);
+    work->telling.until = seconds() + MOST_SECONDS;
     if (work->again) attempt(&work->telling, &work->program, &work->verdict);
     torture_shared_delete(work->telling.shared, sizeof *work->telling.shared);
     return work->telling.status;
