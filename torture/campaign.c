@@ -21,7 +21,7 @@ static bool tell_modes(each_t *each, uint32_t strategy) {
     const torture_program_t *lawful = &each->lawful[each->campaign->strategies->all[strategy].dialect];
     torture_run_t run = {.number = each->number, .strategy = strategy, .mode = TORTURE_INTERLEAVED};
     if (!each->tell(each->context, &run, lawful)) return false;
-    if (lawful->threads == 1) return true;
+    if (lawful->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
     run.mode = (each->number + strategy) % 2 ? TORTURE_TURNS : TORTURE_AT_ONCE;
     return each->tell(each->context, &run, lawful);
 }

@@ -30,6 +30,7 @@ typedef struct torture_campaign {
     uint64_t seed, first, programs; /* those of the numbers first, first + 1, ... */
     uint32_t drawn_each;            /* of the drawn strategies so many a program, in turn */
     uint32_t jobs;                  /* processes */
+    bool few_threads;               /* the runs by threads are made with every third strategy alone */
 } torture_campaign_t;
 
 /* The seed of program `number` of a campaign. */

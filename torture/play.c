@@ -1,6 +1,7 @@
 #include "torture/play.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct stage {
     const torture_program_t *program;

@@ -17,7 +17,8 @@ typedef struct shrinking {
 
 static uint64_t weight_of_op(const torture_op_t *op) {
     uint64_t weight = 10000 + op->count * 20u + op->thread * 5u;
-    weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u + op->by_pointer * 5u + op->refused * 5u + (op->how != 0) * 3u;
+    weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u;
+    weight += op->by_pointer * 5u + op->refused * 5u + (op->how != 0) * 3u;
     weight += (uint64_t)__builtin_popcount(op->waits | op->owner_waits) * 2 + (uint64_t)__builtin_popcount(op->syncs | op->borrows);
     for (uint64_t size = op->size; size; size >>= 1) weight++;
     for (uint32_t us = op->us; us; us >>= 1) weight++;

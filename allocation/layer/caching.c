@@ -129,7 +129,7 @@ static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want)
 static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
     uint32_t user = strata_caching_stream(self, want->request->stream);
     strata_record_t *block = user ? take(self, slot, want) : NULL;
-    if (!block || strata_caching_note_borrow(self, block, user, true) == STRATA_OK) return block;
+    if (!block || strata_caching_note_taker(self, block, user) == STRATA_OK) return block;
     strata_caching_put_back(self, block);
     return NULL;
 }
@@ -339,6 +339,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
     caching_t *self = (caching_t *)base;
+    strata_caching_end_taker(self, block);
     if (block->borrows && !strata_caching_free_borrowed(self, block, path)) return;
     strata_caching_put_back(self, block);
 }

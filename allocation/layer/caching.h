@@ -130,6 +130,10 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
 void strata_caching_stream_let_go(caching_t *self, uint32_t node);
 /* Whether all work of a destroyed stream is done. */
 bool strata_caching_stream_has_passed(caching_t *self, uint32_t node);
+/* Notes that a stream was served a block of a bank that is not its own, until the free: beside the borrows, which are those of the
+ * layer above while the block is live, if that knows them too. At the free it is a borrow. */
+strata_status_t strata_caching_note_taker(caching_t *self, strata_record_t *block, uint32_t stream);
+void strata_caching_end_taker(caching_t *self, strata_record_t *block);
 /* Notes that a stream uses a live block of a bank; `owning`: it ends at free alone. */
 strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *block, uint32_t stream, bool owning);
 /* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be

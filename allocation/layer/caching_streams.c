@@ -121,6 +121,26 @@ strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *blo
     return STRATA_OK;
 }
 
+strata_status_t strata_caching_note_taker(caching_t *self, strata_record_t *block, uint32_t stream) {
+    if (caching_ignores_streams(self)) return strata_caching_note_borrow(self, block, stream, true);
+    uint32_t node = strata_nodes_take(&self->borrows);
+    if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "caching notes %d borrows at a time, its most", BORROWS - 1);
+    *borrow_at(self, node) = (borrow_t){.stream = stream, .owning = true};
+    block->bin_next = node;
+    caching_stream_at(self, stream)->user.holds++;
+    self->base.stack->figures.borrows++;
+    return STRATA_OK;
+}
+
+void strata_caching_end_taker(caching_t *self, strata_record_t *block) {
+    uint32_t node = block->bin_next;
+    if (caching_ignores_streams(self) || node == 0) return;
+    uint32_t *link = find_borrow(self, block, borrow_at(self, node)->stream);
+    block->bin_next = 0;
+    if (*link) drop_borrow(self, &node);
+    else *link = node;
+}
+
 /* The stream that a block needs no event of; 0: none. */
 static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
     return caching_bank_at(self, caching_segment_at(self, block->chunk)->bank)->stream;

@@ -42,3 +42,25 @@ TEST(torture_found, a_fresh_segment_of_a_cache_that_ignores_streams) {
     one_segment_for_two_streams("fill, system");
     one_segment_for_two_streams("system");
 }
+
+/* Both layers know borrows, and one record has them: the cache's own, of a stream that took what a destroyed one left, is not to be
+ * taken for the other's. */
+TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borrows) {
+    opened_t o;
+    opened_begin(&o, "stack: [stream_safe, caching, system]\n", 1, 0);
+    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_synchronise(&o.world, 2);
+    torture_renew(&o.world, 2);
+    torture_allocate(&o.world, 1, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, (const uint8_t[]){1}, 1, 1);
+    torture_order(&o.world, 3, 2);
+    torture_borrow(&o.world, 1, 3);
+    torture_work(&o.world, 3, 500, (const uint8_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 2, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, (const uint8_t[]){2}, 1, 1);
+    torture_free(&o.world, 2, TORTURE_NO_STREAM, true, false);
+    torture_look(&o.world, TORTURE_GPU);
+    opened_end(&o);
+}
