@@ -80,6 +80,16 @@ void strata_stack_step(strata_stack_t *stack) {
     }
 }
 
+bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
+    bool any = false;
+    strata_lock(&stack->lock);
+    if (stack->open)
+        STRATA_EACH_OWN_LAYER(stack, layer)
+            if (STRATA_LAYER_HAS(layer->type, set_frontier)) any = layer->type->set_frontier(layer, count) || any;
+    strata_unlock(&stack->lock);
+    return any;
+}
+
 bool strata_stack_has_passed(strata_stack_t *stack) {
     strata_lock(&stack->lock);
     if (stack->gone && strata_device_event_query(stack->domain->device, stack->gone) == STRATA_OK) {

@@ -62,11 +62,22 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
     return search.found && search.found->state == STRATA_RECORD_LIVE ? search.found : NULL;
 }
 
+/* By number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
+static void lock_all(strata_domain_t *domain, bool trunks) {
+    uint64_t numbers[STRATA_STACKS / 64] = {0};
+    for (uint32_t i = 0; i < domain->stack_count; i++) {
+        const strata_stack_t *stack = domain->stacks[i];
+        if (stack->trunk == trunks) numbers[stack->number / 64] |= 1ull << stack->number % 64;
+    }
+    for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
+        for (uint64_t left = numbers[word]; left; left &= left - 1)
+            strata_lock(&strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left)))->lock);
+}
+
 void strata_domain_lock_stacks(strata_domain_t *domain) {
     strata_lock(&domain->lock);
-    for (int trunks = 0; trunks < 2; trunks++)
-        for (uint32_t i = 0; i < domain->stack_count; i++)
-            if (domain->stacks[i]->trunk == (trunks != 0)) strata_lock(&domain->stacks[i]->lock);
+    lock_all(domain, false);
+    lock_all(domain, true);
 }
 
 void strata_domain_unlock_stacks(strata_domain_t *domain) {

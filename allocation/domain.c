@@ -199,9 +199,10 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
 
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
-    /* The trunks last: what one keeps itself (a driver's pool) is only then what the others gave it. */
+    /* The trunks last, those of threads before: what one keeps itself (a driver's pool) is only then what the others gave it. */
     STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? 0 : strata_stack_release(stack);
-    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? strata_stack_release(stack) : 0;
+    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && stack->of_thread ? strata_stack_release(stack) : 0;
+    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && !stack->of_thread ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
     return released;
 }
@@ -219,27 +220,57 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
     return released;
 }
 
-/* The next orphan that holds nothing and that nobody else visits, taken off the list; NULL: none. */
-static strata_stack_t *take_empty_orphan(strata_domain_t *domain) {
+/* Whether the one thread that a stack serves has exited. */
+static bool is_left(const strata_stack_t *stack) {
+    return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread);
+}
+
+/* Under the lock: whether no stack stands on this trunk of a thread. */
+static bool carries_none(const strata_domain_t *domain, const strata_stack_t *trunk) {
+    for (uint32_t i = 0; i < domain->stack_count; i++)
+        if (domain->stacks[i]->thread_trunk == trunk) return false;
+    return true;
+}
+
+static bool is_passed_orphan(strata_stack_t *stack) {
+    return stack->orphan && strata_stack_has_passed(stack);
+}
+
+/* Likewise: whether the stack holds nothing, and nobody visits it. */
+static bool may_end(const strata_domain_t *domain, strata_stack_t *stack) {
+    return stack->visitors == 0 && (!stack->trunk || carries_none(domain, stack)) && strata_stack_is_empty(stack);
+}
+
+/* The next stack that nobody will ask for anything any more, taken off the list; NULL: none. `threads`: of exited ones too. */
+static strata_stack_t *take_ended(strata_domain_t *domain, bool threads) {
     strata_stack_t *taken = NULL;
     strata_lock(&domain->lock);
     for (uint32_t i = 0; i < domain->stack_count && !taken; i++) {
         strata_stack_t *stack = domain->stacks[i];
-        if (stack->orphan && stack->visitors == 0 && strata_stack_has_passed(stack) && strata_stack_is_empty(stack)) taken = stack;
+        if (((threads && is_left(stack)) || is_passed_orphan(stack)) && may_end(domain, stack)) taken = stack;
     }
     if (taken) unlist(domain, taken);
     strata_unlock(&domain->lock);
     return taken;
 }
 
-void strata_domain_sweep_orphans(strata_domain_t *domain) {
+static void sweep(strata_domain_t *domain, bool threads) {
     strata_stack_t *stack;
-    while ((stack = take_empty_orphan(domain)) != NULL) strata_stack_destroy(stack);
+    while ((stack = take_ended(domain, threads)) != NULL) strata_stack_destroy(stack);
+}
+
+void strata_domain_sweep_orphans(strata_domain_t *domain) {
+    sweep(domain, false);
 }
 
 /* Under the lock. */
 static bool serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
     return !stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread;
+}
+
+/* Likewise, the calling thread. */
+static bool serves_caller(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
+    return serves(stack, stream, thread) && (stack->of_thread == 0 || stack->of_thread == strata_threads_self());
 }
 
 /* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
@@ -291,8 +322,22 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
     strata_domain_sweep_orphans(domain);
 }
 
+strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thread) {
+    strata_domain_t *domain = family->domain;
+    strata_stack_t *found = NULL;
+    strata_lock(&domain->lock);
+    for (uint32_t i = 0; i < domain->stack_count && !found; i++) {
+        strata_stack_t *stack = domain->stacks[i];
+        if (stack->trunk && stack->family == family && stack->of_thread == thread) found = stack;
+    }
+    strata_unlock(&domain->lock);
+    return found;
+}
+
 void strata_domain_forget_dead_threads(strata_domain_t *domain) {
     bool waited = false;
+    STRATA_DOMAIN_EACH(domain, left)
+        if (is_left(left)) (void)strata_stack_release(left);
     STRATA_DOMAIN_EACH(domain, stack) {
         if (stack->thread == 0 || stack->orphan || strata_threads_is_alive(stack->thread)) continue;
         if (!waited && !strata_domain_wait_for_all(domain)) {
@@ -303,7 +348,7 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
         make_orphan(domain, stack);
         (void)strata_stack_release(stack);
     }
-    strata_domain_sweep_orphans(domain);
+    sweep(domain, true);
 }
 
 bool strata_domain_wait_for_all(strata_domain_t *domain) {
@@ -326,7 +371,8 @@ strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strat
     strata_stack_t *found = NULL;
     strata_lock(&domain->lock);
     for (uint32_t i = 0; i < domain->stack_count && !found; i++)
-        if (domain->stacks[i]->family->pool == pool && serves(domain->stacks[i], stream, thread)) found = domain->stacks[i];
+        if (domain->stacks[i]->family->pool == pool && serves_caller(domain->stacks[i], stream, thread))
+            found = domain->stacks[i];
     strata_unlock(&domain->lock);
     return found;
 }

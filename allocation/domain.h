@@ -29,6 +29,7 @@ struct strata_domain {
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
     _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
 
+    _Atomic uint64_t count; /* the last that strata_next_count() or a free that carries one has got */
     _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
@@ -72,6 +73,12 @@ static inline uint64_t strata_domain_reserved(strata_domain_t *domain) {
     return atomic_load(&domain->quota.served);
 }
 
+/* What the place's limit leaves; UINT64_MAX: there is none. */
+static inline uint64_t strata_domain_headroom(strata_domain_t *domain) {
+    uint64_t limit = atomic_load(&domain->quota.limit), reserved = strata_domain_reserved(domain);
+    return limit == UINT64_MAX ? limit : limit > reserved ? limit - reserved : 0;
+}
+
 /* A source claims what it is about to ask the device for, before it asks: E_NO_MEMORY, and no device call, above the place's
  * limit. Then it books what it got, known to free by pointer from now on (E_LIMIT, E_HOST_MEMORY: it is still but claimed), or takes
  * the claim back. No lock is held. */
@@ -95,13 +102,17 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
 /* The stacks give back in order of making until at most `keep` idle bytes stay in all of them; the bytes. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
-/* The stack that serves a stream (and thread, for the per-thread default stream) in a pool (0: in none), or NULL. */
+/* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
+ * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
+/* The instances of thread scope that the stacks of a thread share in a family; NULL: none yet. */
+strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thread);
 /* `stream` will be destroyed. The stacks that it has, if it owns blocks in this place, become orphans: what they cache is the
  * other streams' of their family once the work of the stream is done, their live blocks stay valid, and they end when they hold
  * nothing more. */
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
-/* The stacks of threads' own default streams become orphans once their thread has exited. The device is waited for. */
+/* Once a thread has exited the stacks of its own default stream become orphans, for which the device is waited for; what stacks
+ * that served it alone keep idle goes back, and they end where they hold nothing more: lookups of them are over by then. */
 void strata_domain_forget_dead_threads(strata_domain_t *domain);
 /* The host waits for a stream of any of the facade's devices; where that fails, for all of them. False: not even that. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);

@@ -153,33 +153,34 @@ static void leave(strata_stack_t *server) {
     if (waited_for) strata_domain_wake(domain);
 }
 
-/* The lock is held; it is opened. */
-static void go_back(strata_path_t *path, strata_record_t *record) {
+/* The lock is held; it is opened. Unless all users are known to be done or noted, the block is quarantined: never reused,
+ * given back when the stack ends. */
+static void go_back(strata_path_t *path, strata_record_t *record, bool known) {
     strata_stack_t *server = path->stack;
     if (record->path == 0) {
         strata_slab_give(&server->slab, strata_slab_slot(&server->slab, record));
         (void)strata_path_unlock(path);
         return;
     }
-    bool known = !(record->attention & STRATA_ATTENTION_CORE) || strata_host_wait_all(path, record);
-    /* Nothing tells when its borrowers are done: never reused, given back when the stack ends. */
+    if (known && record->attention & STRATA_ATTENTION_CORE) known = strata_host_wait_all(path, record);
     if (!known) server->figures.quarantined_bytes += record->size;
     (void)strata_path_unlock(path);
     if (known) strata_below_free(record, path);
 }
 
 void strata_record_free(strata_path_t *path, strata_record_t *record) {
+    bool known = !strata_record_has_unknown_use(path, record);
     if (strata_record_give_up(path, record)) {
         (void)strata_path_unlock(path);
         return;
     }
     enter(path, record);
-    go_back(path, record);
+    go_back(path, record, known);
     leave(path->stack);
 }
 
-/* The use on `stream` outlives this owner: a borrow, noted before the others can free the block. False: it can be neither noted nor
- * waited for, and the owner stays one: the block is not freed before the facade is. */
+/* A last use on `stream` is a borrow; where it cannot be noted the host waits. False: neither could be had. The path's lock
+ * is held, and may be open meanwhile. */
 static bool note_last_use(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_status_t status = strata_record_borrow(path, record, stream);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
@@ -190,25 +191,16 @@ static bool note_last_use(strata_path_t *path, strata_record_t *record, strata_s
 }
 
 void strata_record_free_on(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
-    strata_stack_t *server = path->stack;
-    bool shared = strata_record_is_shared(path, record);
-    if (shared && (!note_last_use(path, record, stream) || strata_record_give_up(path, record))) {
-        (void)strata_path_unlock(path);
+    /* A use that outlives this owner is noted before the others can free the block. */
+    if (strata_record_is_shared(path, record)) {
+        if (!note_last_use(path, record, stream)) strata_record_note_unknown_use(path, record);
+        strata_record_free(path, record);
         return;
     }
+    bool known = !strata_record_has_unknown_use(path, record);
+    (void)strata_record_give_up(path, record);
     enter(path, record);
-    strata_status_t status = strata_record_borrow(path, record, stream);
-    bool noted = status == STRATA_OK || status == STRATA_E_UNSUPPORTED;
-    if (!noted) {
-        strata_opened_t opened = strata_path_unlock(path);
-        noted = strata_domain_wait_for(server->domain, stream);
-        strata_path_lock(path, opened);
-    }
-    if (noted) {
-        go_back(path, record);
-    } else {
-        server->figures.quarantined_bytes += record->size;
-        (void)strata_path_unlock(path);
-    }
-    leave(server);
+    known = note_last_use(path, record, stream) && known;
+    go_back(path, record, known);
+    leave(path->stack);
 }

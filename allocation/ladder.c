@@ -224,7 +224,7 @@ static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
  * too. Answers whether the climb is over. */
 static bool look_again(climb_t *climb) {
     if (try_again(climb, 0)) return true;
-    return release(climb) > 0 && try_again(climb, 0);
+    return !climb->ladder->wait_only && release(climb) > 0 && try_again(climb, 0);
 }
 
 /* One wait: the bits first, then a look at everything, then sleep, so that no wake-up is lost. Answers whether the climb is
@@ -281,7 +281,8 @@ strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     bool over = false, again = true;
     while (!over && again) {
         climb.epoch = epoch_of(ladder->domain);
-        over = rung_poll(&climb) || rung_wait_first(&climb) || rung_release(&climb) || rung_callbacks(&climb) ||
+        if (ladder->wait_only) over = (climb.changed && try_again(&climb, 0)) || rung_wait(&climb, &again);
+        else over = rung_poll(&climb) || rung_wait_first(&climb) || rung_release(&climb) || rung_callbacks(&climb) ||
                rung_small_growth(&climb) || rung_wait(&climb, &again);
     }
     end_waiting(&climb);

@@ -14,6 +14,7 @@ typedef struct strata_ladder {
     size_t size;
     uint64_t timeout;       /* ns of the device's clock; 0: no waiting at all */
     bool wait_first;        /* wait for pending frees that could serve before anything is released */
+    bool wait_only;         /* nothing is asked or given back: polls and waits for frees alone */
     uint16_t waiter;        /* attention bit of the layer that wakes waiters at free; 0: nobody does */
     strata_try_fn try_again;
     void *context;

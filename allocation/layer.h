@@ -41,6 +41,8 @@ strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_r
 
 /* What a record holds, for any that no free is taking back; NULL: it is a source's or a cache's. */
 strata_record_t *strata_record_inner(const strata_record_t *record);
+/* strata_below_free() of what was served for a request that then failed above: the reason of that failure stays. */
+void strata_below_undo(strata_record_t *record, strata_path_t *path);
 /* Bytes that were asked from the device for this record alone; 0: a cache cut it from a chunk, which has them. */
 uint64_t strata_record_reserved(const strata_record_t *record);
 

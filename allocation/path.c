@@ -69,6 +69,12 @@ void strata_below_free(strata_record_t *record, strata_path_t *path) {
     strata_path_leave(path, layer, entered);
 }
 
+void strata_below_undo(strata_record_t *record, strata_path_t *path) {
+    const strata_error_t reason = *strata_last_error();
+    strata_below_free(record, path);
+    (void)strata_fail_again(&reason);
+}
+
 /* The cache below, if a cache made the record, reads its states under this lock. */
 static void set_state(strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);

@@ -14,6 +14,7 @@ typedef struct strata_plan_node {
     const strata_layer_type_t *type;
     const void *options;  /* owned by the strategy, which outlives every stack */
     const char *name;     /* as named in the file, else the type's */
+    strata_scope_t scope; /* whose the instances are: the type's, or a stream's where the options say so */
     uint32_t below_count;
     uint8_t below[STRATA_PLAN_BRANCHES]; /* numbers of nodes */
 } strata_plan_node_t;
@@ -22,6 +23,7 @@ typedef struct strata_plan_node {
 typedef struct strata_plan {
     strata_place_kind_t place;
     uint32_t count; /* nodes 1 .. count */
+    bool threaded;  /* a layer is of thread scope: every thread has stacks of its own */
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
 

@@ -29,7 +29,7 @@ static bool borrow_served(strata_stack_t *server, strata_record_t *record, strat
     strata_status_t status = strata_record_borrow(&path, record, stream);
     (void)strata_path_unlock(&path);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
-    strata_below_free(record, &path);
+    strata_below_undo(record, &path);
     return false;
 }
 
@@ -50,6 +50,7 @@ static bool serve_from_orphans(serving_t *serving) {
     STRATA_DOMAIN_EACH(domain, stack) {
         /* Another family's layers may hold what this one's may not have, a pool's above all. */
         if (stack->family != serving->stack->family || !stack->orphan) continue;
+        if (stack->of_thread != serving->stack->of_thread) continue;
         if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;
@@ -115,10 +116,21 @@ static void book(strata_record_t *record) {
     strata_unlock(&server->lock);
 }
 
+void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
+    strata_domain_t *domain = stack->domain;
+    if (strata_domain_reserved(domain) <= reserved) return;
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_stack_release(stack);
+    if (strata_domain_reserved(domain) > reserved) (void)strata_domain_release(domain);
+    (void)strata_fail_again(&reason);
+}
+
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
     serving_t serving = {.stack = stack,
                          .request = {.struct_size = sizeof(strata_request_t), .size = serve->size, .alignment = serve->alignment,
-                                     .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags}};
+                                     .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags,
+                                     .freed_before = serve->freed_before}};
+    uint64_t reserved = strata_domain_reserved(stack->domain);
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
     bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);
@@ -129,10 +141,13 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     }
     /* What the ladder waited for may lie in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_from_orphans(&serving)) status = STRATA_OK;
-    if (status != STRATA_OK) return status;
     /* In places without an owner the stream given is the first borrower. */
-    if (stack->ownerless && serve->stream && !borrow_served(stack, serving.record, serve->stream))
-        return strata_last_error()->status;
+    if (status == STRATA_OK && stack->ownerless && serve->stream && !borrow_served(stack, serving.record, serve->stream))
+        status = strata_last_error()->status;
+    if (status != STRATA_OK) {
+        strata_stack_undo_growth(stack, reserved);
+        return status;
+    }
     book(serving.record);
     *record = serving.record;
     return STRATA_OK;

@@ -16,6 +16,11 @@ const strata_side_t *strata_side_of(const strata_record_t *record) {
     return entry_of(strata_stack_of(record->home), record);
 }
 
+const strata_side_t *strata_side_noted(const strata_stack_t *home, uint32_t slot, uint32_t generation) {
+    const strata_side_t *side = slot < home->side_count ? &home->sides[slot] : NULL;
+    return side && side->generation == generation ? side : NULL;
+}
+
 /* The table of a stack; no lock is held. It may have been made by another thread meanwhile. */
 static strata_status_t make_table(strata_stack_t *home) {
     size_t reserved = 0;
@@ -49,7 +54,7 @@ static void leave_home(strata_stack_t *home) {
 /* The entry of a record, made empty if it has none yet; NULL: the table is too short. Both locks are held. */
 static strata_side_t *claim(strata_record_t *record) {
     strata_side_t *side = entry_of(strata_stack_of(record->home), record);
-    if (side && !(record->attention & STRATA_ATTENTION_SIDE)) *side = (strata_side_t){.owners = 0};
+    if (side && !(record->attention & STRATA_ATTENTION_SIDE)) *side = (strata_side_t){.generation = record->generation};
     if (side) record->attention |= STRATA_ATTENTION_SIDE;
     return side;
 }
@@ -104,6 +109,21 @@ bool strata_record_is_shared(const strata_path_t *path, const strata_record_t *r
     bool shared = side && side->owners > 0;
     leave_home(entered);
     return shared;
+}
+
+void strata_record_note_unknown_use(const strata_path_t *path, strata_record_t *record) {
+    strata_stack_t *entered = enter_home(path, record);
+    strata_side_t *side = claim(record);
+    if (side) side->unknown = true;
+    leave_home(entered);
+}
+
+bool strata_record_has_unknown_use(const strata_path_t *path, const strata_record_t *record) {
+    if (!(record->attention & STRATA_ATTENTION_SIDE)) return false;
+    strata_stack_t *entered = enter_home(path, record);
+    bool unknown = strata_side_of(record)->unknown != 0;
+    leave_home(entered);
+    return unknown;
 }
 
 bool strata_record_give_up(strata_path_t *path, strata_record_t *record) {

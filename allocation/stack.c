@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/threads.h"
 #include "platform/host_memory.h"
 
 strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
@@ -73,7 +74,8 @@ strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_s
     stack->top = NULL;
     stack->stream = NULL;
     stack->name = "";
-    stack->thread = stack->stream_id = stack->sequence = 0;
+    stack->thread = stack->of_thread = stack->stream_id = stack->sequence = 0;
+    stack->thread_trunk = NULL;
     stack->orphan = false;
     stack->visitors = 0;
     stack->gone = NULL;
@@ -127,25 +129,33 @@ static void instance_delete(strata_layer_t *layer) {
     strata_host_delete(layer);
 }
 
-/* Below a layer of device scope everything is shared; `inside` says that the walk is there. Instances are made bottom up, so
- * that create() finds its layers below at work. */
-static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, bool inside) {
+/* How many share an instance. Below a shared one everything is shared as widely. */
+typedef enum width { OF_STREAM, OF_THREAD, OF_DEVICE } width_t;
+
+/* A facade's devices, clocks and refs are its own: what is of process scope is no wider than those. */
+static width_t width_of_scope(strata_scope_t scope) {
+    if (scope == STRATA_SCOPE_DEVICE || scope == STRATA_SCOPE_PROCESS) return OF_DEVICE;
+    return scope == STRATA_SCOPE_THREAD ? OF_THREAD : OF_STREAM;
+}
+
+static width_t width_of_stack(const strata_stack_t *stack) {
+    if (!stack->trunk) return OF_STREAM;
+    return stack->of_thread ? OF_THREAD : OF_DEVICE;
+}
+
+/* `inside`: the width of the layers above. Instances are made bottom up, so that create() finds its layers below at work. */
+static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_t inside) {
     strata_family_t *family = stack->family;
     const strata_plan_node_t *node = &family->plan->nodes[number];
-    bool shared = inside || node->type->scope == STRATA_SCOPE_DEVICE;
-    if (shared && !stack->trunk) {
-        stack->layers[number] = family->shared[number];
-        for (uint32_t i = 0; i < node->below_count; i++) {
-            strata_status_t status = instantiate(stack, node->below[i], true);
-            if (status != STRATA_OK) return status;
-        }
-        return STRATA_OK;
-    }
+    width_t width = width_of_scope(node->scope), own = width_of_stack(stack);
+    if (width < inside) width = inside;
+    if (width > own)
+        stack->layers[number] = width == OF_DEVICE ? family->shared[number] : stack->thread_trunk->layers[number];
     for (uint32_t i = 0; i < node->below_count; i++) {
-        strata_status_t status = instantiate(stack, node->below[i], shared);
+        strata_status_t status = instantiate(stack, node->below[i], width);
         if (status != STRATA_OK) return status;
     }
-    if (!shared && stack->trunk) return STRATA_OK;
+    if (width != own) return STRATA_OK;
     strata_layer_t *layer = instance_new(stack, number);
     if (!layer) return STRATA_E_HOST_MEMORY;
     for (uint32_t i = 0; i < node->below_count; i++) layer->below[i] = stack->layers[node->below[i]];
@@ -155,7 +165,7 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, bool i
         return status;
     }
     stack->layers[number] = layer;
-    if (shared) family->shared[number] = layer;
+    if (own == OF_DEVICE) family->shared[number] = layer;
     return STRATA_OK;
 }
 
@@ -188,15 +198,41 @@ static void flatten(strata_stack_t *stack) {
     stack->quick_free = layer->type->quick_free;
 }
 
+static bool shares_in_thread(const strata_plan_t *plan) {
+    for (uint32_t n = 1; n <= plan->count; n++)
+        if (plan->nodes[n].scope == STRATA_SCOPE_THREAD) return true;
+    return false;
+}
+
+/* The trunk of the calling thread, made at its first use. */
+static strata_status_t thread_trunk(strata_family_t *family, strata_stack_t **out) {
+    uint64_t thread = strata_threads_self();
+    strata_stack_t *trunk = strata_domain_thread_trunk(family, thread);
+    strata_status_t status = trunk ? STRATA_OK : strata_stack_begin(family, true, &trunk);
+    if (status != STRATA_OK || trunk->of_thread) {
+        *out = trunk;
+        return status;
+    }
+    trunk->of_thread = thread;
+    status = instantiate(trunk, 1, OF_STREAM);
+    if (status == STRATA_OK) status = strata_domain_add_stack(family->domain, trunk);
+    if (status == STRATA_OK) *out = trunk;
+    else strata_stack_destroy(trunk);
+    return status;
+}
+
 strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_for_t *whose, strata_stack_t **out) {
-    strata_stack_t *stack;
-    strata_status_t status = strata_stack_begin(family, false, &stack);
+    strata_stack_t *stack, *shared = NULL;
+    strata_status_t status = shares_in_thread(family->plan) ? thread_trunk(family, &shared) : STRATA_OK;
+    if (status == STRATA_OK) status = strata_stack_begin(family, false, &stack);
     if (status != STRATA_OK) return status;
+    stack->thread_trunk = shared;
+    if (family->plan->threaded) stack->of_thread = strata_threads_self();
     stack->stream = whose->stream;
     if (whose->name) stack->name = whose->name;
     stack->thread = whose->thread;
     stack->stream_id = whose->stream_id;
-    status = instantiate(stack, 1, false);
+    status = instantiate(stack, 1, OF_STREAM);
     if (status == STRATA_OK) {
         stack->top = stack->layers[1];
         flatten(stack);
@@ -214,7 +250,7 @@ strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **ou
     strata_stack_t *stack;
     strata_status_t status = strata_stack_begin(family, true, &stack);
     if (status != STRATA_OK) return status;
-    status = instantiate(stack, 1, false);
+    status = instantiate(stack, 1, OF_STREAM);
     if (status == STRATA_OK) status = strata_domain_add_stack(family->domain, stack);
     if (status != STRATA_OK) {
         strata_stack_destroy(stack);

@@ -37,7 +37,7 @@ struct strata_stack {
     uint16_t attention_allocate; /* bits of layers whose allocate must not be left out */
     uint16_t attention_free;
     uint16_t number;
-    bool trunk;     /* of device scope */
+    bool trunk;     /* instances that stacks share: of device scope, or (of_thread) of thread scope */
     bool ownerless; /* pinned and host: no owner stream */
     bool open;      /* false: between two lives of this number */
 
@@ -54,6 +54,8 @@ struct strata_stack {
     strata_stream_t stream;
     const char *name;        /* that the program gave the stream; "": none. Outlives the domain */
     uint64_t thread;         /* of the per-thread default stream: which thread's; else 0 */
+    uint64_t of_thread;      /* the thread that alone it serves; 0: any. A plan that is threaded has no others but its trunk */
+    strata_stack_t *thread_trunk; /* the instances of thread scope that it shares; NULL: none */
     uint64_t stream_id;      /* the driver's, when ids are checked */
     uint64_t sequence;       /* order of making, in the domain */
     uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
@@ -104,7 +106,7 @@ typedef struct strata_stack_for {
 } strata_stack_for_t;
 /* Makes the instances of the family's plan, sharing the family's trunk. No lock is held. */
 strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_for_t *whose, strata_stack_t **stack);
-/* The trunk: the instances of device scope, shared by all stacks of the family. */
+/* The trunk: the instances of device scope, shared by all stacks of the family. strata_stack_create() makes those of threads. */
 strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **trunk);
 /* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */
 void strata_stack_destroy(strata_stack_t *stack);
@@ -118,10 +120,14 @@ typedef struct strata_serve {
     uint32_t flags;
     uint64_t pool;
     const char *tag;
+    uint64_t freed_before;
 } strata_serve_t;
 
 /* The whole way down the stack, ladder included; the record is booked and noted. */
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record);
+/* A request has failed behind a growth (CONTRACTS §7): idle chunks go back, of the stack and then of all, if more is reserved
+ * now than the `reserved` of before. The reason of the failure stays. */
+void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved);
 /* A record of 0 bytes, at no address. */
 strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **record);
 
@@ -167,6 +173,8 @@ void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
 void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
 /* A step of the program has ended. */
 void strata_stack_step(strata_stack_t *stack);
+/* False: the frees of none of its layers carry counts. */
+bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
 /* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
 bool strata_stack_has_passed(strata_stack_t *stack);
 /* Whether nothing is live, deferred or cached. */

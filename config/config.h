@@ -8,9 +8,10 @@
 
 /* What to load and what to lay over it. Precedence: layer default < preset < file < environment (STRATA_SET) < set. */
 typedef struct strata_config_request {
-    const char *preset;     /* one of these three; none: STRATA_STRATEGY of the environment, else the preset "strata" */
+    const char *preset;     /* one of these four; "import:PEER" too; none: STRATA_STRATEGY of the environment, else the preset "strata" */
     const char *file;
     const char *text;       /* YAML; errors call it "<text>" */
+    struct strata_import *import; /* or a string of another allocator, taken apart (config/import/import.h) */
     const char *const *set; /* "path=value" */
     size_t set_count;
     const char *devices;    /* over the strategy's; NULL: as it says */

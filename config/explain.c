@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/reader.h"
 #include "config/words.h"
+#include "strategy/legal.h"
 
 void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity) {
     if (origin->source == STRATA_FROM_DEFAULT || !origin->file) {
@@ -22,15 +23,19 @@ static bool has_one_stack(strata_place_kind_t place) {
     return place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
 }
 
-static const char *shared_text(strata_scope_t scope, strata_place_kind_t place) {
+static const char *shared_text(const strata_model_layer_t *layer, strata_place_kind_t place) {
+    strata_scope_t scope = strata_scope_of(layer->type, layer->options);
+    if (scope == STRATA_SCOPE_STREAM && layer->type->scope == STRATA_SCOPE_THREAD)
+        return has_one_stack(place) ? "one instance for each thread" : "one instance for each stream of each thread";
     switch (scope) {
     case STRATA_SCOPE_NONE: return "keeps no state";
     case STRATA_SCOPE_STREAM: return has_one_stack(place) ? "one instance, for all streams" : "one instance for each stream";
-    case STRATA_SCOPE_THREAD: return "one instance for each thread";
+    case STRATA_SCOPE_THREAD:
+        return has_one_stack(place) ? "one instance for each thread" : "one instance for each thread, shared by all its streams";
+    case STRATA_SCOPE_PROCESS:
     case STRATA_SCOPE_DEVICE:
         return has_one_stack(place) ? "one instance, for all streams"
                                     : "one instance for each device, shared by all its streams";
-    case STRATA_SCOPE_PROCESS: return "one instance for the whole process";
     }
     return "";
 }
@@ -60,7 +65,7 @@ static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t
     fprintf(out, "%s%s", margin->text, layer->name);
     if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);
     fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
-            shared_text(type->scope, place), where);
+            shared_text(layer, place), where);
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* told with the branch */
         fprintf(out, "%s  %-24s ", margin->text, row->name);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/import/import.h"
 #include "config/page.h"
 #include "config/reader.h"
 
@@ -105,6 +106,7 @@ static strata_status_t read_base(strata_reader_t *reader, const strata_config_re
                                                          .short_name = "text",
                                                          .text = request->text,
                                                          .length = strlen(request->text)});
+    if (request->import) return strata_read_import(reader, request->import);
     if (request->file) return strata_read_file(reader, request->file);
     if (request->preset) return strata_read_preset(reader, request->preset);
     const char *named = request->environment ? getenv("STRATA_STRATEGY") : NULL;
@@ -131,7 +133,7 @@ static strata_status_t reader_begin(strata_reader_t *reader, strata_wrongs_t *wr
 }
 
 strata_status_t strata_config_load(const strata_config_request_t *request, strata_strategy_t **strategy) {
-    if (!!request->preset + !!request->file + !!request->text > 1)
+    if (!!request->preset + !!request->file + !!request->text + !!request->import > 1)
         return strata_fail(STRATA_E_INVALID, 0, "of preset, file and text one alone can be given");
     strata_wrongs_t wrongs = {.out = NULL};
     strata_reader_t reader;
@@ -178,7 +180,9 @@ static const char about_paths[] =
     "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name or, where one layer alone is of it, its type, in\n"
     "whatever branch it stands; a path that fits two is refused with both. What a route says has its number behind it:\n"
     "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it; `strata diff A B` tells what\n"
-    "two strategies differ in.\n";
+    "two strategies differ in.\n\n"
+    "Where a preset's name may stand, `import:pytorch`, `import:paddle` and `import:tensorflow` may: the strategy that those\n"
+    "frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
 
 void strata_page_paths(FILE *out) {
     fputs(about_paths, out);

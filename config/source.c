@@ -6,12 +6,25 @@
 
 #include "config/config.h"
 #include "config/hint.h"
+#include "config/import/import.h"
 #include "config/reader.h"
 #include "platform/host_memory.h"
 
 enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
 
+/* What the environment's variables say to another allocator, by the name "import:pytorch". */
+static strata_status_t read_environment(strata_reader_t *reader, const char *name) {
+    strata_import_t *import = NULL;
+    strata_import_request_t request = {.peer = name + strlen(STRATA_IMPORT_PREFIX)};
+    strata_status_t status = strata_import_new(&request, &import);
+    if (status == STRATA_OK) status = strata_read_import(reader, import);
+    if (status == STRATA_OK) (void)strata_import_tell(import, "strata: ", stderr);
+    strata_import_delete(import);
+    return status;
+}
+
 strata_status_t strata_read_preset(strata_reader_t *reader, const char *name) {
+    if (strata_import_is(name)) return read_environment(reader, name);
     const char *text = strata_preset_text(name);
     if (!text) {
         strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);
@@ -99,7 +112,7 @@ bool strata_path_beside(const char *name, const char *beside, char *path, size_t
 strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside,
                                   const strata_origin_t *origin) {
     char path[PATH_LETTERS];
-    if (strata_preset_text(name)) return strata_read_preset(reader, name);
+    if (strata_preset_text(name) || strata_import_is(name)) return strata_read_preset(reader, name);
     bool fits = strata_path_beside(name, beside, path, sizeof path);
     if (!fits || (!looks_like_path(name) && access(path, R_OK) != 0)) {
         strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);

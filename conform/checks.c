@@ -298,7 +298,7 @@ static void no_grow_asks_for_nothing(const subject_t *subject) {
     strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
     EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_NO_MEMORY);
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
-    options.size = 3ull << 30;
+    options.size = 100ull << 30; /* more than the device has: whatever a cache keeps, it is not that */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b));
     EXPECT_EQ(subject_asked(subject, &rig), asked);
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
@@ -358,7 +358,7 @@ static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, s
 /* Every k; with sanitizers every seventh; of a drawn stack the second and perhaps one more. */
 static void the_bottom_fails(const subject_t *subject, strata_status_t status) {
     uint64_t asked = run_failing(subject, 0, false, status);
-    EXPECT_GT(asked, 2);
+    EXPECT_GT(asked, 0); /* a cache whose first chunk is most of the device asks once */
     uint64_t first = subject->drawn ? 2 : 1, step = subject->drawn ? 29 : STRIDE > 1 ? 7 : 1;
     for (uint64_t k = first; k <= asked && !strata_test_has_failed(); k += step)
         for (int onward = 0; onward < 2; onward++) (void)run_failing(subject, k, onward != 0, status);

@@ -89,7 +89,8 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
 /* Layers that are told to refuse requests: the rows that tell them. */
 static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option_row_t *row) {
     static const char *const rows[] = {"limit.bytes", "limit.fraction", "fault.at", "fault.every", "fault.above",
-                                       "fault.probability", "cuda_malloc_async.max_size", "system.cap"};
+                                       "fault.probability", "cuda_malloc_async.max_size", "system.cap", "bfc.memory_limit",
+                                       "bfc.memory_fraction", "bfc.allow_growth"};
     char name[2 * WORD];
     snprintf(name, sizeof name, "%s.%s", type->name, row->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -151,6 +152,7 @@ static void print(drawing_t *d, const char *format, ...) {
 static void note_option(drawing_t *d, const strata_layer_type_t *type, const strata_option_row_t *row, const char *text) {
     subject_t *subject = &d->stack->subject;
     subject->may_refuse |= tells_to_refuse(type, row);
+    subject->may_refuse |= strcmp(row->name, "steps") == 0 && strcmp(text, "wait") == 0; /* nothing is given back then */
     subject->at_use |= strcmp(row->name, "event") == 0 && strcmp(text, "use") == 0;
     subject->elsewhere |= type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0 && strcmp(text, "place") != 0 &&
                           strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) != 0;

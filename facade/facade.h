@@ -53,6 +53,8 @@ typedef struct strata_facade {
 strata_facade_t *strata_facade_of(strata_t handle);
 /* Whether a handle names an open facade; sets no error. */
 bool strata_facade_is_open(strata_t handle);
+/* Copies a name of an open facade, cut to the room; false: the facade is closed, or the number is 0. Any thread. */
+bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t capacity);
 /* The domain of a place, opened if the strategy serves it and it was not yet. */
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
 /* The stack of a stream, made at its first use. */

@@ -12,7 +12,7 @@ static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_laye
                                   .number = layer->number,
                                   .shared = stack->trunk,
                                   .stream = stack->stream,
-                                  .thread = stack->thread,
+                                  .thread = stack->thread ? stack->thread : stack->of_thread,
                                   .forgotten = stack->orphan,
                                   .pool = stack->family->pool};
     for (uint32_t i = 0; i < count; i++) {

@@ -67,7 +67,8 @@ static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *b
     strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", ", before, (uintptr_t)stack->stream);
     say_name(text, "name", stack->name);
     say_name(text, "pool", stack->family->pool ? stack->family->name : "");
-    strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread, stack->orphan ? "true" : "false");
+    strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ",
+                    stack->thread ? stack->thread : stack->of_thread, stack->orphan ? "true" : "false");
     say_fields(text, &figures);
     say_layers(text, stack);
     strata_text_say(text, "}");

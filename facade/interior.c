@@ -1,6 +1,6 @@
 /* From an address inside a block to the block. */
 #include "allocation/blocks.h"
-#include "facade/facade.h"
+#include "facade/wrong.h"
 
 /* The block of a stack that holds the address, under its lock. */
 static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *block) {
@@ -24,5 +24,5 @@ strata_status_t strata_base_pointer(strata_t handle, const void *interior, strat
             strata_domain_leave_stack(domain, stack);
             return STRATA_OK;
         }
-    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p lies in no live allocation of this facade", interior);
+    return strata_wrong_pointer(facade, interior, "holds it");
 }

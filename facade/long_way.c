@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "allocation/layer.h"
-#include "allocation/side.h"
+#include "allocation/story.h"
 #include "allocation/threads.h"
 #include "facade/annotate.h"
 #include "facade/lookup.h"
+#include "facade/wrong.h"
 
 static uint64_t alignment_of(strata_place_t place) {
     return strata_place_kind(place) == STRATA_PLACE_HOST ? 64 : 256;
@@ -19,16 +20,14 @@ static void fill_block(const strata_record_t *record, strata_block_t *block) {
 }
 
 /* The driver's id of a stream names it for ever; its handle may have been recycled since the stack was made. */
-static strata_status_t check_stream_id(const strata_facade_t *facade, const strata_stack_t *stack) {
+static strata_status_t check_stream_id(strata_facade_t *facade, strata_stack_t *stack) {
     strata_device_t *device = stack->domain->device;
     if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || !device->capabilities.stream_ids || stack->ownerless) return STRATA_OK;
     uint64_t id;
     strata_status_t status = strata_device_stream_id(device, stack->stream, &id);
     if (status != STRATA_OK) return status;
     if (id == stack->stream_id) return STRATA_OK;
-    return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
-                       "stream %p was destroyed without strata_stream_forget(): its handle now names another stream",
-                       stack->stream);
+    return strata_wrong_stream(facade, stack);
 }
 
 /* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator, or the
@@ -49,7 +48,7 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
 
 static strata_status_t check_options(strata_place_t place, const strata_allocate_options_t *options) {
     uint64_t most = alignment_of(place);
-    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    if (options->struct_size < offsetof(strata_allocate_options_t, freed_before)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > most)
@@ -78,6 +77,14 @@ static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const
     return STRATA_OK;
 }
 
+/* Serving has failed behind the stack. The reason stays. */
+static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_free(handle, ref);
+    (void)strata_fail_again(&reason);
+    strata_stack_undo_growth(stack, reserved);
+}
+
 strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
                                      const strata_allocate_options_t *options, strata_block_t *block) {
     strata_facade_t *facade = strata_facade_of(handle);
@@ -87,9 +94,11 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (status == STRATA_OK) status = find_stack(facade, place, stream, options->pool, &stack);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
+    uint64_t reserved = strata_domain_reserved(stack->domain);
     if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
                             .pool = stack->family->pool, .tag = options->tag};
+    if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     if (status == STRATA_E_NO_MEMORY)
         return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});
@@ -99,7 +108,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     fill_block(record, &served);
     if (options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
     if (status == STRATA_OK) *block = served;
-    else (void)strata_free(handle, served.ref);
+    else take_back(handle, stack, served.ref, reserved);
     return status;
 }
 
@@ -115,7 +124,8 @@ strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_pat
     /* First: in a child of fork() a lock of the threads' list may be held for ever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
     (void)strata_threads_self();
-    return strata_record_find(handle, ref, path, record);
+    strata_status_t status = strata_record_find(handle, ref, path, record);
+    return status == STRATA_OK ? status : strata_wrong_ref(handle, ref);
 }
 
 strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
@@ -183,7 +193,7 @@ static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_pat
     strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
     strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
     if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
-    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade begins there", ptr);
+    return strata_wrong_pointer(facade, ptr, "begins there");
 }
 
 strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
@@ -217,10 +227,27 @@ strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *
 
 /* ---- borrows ---- */
 
+/* A borrow by a recycled handle would stand for the stream that is gone. */
+static strata_status_t check_borrower(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return STRATA_OK;
+    strata_story_t story;
+    strata_domain_t *domain;
+    strata_story_of(ref, &story);
+    if (!story.owned || story.facade != handle) return STRATA_OK;
+    if (strata_facade_domain(facade, story.place, &domain) != STRATA_OK) return STRATA_OK;
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
+    uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    strata_stack_t *stack = strata_domain_find(domain, 0, key, thread);
+    return stack ? check_stream_id(facade, stack) : STRATA_OK;
+}
+
 strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
+    strata_status_t status = check_borrower(handle, ref, stream);
+    if (status == STRATA_OK) status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);

@@ -14,6 +14,7 @@ void strata_names_init(strata_names_t *names) {
 
 void strata_names_destroy(strata_names_t *names) {
     if (names->text) strata_host_unreserve(names->text, names->reserved);
+    names->text = NULL;
     strata_lock_destroy(&names->lock);
 }
 

@@ -1,4 +1,5 @@
 /* The life of facades: handles, devices, domains, stacks. */
+#include <stdio.h>
 #include <string.h>
 
 #include "allocation/side.h"
@@ -21,6 +22,13 @@ bool strata_facade_ever_opened(void) {
     return atomic_load(&ever_opened);
 }
 
+static uint64_t generation_of(uint64_t slot) {
+    pthread_mutex_lock(&table);
+    uint64_t generation = generations[slot];
+    pthread_mutex_unlock(&table);
+    return generation;
+}
+
 strata_facade_t *strata_facade_of(strata_t handle) {
     if (strata_lookup_forked()) {
         strata_fail(STRATA_E_FORKED, 0, "the process was forked after the facade was opened: a child cannot use its devices");
@@ -28,8 +36,20 @@ strata_facade_t *strata_facade_of(strata_t handle) {
     }
     strata_facade_t *facade = atomic_load_explicit(&strata_facades[handle % STRATA_FACADES], memory_order_acquire);
     if (handle != 0 && facade && facade->handle == handle) return facade;
-    strata_fail(STRATA_E_STALE, 0, "facade %#llx is not open", (unsigned long long)handle);
+    bool closed = handle != 0 && facade && handle / STRATA_FACADES <= generation_of(handle % STRATA_FACADES);
+    strata_fail(STRATA_E_STALE, 0, "facade %#llx is not open: %s", (unsigned long long)handle,
+                closed ? "it was closed" : handle == 0 ? "0 names none" : "there never was such a one");
     return NULL;
+}
+
+/* Under the table's lock: a facade that closes takes it before its names go. */
+bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t capacity) {
+    pthread_mutex_lock(&table);
+    strata_facade_t *facade = atomic_load(&strata_facades[handle % STRATA_FACADES]);
+    bool known = number != 0 && handle != 0 && facade && facade->handle == handle && facade->names.text;
+    if (known) snprintf(text, capacity, "%s", strata_names_text(&facade->names, number));
+    pthread_mutex_unlock(&table);
+    return known;
 }
 
 bool strata_facade_is_open(strata_t handle) {
@@ -152,11 +172,15 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids)
         status = strata_device_stream_id(domain->device, stream, &whose.stream_id);
     if (status != STRATA_OK) return status;
-    /* Threads come and go; what they leave behind is collected when the next one comes. */
-    if (thread) strata_domain_forget_dead_threads(domain);
     strata_family_t *family;
     status = strata_plans_family(facade, domain, pool, whose.name, &family);
-    return status == STRATA_OK ? strata_stack_create(family, &whose, stack) : status;
+    if (status != STRATA_OK) return status;
+    /* Threads come and go; what they leave behind is collected when the next one comes. */
+    if (thread || family->plan->threaded) {
+        strata_lookup_forget_all(); /* what an exiting thread calls late must not find what ends now */
+        strata_domain_forget_dead_threads(domain);
+    }
+    return strata_stack_create(family, &whose, stack);
 }
 
 strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
@@ -287,7 +311,9 @@ static void end_facade(strata_facade_t *facade) {
     strata_host_delete(facade->plans);
     strata_host_delete(facade->named_streams);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
+    pthread_mutex_lock(&table);
     strata_names_destroy(&facade->names);
+    pthread_mutex_unlock(&table);
     strata_condition_destroy(&facade->built);
     strata_lock_destroy(&facade->lock);
     give_slot(facade);
@@ -343,7 +369,9 @@ static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t st
     if (status == STRATA_OK) status = strata_plans_make(facade);
     if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
     if (status != STRATA_OK) {
+        const strata_error_t reason = *strata_last_error();
         end_facade(facade);
+        (void)strata_fail_again(&reason);
         return status;
     }
     *handle = facade->handle;

@@ -100,9 +100,12 @@ strata_status_t strata_pool_end(strata_t handle, strata_place_t place) {
 }
 
 strata_status_t strata_pool_current(strata_t handle, strata_place_t place, uint64_t *pool) {
-    const strata_facade_t *facade = strata_facade_of(handle);
+    strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     uint64_t now = current(facade, place);
+    strata_domain_t *domain;
+    strata_status_t status = now ? STRATA_OK : strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
     *pool = now ? now : STRATA_POOL_ORDINARY;
     return STRATA_OK;
 }

@@ -6,6 +6,7 @@
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
 #include "allocation/option.h"
+#include "allocation/side.h"
 #include "facade/survey.h"
 #include "facade/text.h"
 #include "platform/arithmetic.h"
@@ -112,8 +113,10 @@ static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint3
         return;
     }
     ++*shown;
-    if (stack->trunk) strata_text_say(&r->text, "\n  shared by all streams");
-    else strata_text_say(&r->text, "\n  stream %p", stack->stream);
+    strata_text_say(&r->text, "\n  ");
+    if (stack->of_thread) strata_text_say(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
+    if (stack->trunk) strata_text_say(&r->text, "shared by all streams");
+    else strata_text_say(&r->text, "stream %p", stack->stream);
     say_whose(&r->text, stack);
     strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
     strata_text_say_size(&r->text, " reserved ", f.reserved_bytes);
@@ -326,6 +329,32 @@ static void say_what_helps(report_t *r) {
     if (!said) strata_text_say(&r->text, "\n  may help: to ask for less, or to free something");
 }
 
+/* ---- what layers say themselves ---- */
+
+static void say_told(const strata_telling_t *telling, const char *text) {
+    report_t *r = telling->context;
+    strata_text_say(&r->text, "%s", text);
+}
+
+static const char *noted(const strata_telling_t *telling, const strata_record_t *record, uint64_t *step) {
+    const report_t *r = telling->context;
+    const strata_side_t *side = strata_side_of(record);
+    *step = side ? side->note.step : 0;
+    return side ? strata_names_text(&r->facade->names, side->note.operator_name) : "";
+}
+
+/* Of the family that refused. The instances of device scope stay as long as the family. */
+static void say_by_layers(report_t *r) {
+    const strata_family_t *family = r->refused->stack->family;
+    for (uint32_t n = 1; n <= family->plan->count; n++) {
+        strata_layer_t *layer = family->shared[n];
+        if (!layer || !STRATA_LAYER_HAS(layer->type, tell)) continue;
+        strata_telling_t telling = {.struct_size = sizeof telling, .size = r->event->size, .layer = family->plan->nodes[n].name,
+                                    .say = say_told, .noted = noted, .context = r};
+        layer->type->tell(layer, &telling);
+    }
+}
+
 void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
                          char *text, size_t capacity) {
     strata_domain_t *domain = refused->stack->domain;
@@ -343,4 +372,5 @@ void strata_report_write(strata_facade_t *facade, const strata_refused_t *refuse
     say_owners(&report);
     say_ladder(&report);
     say_what_helps(&report);
+    say_by_layers(&report);
 }

@@ -80,7 +80,7 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
     for (size_t i = 0; i < count && status == STRATA_OK; i++) {
         strata_path_t path;
         strata_record_t *record;
-        status = strata_record_find(handle, refs[i], &path, &record);
+        status = strata_facade_find(handle, refs[i], &path, &record);
         if (status != STRATA_OK) break;
         accesses[i] = (strata_access_t){.address = record->ptr, .size = record->size, .write = true};
         (void)strata_path_unlock(&path);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "platform/arithmetic.h"
 
@@ -80,4 +81,9 @@ bool strata_host_want_huge_pages(void *memory, size_t size) {
 
 bool strata_host_discard(void *memory, size_t size) {
     return madvise(memory, size, MADV_DONTNEED) == 0;
+}
+
+uint64_t strata_host_memory_size(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }

@@ -28,6 +28,9 @@ bool strata_host_discard(void *memory, size_t size);
 /* Asks for huge pages under a range of mapped memory of anybody's. false: the system would not. */
 bool strata_host_want_huge_pages(void *memory, size_t size);
 
+/* All memory that the machine has, in bytes. */
+uint64_t strata_host_memory_size(void);
+
 /* For tests. Allocations (new, resize, strdup, reserve) made by the process so far. */
 uint64_t strata_host_allocations(void);
 /* For tests: the k-th allocation from now on (1 = the next) fails, and with `onward` all behind it. 0 switches off. */

@@ -1,5 +1,6 @@
 #include "platform/lock.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,8 +18,8 @@ void strata_lock_destroy(strata_lock_t *lock) {
 
 #ifdef STRATA_CHECK_LOCKS
 enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-/* The first few, and room for the rest while there is a rest: all of the library's thread storage is static, and must stay small
- * for it to be loaded late. */
+/* The first few, and room for the rest while there is a rest: all of the library's thread storage is static, and must stay
+ * small for it to be loaded late. */
 enum { HELD_FEW = 16 };
 static _Thread_local const strata_lock_t *few[HELD_FEW];
 static _Thread_local const strata_lock_t **rest;
@@ -34,11 +35,32 @@ static void wrong(const char *what, const strata_lock_t *lock) {
     abort();
 }
 
+static _Atomic uint64_t perturbed; /* the seed; 0: nobody gives way */
+static _Atomic uint64_t perturbed_threads;
+static _Thread_local uint64_t my_seed, my_random;
+
+void strata_lock_perturb(uint64_t seed) {
+    atomic_store(&perturbed_threads, 0);
+    atomic_store(&perturbed, seed);
+}
+
+static void give_way(void) {
+    uint64_t seed = atomic_load_explicit(&perturbed, memory_order_relaxed);
+    if (seed == 0) return;
+    if (my_seed != seed) my_random = (seed + 1) * 0x9e3779b97f4a7c15ull ^ atomic_fetch_add(&perturbed_threads, 1) << 32;
+    my_seed = seed;
+    my_random = my_random * 6364136223846793005ull + 1442695040888963407ull;
+    uint64_t dice = my_random >> 40;
+    if (dice % 128 == 0) (void)nanosleep(&(struct timespec){.tv_nsec = (long)(dice / 128 % 60000)}, NULL);
+    else if (dice % 8 == 0) (void)sched_yield();
+}
+
 void strata_lock_note_take(const strata_lock_t *lock) {
+    give_way();
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
         if (held == lock) wrong("a lock is taken twice by one thread", lock);
-        /* A snapshot holds the stacks of a domain, then its trunks, each in stack order and under the domain's lock, which comes
+        /* A snapshot holds the stacks of a domain, then its trunks, each by number and under the domain's lock, which comes
          * first: the only lawful pairs of one rank. */
         bool snapshot = (*held_at(0))->rank == STRATA_RANK_DOMAIN || lock->rank == STRATA_RANK_STACK;
         bool pair = held->rank == lock->rank && snapshot && (lock->rank == STRATA_RANK_STACK || lock->rank == STRATA_RANK_TRUNK);
@@ -50,6 +72,7 @@ void strata_lock_note_take(const strata_lock_t *lock) {
 }
 
 void strata_lock_note_drop(const strata_lock_t *lock) {
+    give_way();
     for (int i = held_count - 1; i >= 0; i--) {
         if (*held_at(i) != lock) continue;
         for (int j = i; j + 1 < held_count; j++) *held_at(j) = *held_at(j + 1);

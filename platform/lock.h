@@ -12,7 +12,7 @@
 typedef enum strata_lock_rank {
     STRATA_RANK_FACADE = 1, /* building and dropping stacks */
     STRATA_RANK_DOMAIN,     /* registrations of a domain: stacks, callbacks, waiters */
-    STRATA_RANK_STACK,      /* a stack of stream or thread scope; snapshots take several, in stack order */
+    STRATA_RANK_STACK,      /* a stack of stream or thread scope; snapshots take several, by number */
     STRATA_RANK_TRUNK,      /* a shared stack of device scope, below those; likewise */
     STRATA_RANK_EVENTS,     /* the event pool of a domain */
     STRATA_RANK_DEVICE      /* inside a device */
@@ -43,6 +43,9 @@ void strata_lock_note_take(const strata_lock_t *lock);
 void strata_lock_note_drop(const strata_lock_t *lock);
 /* Aborts with `what` if the calling thread holds any lock but those of rank DEVICE. */
 void strata_lock_assert_none(const char *what);
+/* For tests: from now on threads give way or sleep, now and then and by the seed, before they take a lock and before they
+ * drop one, so that schedules occur that are rare otherwise. 0: no more. */
+void strata_lock_perturb(uint64_t seed);
 #else
 static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }
 static inline void strata_lock_note_drop(const strata_lock_t *lock) { (void)lock; }

@@ -114,3 +114,10 @@ strata_status_t strata_fail_context(const char *format, ...) {
     memcpy(mine->text, text, sizeof text);
     return mine->status;
 }
+
+strata_status_t strata_fail_again(const strata_error_t *kept) {
+    strata_error_t *error = error_of_thread();
+    if (error) *error = *kept;
+    else without_words = kept->status;
+    return kept->status;
+}

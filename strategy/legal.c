@@ -4,6 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/option.h"
+
+strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options) {
+    bool wide = type->scope != STRATA_SCOPE_NONE && type->scope != STRATA_SCOPE_STREAM;
+    if (!wide || !(type->gives & STRATA_TRAIT_SINGLE_STREAM)) return type->scope;
+    const strata_option_row_t *row = strata_option_find(type, "streams");
+    if (!row || row->kind != STRATA_OPTION_CHOICE) return STRATA_SCOPE_STREAM;
+    char word[32];
+    strata_option_print(row, options, word, sizeof word);
+    return strcmp(word, "ignored") == 0 ? type->scope : STRATA_SCOPE_STREAM;
+}
+
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below) {
     return type->gives | (type->passes & below);
 }
@@ -23,6 +35,7 @@ strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, const stra
     if (is_shared(upper) && lower->role == STRATA_CACHE && upper->role == STRATA_DECORATOR) return STRATA_CLASH_SHARED_LOCK;
     if (is_shared(upper) && (lower->scope == STRATA_SCOPE_STREAM || lower->scope == STRATA_SCOPE_THREAD))
         return STRATA_CLASH_NARROW;
+    if (upper->scope == STRATA_SCOPE_THREAD && lower->scope == STRATA_SCOPE_STREAM) return STRATA_CLASH_NARROW;
     return STRATA_CLASH_NONE;
 }
 

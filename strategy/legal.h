@@ -13,6 +13,9 @@ typedef enum strata_clash {
     STRATA_CLASH_NARROW        /* the lower is of one stream or thread, the upper shared by all */
 } strata_clash_t;
 
+/* Whose the instances of a layer are: the type's scope says; but one that gives single_stream is a stream's, unless its option
+ * `streams` says that they are ignored. */
+strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options);
 /* Traits above a layer that stands on traits `below`. */
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below);
 /* Of two neighbours; `given` is what the lower gives, with what it passes on. */

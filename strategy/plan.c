@@ -40,9 +40,9 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
                                   a, b, a, b);
     case STRATA_CLASH_NARROW:
         return strata_fail_origin(&upper->origin,
-                                  "\"%s\" is shared by all streams and stands above \"%s\", of which every %s has its "
+                                  "\"%s\" is shared by all streams%s and stands above \"%s\", of which every %s has its "
                                   "own; put \"%s\" above \"%s\"",
-                                  a, b, lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
+                                  a, upper->type->scope == STRATA_SCOPE_THREAD ? " of a thread" : "", b, lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
     case STRATA_CLASH_BELOW_SOURCE:
         return strata_fail_origin(&upper->origin,
                                   "\"%s\" is a source: nothing can stand below it, and \"%s\" does; end the stack with "
@@ -244,7 +244,9 @@ static void fill_plan(const building_t *built, strata_plan_t *plan) {
     *plan = (strata_plan_t){.place = built->place, .count = built->count};
     for (uint32_t n = 1; n <= built->count; n++) {
         const strata_model_layer_t *layer = built->layers[n];
-        plan->nodes[n] = (strata_plan_node_t){.type = layer->type, .options = layer->options, .name = layer->name};
+        plan->nodes[n] = (strata_plan_node_t){.type = layer->type, .options = layer->options, .name = layer->name,
+                                              .scope = strata_scope_of(layer->type, layer->options)};
+        plan->threaded = plan->threaded || layer->type->scope == STRATA_SCOPE_THREAD;
         strata_plan_node_t *above = built->above[n] ? &plan->nodes[built->above[n]] : NULL;
         if (above) above->below[above->below_count++] = (uint8_t)n;
     }

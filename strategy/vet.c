@@ -53,6 +53,9 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
     if (missing) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has no %s", type->name, missing);
     if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_PROCESS)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
+    /* A block's locks are its stack's and one trunk's: only at a cache does a new path begin. */
+    if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)
+        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": of thread scope are caches alone", type->name);
     if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
         return strata_fail(STRATA_E_INVALID, 0,
                            "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes", type->name,

@@ -32,6 +32,7 @@ int strata_command_torture(const strata_command_t *self, int argc, char **argv);
 int strata_command_layers(const strata_command_t *self, int argc, char **argv);
 int strata_command_grammar(const strata_command_t *self, int argc, char **argv);
 int strata_command_presets(const strata_command_t *self, int argc, char **argv);
+int strata_command_import(const strata_command_t *self, int argc, char **argv);
 int strata_command_fields(const strata_command_t *self, int argc, char **argv);
 int strata_command_help(const strata_command_t *self, int argc, char **argv);
 int strata_command_version(const strata_command_t *self, int argc, char **argv);

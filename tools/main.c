@@ -100,6 +100,13 @@ const strata_command_t strata_commands[] = {
      "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer.\n"},
     {"grammar", strata_command_grammar, "", "explains strategy files (docs/strategy.md)", NULL},
     {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
+    {"import", strata_command_import, "pytorch|paddle|tensorflow [STRING] [--as-of VERSION]\n"
+     "       strata import --markdown",
+     "makes a strategy of what another allocator is told",
+     "STRING is the value of PYTORCH_CUDA_ALLOC_CONF, or NAME=VALUE NAME=VALUE; without it the environment's variables are read.\n"
+     "The strategy goes to standard output, what has no equivalent to standard error too. --as-of takes the keys of one version\n"
+     "alone. --markdown prints docs/import.md: every key and what it becomes. A running program reads the environment under the\n"
+     "strategy import:pytorch. Exit status: 0 done, 2 a wrong string.\n"},
     {"fields", strata_command_fields, "", "explains the figures of a comparison (docs/fields.md)", NULL},
     {"help", strata_command_help, "[COMMAND]", "explains a command", NULL},
     {"version", strata_command_version, "", "prints the version", NULL},

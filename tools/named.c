@@ -4,10 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/import/import.h"
+
 void strata_named_strategy(const char *name, strata_config_request_t *request) {
     bool path = strchr(name, '/') || strchr(name, '.');
     /* A word that is neither preset nor file is told as a preset: that message lists them. */
-    if (!strata_preset_text(name) && (path || access(name, F_OK) == 0)) {
+    if (!strata_preset_text(name) && !strata_import_is(name) && (path || access(name, F_OK) == 0)) {
         request->file = name;
     } else {
         request->preset = name;

@@ -54,7 +54,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     uint64_t shift = (0 - inner->ptr) & (alignment - 1);
     strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, inner->size - shift);
     if (!outer) {
-        strata_below_free(inner, request->path);
+        strata_below_undo(inner, request->path);
         return STRATA_E_LIMIT;
     }
     *record = outer;

@@ -81,8 +81,8 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
     if (behind == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
     bool marked = caching_ignores_streams(self);
-    caching_mark(caching_block(self, behind), marked ? caching_mark_count(block) : self->searches,
-                 marked ? caching_mark_stream(block) : 0);
+    strata_mark(caching_block(self, behind), marked ? strata_mark_count(block) : self->searches,
+                 marked ? strata_mark_stream(block) : 0);
     strata_caching_index(self, behind);
     return true;
 }
@@ -129,7 +129,7 @@ static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want)
 static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
     uint32_t user = strata_caching_stream(self, want->request->stream);
     strata_record_t *block = user ? take(self, slot, want) : NULL;
-    if (!block || strata_caching_note_taker(self, block, user) == STRATA_OK) return block;
+    if (!block || strata_caching_note_borrow(self, block, user, true) == STRATA_OK) return block;
     strata_caching_put_back(self, block);
     return NULL;
 }
@@ -199,8 +199,8 @@ static strata_status_t ask_below(caching_t *self, uint64_t size, const strata_re
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
     const strata_layer_type_t *below = self->base.below[0]->type;
     bool anybodys = below->role == STRATA_SOURCE && !(below->gives & STRATA_TRAIT_STREAM_ORDERED);
-    if (!caching_ignores_streams(self) || anybodys) caching_mark(block, 0, 0);
-    else caching_mark(block, ++self->frees, strata_caching_stream(self, stream));
+    if (!caching_ignores_streams(self) || anybodys) strata_mark(block, 0, 0);
+    else strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
 }
 
 /* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left (E_LIMIT), it goes back. */
@@ -278,14 +278,16 @@ static strata_status_t grow_by_the_rules(caching_t *self, const want_t *want, st
     return status == STRATA_E_NO_MEMORY ? grow_at_need(self, want, size, record) : status;
 }
 
-/* The program's callbacks may free memory of this very layer; the locks are open. Whether they freed any. */
+/* The program's callbacks may free memory of this very layer, and other threads may grow: the locks are open. Whether there is more
+ * than before. */
 static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     strata_domain_t *domain = self->base.domain;
     if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
+    uint64_t growths = self->base.stack->figures.growths;
     strata_opened_t opened = strata_path_unlock(request->path);
     uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, request->size);
     strata_path_lock(request->path, opened);
-    return freed > 0;
+    return freed > 0 || self->base.stack->figures.growths != growths;
 }
 
 /* One thread grows a bank, the others that miss wait for it and look again. */
@@ -339,7 +341,11 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
     caching_t *self = (caching_t *)base;
-    strata_caching_end_taker(self, block);
+    /* Whatever stands above is done with the block. */
+    if (!caching_ignores_streams(self)) {
+        block->borrows = block->bin_next;
+        block->bin_next = 0;
+    }
     if (block->borrows && !strata_caching_free_borrowed(self, block, path)) return;
     strata_caching_put_back(self, block);
 }

@@ -6,6 +6,7 @@
 #define STRATA_ALLOCATION_LAYER_CACHING_H
 
 #include "allocation/layer.h"
+#include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/users.h"
@@ -99,16 +100,6 @@ static inline caching_segment_t *caching_segment_at(const caching_t *self, uint3
 static inline uint64_t caching_idle(const caching_t *self) { return self->segment_bytes - self->used_bytes; }
 static inline bool caching_is_split(const strata_record_t *block) { return block->prev != 0 || block->next != 0; }
 
-/* A free block's mark, in words that a free block does not need: 48 bits of a count, and a stream's node (0: several). */
-static inline void caching_mark(strata_record_t *block, uint64_t count, uint32_t stream) {
-    block->slack = stream << 16 | (uint32_t)(count >> 32 & 0xffff);
-    block->borrows = (uint32_t)count;
-}
-static inline uint64_t caching_mark_count(const strata_record_t *block) {
-    return (uint64_t)(block->slack & 0xffff) << 32 | block->borrows;
-}
-static inline uint32_t caching_mark_stream(const strata_record_t *block) { return block->slack >> 16; }
-
 /* ---- sizes (caching_sizes.c) ---- */
 
 /* Reads `roundup_power2_divisions`; E_STRATEGY says what to write. */
@@ -130,10 +121,6 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t stream);
 void strata_caching_stream_let_go(caching_t *self, uint32_t node);
 /* Whether all work of a destroyed stream is done. */
 bool strata_caching_stream_has_passed(caching_t *self, uint32_t node);
-/* Notes that a stream was served a block of a bank that is not its own, until the free: beside the borrows, which are those of the
- * layer above while the block is live, if that knows them too. At the free it is a borrow. */
-strata_status_t strata_caching_note_taker(caching_t *self, strata_record_t *block, uint32_t stream);
-void strata_caching_end_taker(caching_t *self, strata_record_t *block);
 /* Notes that a stream uses a live block of a bank; `owning`: it ends at free alone. */
 strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *block, uint32_t stream, bool owning);
 /* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be

@@ -29,19 +29,10 @@ static bool is_free(const caching_t *self, uint32_t slot) {
     return caching_block(self, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
 }
 
-/* Without streams: the mark of a block that merges with another. A use that the host has waited for is none; of two streams'
- * blocks it is several. */
-static void merge_marks(const caching_t *self, strata_record_t *into, const strata_record_t *other) {
-    uint64_t own = caching_mark_count(into), its = caching_mark_count(other);
-    if (its <= self->waited) return;
-    bool same = own <= self->waited || caching_mark_stream(into) == caching_mark_stream(other);
-    caching_mark(into, strata_max(own, its), same ? caching_mark_stream(other) : 0);
-}
-
 /* Without streams the mark tells who used the block last, and when; else since when the block is idle. */
 static void mark_freed(caching_t *self, strata_record_t *block) {
-    if (caching_ignores_streams(self)) caching_mark(block, ++self->frees, strata_caching_end_use(self, block));
-    else caching_mark(block, self->searches, 0);
+    if (caching_ignores_streams(self)) strata_mark(block, ++self->frees, strata_caching_end_use(self, block));
+    else strata_mark(block, self->searches, 0);
 }
 
 void strata_caching_put_back(caching_t *self, strata_record_t *block) {
@@ -55,14 +46,14 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     mark_freed(self, block);
     if (is_free(self, block->next)) {
         strata_caching_unindex(self, block->next);
-        if (no_streams) merge_marks(self, block, caching_block(self, block->next));
+        if (no_streams) strata_mark_merge(block, caching_block(self, block->next), self->waited);
         strata_pieces_join(slab, slot);
     }
     if (is_free(self, block->prev)) {
         uint32_t low = block->prev;
         strata_caching_unindex(self, low);
-        if (no_streams) merge_marks(self, block, caching_block(self, low));
-        caching_mark(caching_block(self, low), caching_mark_count(block), caching_mark_stream(block));
+        if (no_streams) strata_mark_merge(block, caching_block(self, low), self->waited);
+        strata_mark(caching_block(self, low), strata_mark_count(block), strata_mark_stream(block));
         strata_pieces_join(slab, low);
         slot = low;
     } else if (block->generation >= STRATA_GENERATION_LAST && (slot = leave_slot(self, slot)) == 0) {
@@ -283,7 +274,7 @@ typedef struct ages {
 } ages_t;
 
 static uint64_t age_of(const caching_t *self, const strata_record_t *block) {
-    return (self->searches - caching_mark_count(block)) & ((1ull << 48) - 1);
+    return (self->searches - strata_mark_count(block)) & ((1ull << 48) - 1);
 }
 
 static ages_t sum_ages(const caching_t *self) {

@@ -93,8 +93,9 @@ bool strata_caching_stream_has_passed(caching_t *self, uint32_t node) {
 
 /* ---- borrows ---- */
 
+/* Until its free a block's borrows hang on a word of the cache's own: `borrows` is that of a layer above that knows borrows too. */
 static uint32_t *find_borrow(const caching_t *self, strata_record_t *block, uint32_t stream) {
-    uint32_t *link = &block->borrows;
+    uint32_t *link = caching_ignores_streams(self) ? &block->borrows : &block->bin_next;
     while (*link && borrow_at(self, *link)->stream != stream) link = &borrow_at(self, *link)->next;
     return link;
 }
@@ -119,26 +120,6 @@ strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *blo
     caching_stream_at(self, stream)->user.holds++;
     self->base.stack->figures.borrows++;
     return STRATA_OK;
-}
-
-strata_status_t strata_caching_note_taker(caching_t *self, strata_record_t *block, uint32_t stream) {
-    if (caching_ignores_streams(self)) return strata_caching_note_borrow(self, block, stream, true);
-    uint32_t node = strata_nodes_take(&self->borrows);
-    if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "caching notes %d borrows at a time, its most", BORROWS - 1);
-    *borrow_at(self, node) = (borrow_t){.stream = stream, .owning = true};
-    block->bin_next = node;
-    caching_stream_at(self, stream)->user.holds++;
-    self->base.stack->figures.borrows++;
-    return STRATA_OK;
-}
-
-void strata_caching_end_taker(caching_t *self, strata_record_t *block) {
-    uint32_t node = block->bin_next;
-    if (caching_ignores_streams(self) || node == 0) return;
-    uint32_t *link = find_borrow(self, block, borrow_at(self, node)->stream);
-    block->bin_next = 0;
-    if (*link) drop_borrow(self, &node);
-    else *link = node;
 }
 
 /* The stream that a block needs no event of; 0: none. */
@@ -196,8 +177,8 @@ uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block) {
 }
 
 bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
-    if (!caching_ignores_streams(self) || caching_mark_count(block) <= self->waited) return false;
-    return caching_mark_stream(block) == 0 || caching_mark_stream(block) != strata_caching_stream(self, stream);
+    if (!caching_ignores_streams(self) || strata_mark_count(block) <= self->waited) return false;
+    return strata_mark_stream(block) == 0 || strata_mark_stream(block) != strata_caching_stream(self, stream);
 }
 
 bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {

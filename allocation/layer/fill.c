@@ -39,7 +39,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     if (status == STRATA_OK && o->synchronise) status = strata_device_synchronise(self->domain->device);
     strata_path_lock(request->path, opened);
     if (status == STRATA_OK) *record = served;
-    else strata_below_free(served, request->path);
+    else strata_below_undo(served, request->path);
     return status;
 }
 

@@ -267,7 +267,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     status = write_zones(self, inner, front, request->size, request->stream);
     strata_path_lock(request->path, opened);
     if (status == STRATA_OK) status = take_in(self, request, inner, front, record);
-    if (status != STRATA_OK) strata_below_free(inner, request->path);
+    if (status != STRATA_OK) strata_below_undo(inner, request->path);
     return status;
 }
 

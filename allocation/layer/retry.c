@@ -4,10 +4,13 @@
 
 typedef struct retry_options {
     uint64_t timeout;
+    uint32_t steps;
     bool wait_first;
     bool patience;
     strata_patience_t patient;
 } retry_options_t;
+
+enum { STEPS_ALL, STEPS_WAIT };
 
 static const strata_option_row_t options[] = {
     {"timeout", STRATA_OPTION_TIME, offsetof(retry_options_t, timeout), "10s", 0, 0, NULL,
@@ -20,6 +23,8 @@ static const strata_option_row_t options[] = {
      "patience: how many blocks of the request's size its stream must have on the way before it waits for one"},
     {"slack", STRATA_OPTION_FRACTION, offsetof(retry_options_t, patient.slack), "0.02", 0, 10000000, NULL,
      "patience: growth up to (1 + slack) x the most that was requested so far never waits"},
+    {"steps", STRATA_OPTION_CHOICE, offsetof(retry_options_t, steps), "all", 0, 0, "all|wait",
+     "`all`: the whole ladder; `wait`: wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
     {0},
 };
 
@@ -56,9 +61,10 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     attempt_t attempt = {.self = self, .request = request};
     bool may_wait = !(request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW));
     strata_status_t status = o->patience && may_wait ? try_patiently(&attempt) : try_below(&attempt, 0);
-    if (status == STRATA_E_NO_MEMORY && may_wait) {
+    bool climbs = o->steps == STEPS_ALL || o->timeout > 0;
+    if (status == STRATA_E_NO_MEMORY && may_wait && climbs) {
         strata_ladder_t ladder = {.domain = self->domain, .stack = request->path->stack, .size = request->size,
-                                  .timeout = o->timeout, .wait_first = o->wait_first, .waiter = self->attention,
+                                  .timeout = o->timeout, .wait_first = o->wait_first, .wait_only = o->steps == STEPS_WAIT, .waiter = self->attention,
                                   .try_again = try_below, .context = &attempt};
         status = strata_ladder_climb(&ladder);
     }

@@ -79,7 +79,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (status != STRATA_OK) {
         /* Whose bytes they are is as unknown as that they are zero. */
         strata_ranges_clear(&self->owners);
-        strata_below_free(served, request->path);
+        strata_below_undo(served, request->path);
         return status;
     }
     self->zeroed += !own;

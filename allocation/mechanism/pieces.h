@@ -1,7 +1,7 @@
 /* The blocks of a chunk as a list in address order: `prev` and `next` of their records, 0 at the ends; they fill the chunk,
- * and no two free ones lie side by side. A block that is cut keeps its slot and the low end; a block that takes its neighbour
- * keeps the lower slot: so the first slot of a chunk never changes but by a move. Indexes are the caller's. Guarded by the
- * stack's lock. */
+ * and no two free ones lie side by side, unless the layer wants them to. A block that is cut keeps its slot and the low end; a
+ * block that takes its neighbour keeps the lower slot: so the first slot of a chunk never changes but by a move. Indexes are the
+ * caller's. Guarded by the stack's lock. */
 #ifndef STRATA_ALLOCATION_MECHANISM_PIECES_H
 #define STRATA_ALLOCATION_MECHANISM_PIECES_H
 
@@ -21,6 +21,7 @@ uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t slot);
 typedef struct strata_pieces_tally {
     uint64_t free_bytes;
     uint32_t free_blocks;
+    bool apart; /* free blocks may lie side by side: the layer keeps some from merging */
 } strata_pieces_tally_t;
 
 /* Links both ways, addresses, sizes, states, chunk numbers; free blocks are added to *tally. E_CORRUPT, beginning with

@@ -59,7 +59,7 @@ typedef struct strata_request {
     size_t alignment; /* a power of two; never more than the place's */
     strata_stream_t stream;
     uint64_t pool;
-    uint64_t freed_before; /* only memory freed before this count of the caller's may be served; 0: any */
+    uint64_t freed_before; /* of memory whose free carries a count, only what was freed up to this one may be served; 0: any */
     const char *tag;
     strata_path_t *path;
     uint32_t flags;
@@ -136,6 +136,7 @@ typedef struct strata_stat_row {
 /* ---- the layer --------------------------------------------------------------------------------------------------------- */
 
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
+/* Whose an instance is. THREAD: caches alone; every thread has stacks of its own above it. PROCESS: as DEVICE; facades share nothing. */
 typedef enum strata_scope {
     STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE, STRATA_SCOPE_PROCESS
 } strata_scope_t;
@@ -150,8 +151,9 @@ typedef enum strata_scope {
     X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                  \
     X(ZEROED, 6, "memory comes zeroed")                                                                          \
     X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
-    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own")                             \
-    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")
+    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")                             \
+    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                       \
+    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),
@@ -169,6 +171,17 @@ typedef struct strata_pending {
 /* A free of `bytes` waits for a stream; `gone`: it was destroyed. */
 typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
+/* A request has failed for memory, and a person will read why. Filled by the core. */
+typedef struct strata_telling {
+    size_t struct_size;
+    size_t size; /* bytes asked */
+    const char *layer; /* as the strategy names it */
+    void (*say)(const struct strata_telling *telling, const char *text); /* goes into the report, as far as there is room */
+    /* What strata_annotate() said when a live block was asked for ("": nothing), and the steps before. The lock of the block's home
+     * is held. */
+    const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
+    void *context;
+} strata_telling_t;
 
 typedef struct strata_layer_type {
     size_t struct_size;    /* a shorter struct is an older layer: what it lacks takes its default */
@@ -231,6 +244,11 @@ typedef struct strata_layer_type {
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
     /* Each stream that a deferred free still waits for, free by free. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
+    /* Of a cache whose frees carry a count: the work behind what was freed at smaller counts is over. A frontier below the last one
+     * is ignored. False: the frees of this instance carry none. */
+    bool (*set_frontier)(strata_layer_t *self, uint64_t count);
+    /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
+    void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

@@ -87,8 +87,8 @@ typedef struct strata_block {
 
 enum {
     STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
-    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation: a recycled handle that
-                                                 was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: one driver call each */
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation and borrow: a recycled handle
+                                                 that was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: a driver call each */
     STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy may load shared objects with layers (`load: [./libmine.so]`,
                                                  beside its file), and so run their code; without it that is E_STRATEGY */
 };
@@ -96,7 +96,13 @@ enum {
 typedef struct strata_open_options {
     size_t struct_size;
     /* At most one of the three; none: STRATA_STRATEGY of the environment, else the preset "strata". */
-    const char *preset;      /* a name of strata_strategy_name() */
+    const char *preset;      /* a name of strata_strategy_name(); or "import:pytorch", "import:paddle", "import:tensorflow": what
+                                those frameworks' variables in the environment say (PYTORCH_CUDA_ALLOC_CONF, FLAGS_*, TF_*,
+                                XLA_*), as of a version where one stands behind it ("import:pytorch@2.9"). The same names may
+                                stand in STRATA_STRATEGY and in a file's `extends:`. A key that the framework has not is
+                                E_STRATEGY with the variable's name, line and column; what has no equivalent is told on standard
+                                error, a line each. These variables are read under STRATA_OPEN_IGNORE_ENVIRONMENT too: the name
+                                asks for them. docs/import.md lists every key */
     const char *file;        /* path of a YAML strategy file */
     const char *text;        /* the YAML itself */
     const char *const *set;  /* "auto_growth.chunk_size=32MiB", ...: over everything else */
@@ -164,6 +170,9 @@ typedef struct strata_allocate_options {
     uint64_t pool;    /* 0: where the thread's requests go (strata_pool_begin()); STRATA_POOL_ORDINARY; one of strata_pool() */
     const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
                          apart. Costs nothing where it is NULL; a block with one is freed the slower way */
+    uint64_t freed_before; /* where frees carry counts (below): of memory whose count no frontier has passed, only what was freed
+                              up to this count may be served, as the caller knows that work to be over; 0: any, which another
+                              stream gets after a wait of the host */
 } strata_allocate_options_t;
 /* strata_allocate() with everything that can be said of a request. */
 STRATA_API strata_status_t strata_allocate_with(strata_t facade, strata_place_t place, strata_stream_t stream,
@@ -182,6 +191,19 @@ STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
 STRATA_API strata_status_t strata_retain(strata_t facade, strata_ref_t ref);
 /* strata_free(), under the name that goes with strata_retain(). */
 STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref);
+
+/* Frees that carry a count: memory is free now, and anybody's once the program says that the GPU has come so far. In layers with the
+ * option `timestamps` (bfc) every free takes the next count of its place's counter. A program takes a count as it submits work, and
+ * says when that work is over:
+ *
+ *     strata_next_count(s, place, &mine);         all frees before have smaller counts, all later ones larger
+ *     ... launch; later, when it is over ...
+ *     strata_set_safe_frontier(s, place, mine);   what was freed at smaller counts merges and is anybody's; requests that wait
+ *                                                 for memory look again. A frontier below the last one is ignored
+ *
+ * The program answers for what it says. E_UNSUPPORTED from the latter: no layer of the place has such frees. */
+STRATA_API strata_status_t strata_next_count(strata_t facade, strata_place_t place, uint64_t *count);
+STRATA_API strata_status_t strata_set_safe_frontier(strata_t facade, strata_place_t place, uint64_t count);
 
 /* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
@@ -291,8 +313,9 @@ typedef struct strata_statistics {
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;
 
-/* Figures of a place: of one stream's stack in no pool (zeros if it has none; ladders and out_of_memory are not counted by
- * stream), or of all of them, those of forgotten streams and of pools included. Exact when no other thread is inside a call. */
+/* Figures of a place: of one stream's stack in no pool (where every thread has its own, the calling one's; zeros if there is none;
+ * ladders and out_of_memory are not counted by stream), or of all of them, those of forgotten streams and of pools included. Exact
+ * when no other thread is inside a call. */
 STRATA_API strata_status_t strata_statistics(strata_t facade, strata_place_t place, strata_stream_t stream,
                                              strata_statistics_t *statistics);
 STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t place, strata_statistics_t *statistics);
@@ -307,7 +330,7 @@ typedef struct strata_layer_figure {
     uint32_t number;        /* where it stands in the place's stack, 1 the outermost; branches of a router are counted through */
     bool shared;            /* one instance for all streams of the place */
     strata_stream_t stream; /* whose stack it stands in; NULL where it is shared */
-    uint64_t thread;        /* whose own default stream that is, numbered; else 0 */
+    uint64_t thread;        /* whose own default stream that is, or which alone it serves, numbered; else 0 */
     bool forgotten;         /* strata_stream_forget() was called */
     const char *name, *unit, *meaning;
     uint64_t value;

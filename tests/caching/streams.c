@@ -296,3 +296,28 @@ TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
     EXPECT_OK(strata_free(rig.s, c.ref));
     rig_close(&rig);
 }
+
+/* Both hang borrows on a block: each on a word of its own. */
+TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowed_twice) {
+    rig_t rig;
+    rig_open(&rig, "stack: [stream_safe, caching, system]\n", NULL, 0, 0, 1);
+    strata_stream_t ending = rig_stream(&rig), other = rig_stream(&rig), third = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, ending, 3000), keep = rig_allocate(&rig, ending, 3000);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ending));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending));
+    rig_pass(&rig, 1000 * 1000);
+    strata_block_t b = rig_allocate(&rig, other, 3000);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_record_stream(rig.s, b.ref, third));
+    rig_work(&rig, third, 1000 * 1000, b.ref);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_validate(rig.s));
+    rig_pass(&rig, 10 * 1000 * 1000);
+    EXPECT_OK(strata_free(rig.s, keep.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}

@@ -28,6 +28,51 @@ TEST(checked_stacks, every_preset_is_safe) {
     }
 }
 
+/* One cache for all streams: over memory that a free waits for, and over memory in a stream's order. */
+TEST(checked_stacks, bfc_is_safe) {
+    static const char counted[] = "strategy: c\nstack: [bfc: {timestamps: true, memory_debug: true, memory_limit: 64MiB}, system]\n"
+                                  "places:\n  pinned: [bfc, system]\n";
+    static const char *const stacks[] = {
+        "tensorflow", "strategy: a\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB, memory_limit: 64MiB}, system]\n",
+        "strategy: b\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB}, cuda_malloc_async]\n",
+        counted,
+        "strategy: d\nstack: [retry: {timeout: 1ms}, bfc: {reclaim: ladder}, cuda_malloc_async]\n"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            told_t told;
+            told_open(&told, stacks[i]);
+            told_program(&told, seed, 1500, true);
+            if (told_close(&told, true) > 0) FAIL_TEST("%s", stacks[i]);
+        }
+    }
+}
+
+/* The program answers for the frontier that it sets, and for what a request says: a lie is found. */
+TEST(checked_stacks, a_frontier_is_safe_where_it_is_true) {
+    for (int lies = 0; lies < 2; lies++) {
+        for (int by_request = 0; by_request < 2; by_request++) {
+            told_t told;
+            uint64_t count;
+            told_open(&told, "strategy: f\nstack: [bfc: {timestamps: true, memory_limit: 2MiB}, system]\n");
+            strata_block_t a = told_allocate(&told, told.rig.gpu, A, 2 * MIB);
+            told_work(&told, A, 1000, &a);
+            told_free(&told, &a);
+            EXPECT_OK(strata_next_count(told.rig.s, told.rig.gpu, &count));
+            if (!lies) EXPECT_OK(strata_stream_synchronize(told.rig.s, told.rig.gpu, A));
+            strata_allocate_options_t o = {.struct_size = sizeof o, .size = 2 * MIB, .freed_before = by_request ? count : 0};
+            if (!by_request) EXPECT_OK(strata_set_safe_frontier(told.rig.s, told.rig.gpu, count));
+            strata_block_t b;
+            EXPECT_OK(strata_allocate_with(told.rig.s, told.rig.gpu, B, &o, &b));
+            strata_checker_block_t told_block = {.name = b.ref, .device = told.rig.devices[0], .stream = B,
+                                                 .address = (uintptr_t)b.ptr, .size = b.size};
+            strata_checker_allocated(told.checker, &told_block);
+            told_work(&told, B, 1000, &b);
+            told_free(&told, &b);
+            EXPECT_EQ(told_close(&told, !lies) > 0, lies);
+        }
+    }
+}
+
 /* Layers that fill memory by themselves, in free blocks and beside live ones, and routes by size. */
 TEST(checked_stacks, layers_that_write_are_safe) {
     static const char routes[] =

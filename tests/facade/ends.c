@@ -58,6 +58,8 @@ typedef struct room {
     X(strata_record_stream(s, ref, stream))                                                          \
     X(strata_erase_stream(s, ref, stream))                                                           \
     X(strata_stream_of(s, ref, &r.stream))                                                           \
+    X(strata_next_count(s, place, &r.bytes))                                                         \
+    X(strata_set_safe_frontier(s, place, 1))                                                         \
     X(strata_same_stream(s, place, NULL, stream, &r.same))                                           \
     X(strata_set_default_stream(s, place, NULL))                                                     \
     X(strata_stream_create(s, place, &r.stream))                                                     \

@@ -15,18 +15,13 @@ static strata_strategy_t *strategy_of(const char *preset) {
     return rig_strategy(preset, set, 1);
 }
 
-/* Where no layer knows borrows record_stream says so. */
-static bool is_without_borrows(const strata_strategy_t *strategy) {
-    return strcmp(strategy->name, "system") == 0 || strcmp(strategy->name, "tinytorch") == 0;
-}
-
 /* Device calls of the run when nothing fails. */
 static uint64_t calls_of_a_run(strata_strategy_t *strategy) {
     rig_t rig;
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
-    program.without_borrows = is_without_borrows(strategy);
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t before = strata_sim_calls(rig.devices[0]);
     program_run(&program, PROGRAM_LENGTH);
     program_finish(&program);
@@ -42,7 +37,7 @@ static void run_with_fault(strata_strategy_t *strategy, uint64_t k, bool onward,
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = fault;
-    program.without_borrows = is_without_borrows(strategy);
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t first = strata_sim_calls(rig.devices[0]) + k;
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, onward, fault));
     uint32_t done = 0, broken = 0;
@@ -81,6 +76,12 @@ TEST(facade_faults, out_of_memory_at_every_call_pytorch) { every_call_fails("pyt
 TEST(facade_faults, a_refusal_at_every_call_pytorch) { every_call_fails("pytorch", STRATA_E_DEVICE, 3 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_NO_MEMORY, 7 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_tinytorch) { every_call_fails("tinytorch", STRATA_E_DEVICE, 7 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_tensorflow) { every_call_fails("tensorflow", STRATA_E_NO_MEMORY, 3 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_tensorflow) { every_call_fails("tensorflow", STRATA_E_DEVICE, 3 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_NO_MEMORY, 5 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_naive) { every_call_fails(PROGRAM_NAIVE, STRATA_E_DEVICE, 7 * STRIDE); }
+TEST(facade_faults, out_of_memory_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_NO_MEMORY, 7 * STRIDE); }
+TEST(facade_faults, a_refusal_at_every_call_threads) { every_call_fails(PROGRAM_THREADS, STRATA_E_DEVICE, 7 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_NO_MEMORY, 13 * STRIDE); }
 TEST(facade_faults, a_refusal_at_every_call_routed) { every_call_fails(PROGRAM_ROUTED, STRATA_E_DEVICE, 13 * STRIDE); }
 TEST(facade_faults, out_of_memory_at_every_call_pooled) { every_call_fails(PROGRAM_POOLED, STRATA_E_NO_MEMORY, 11 * STRIDE); }
@@ -126,6 +127,7 @@ static void lose_the_device(strata_strategy_t *strategy, uint64_t k) {
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = STRATA_E_DEVICE_LOST;
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t lost = strata_sim_calls(rig.devices[0]) + k, began = strata_real_now();
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, false, STRATA_E_DEVICE_LOST));
     program_run(&program, PROGRAM_LENGTH);
@@ -153,4 +155,6 @@ TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_cal
 TEST(facade_faults, a_lost_device_is_told_and_closed_paddle) { lost_at_every_call("paddle"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_async) { lost_at_every_call("cuda_malloc_async"); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_pytorch) { lost_at_every_call("pytorch"); }
+TEST(facade_faults, a_lost_device_is_told_and_closed_tensorflow) { lost_at_every_call("tensorflow"); }
+TEST(facade_faults, a_lost_device_is_told_and_closed_naive) { lost_at_every_call(PROGRAM_NAIVE); }
 TEST(facade_faults, a_lost_device_is_told_and_closed_routed) { lost_at_every_call(PROGRAM_ROUTED); }

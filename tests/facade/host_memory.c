@@ -33,6 +33,9 @@ static void open_with_every_failure(const char *preset) {
 
 TEST(facade_host_memory, each_allocation_of_open_fails_strata) { open_with_every_failure("strata"); }
 TEST(facade_host_memory, each_allocation_of_open_fails_pytorch) { open_with_every_failure("pytorch"); }
+TEST(facade_host_memory, each_allocation_of_open_fails_tensorflow) { open_with_every_failure("tensorflow"); }
+TEST(facade_host_memory, each_allocation_of_open_fails_naive) { open_with_every_failure(PROGRAM_NAIVE); }
+TEST(facade_host_memory, each_allocation_of_open_fails_threads) { open_with_every_failure("thread_local"); }
 TEST(facade_host_memory, each_allocation_of_open_fails_routed) { open_with_every_failure(PROGRAM_ROUTED); }
 TEST(facade_host_memory, each_allocation_of_open_fails_pooled) { open_with_every_failure(PROGRAM_POOLED); }
 TEST(facade_host_memory, each_allocation_of_open_fails_system) { open_with_every_failure("system"); }
@@ -59,6 +62,7 @@ static void run_with_failure(strata_strategy_t *strategy, uint64_t k, int onward
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
+    program.without_borrows = program_is_without_borrows(strategy);
     program.host_may_fail = true;
     program.tolerated = STRATA_E_DEVICE; /* what a simulated device says that has no host memory */
     strata_host_fail_at(k, onward);
@@ -77,6 +81,7 @@ static void run_with_every_failure(const char *preset) {
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
+    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t before = strata_host_allocations();
     program_run(&program, PROGRAM_LENGTH / 2);
     uint64_t made = strata_host_allocations() - before;
@@ -92,6 +97,9 @@ TEST(facade_host_memory, each_allocation_of_a_run_fails_strata) { run_with_every
 TEST(facade_host_memory, each_allocation_of_a_run_fails_paddle) { run_with_every_failure("paddle"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_async) { run_with_every_failure("cuda_malloc_async"); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_pytorch) { run_with_every_failure("pytorch"); }
+TEST(facade_host_memory, each_allocation_of_a_run_fails_tensorflow) { run_with_every_failure("tensorflow"); }
+TEST(facade_host_memory, each_allocation_of_a_run_fails_naive) { run_with_every_failure(PROGRAM_NAIVE); }
+TEST(facade_host_memory, each_allocation_of_a_run_fails_threads) { run_with_every_failure(PROGRAM_THREADS); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_routed) { run_with_every_failure(PROGRAM_ROUTED); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_pooled) { run_with_every_failure(PROGRAM_POOLED); }
 TEST(facade_host_memory, each_allocation_of_a_run_fails_split) { run_with_every_failure(PROGRAM_SPLIT); }

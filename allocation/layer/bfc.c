@@ -1,0 +1,446 @@
+/* bfc: best fit with coalescing over regions that double (TensorFlow's BFCAllocator).
+ *
+ * The rules are those of XLA's, which TensorFlow uses: multiples of 256 bytes; the smallest free block that fits, the lowest
+ * among equals; its rest stays free where the block has twice what was asked, or more than `fragmentation_fraction` allows
+ * above it. A freed block merges with its free neighbours. When nothing fits a region is asked for, each twice as large as
+ * the one before; where it is refused, smaller and smaller ones down to the request. When that fails too: blocks that were
+ * held apart for their counts merge, then regions without a live block go back and a region is asked for once more.
+ *
+ * One instance serves all streams of a device, as the peer: a block that another stream would get is handed out after a wait
+ * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c,
+ * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
+#include "allocation/layer/bfc.h"
+#include "platform/arithmetic.h"
+
+/* No sum of two sizes overflows. */
+#define MOST_BYTES (1ull << 61)
+#define DEFAULT_SPLIT_CAP (128ull << 20)
+#define ROW(name) offsetof(bfc_options_t, name)
+
+static const strata_option_row_t options[] = {
+    {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
+     "the most that may be reserved; what goes beyond is out of memory without a device call"},
+    {"memory_fraction", STRATA_OPTION_FRACTION, ROW(memory_fraction), "1", 0, 1000000, NULL,
+     "share of the device's memory that may be reserved, if that is less (XLA_PYTHON_CLIENT_MEM_FRACTION)"},
+    {"allow_growth", STRATA_OPTION_BOOL, ROW(allow_growth), "true", 0, 0, NULL,
+     "begin with a region of initial_region and double; false: the first region is all that the limit allows"},
+    {"initial_region", STRATA_OPTION_SIZE, ROW(initial_region), "2MiB", STRATA_BFC_UNIT, 1ull << 40, NULL,
+     "the first region of a growing allocator"},
+    {"max_region", STRATA_OPTION_SIZE, ROW(max_region), "unlimited", STRATA_BFC_UNIT, 0, NULL,
+     "the largest region that is asked for, but for a request above it: doubling without end takes up to twice of what is "
+     "needed (TensorFlow #29635, #6111)"},
+    {"fragmentation_fraction", STRATA_OPTION_FRACTION, ROW(fragmentation_fraction), "0", 0, 1000000, NULL,
+     "share of the limit, up to 4 GiB, that a block may have above its request without being cut; 0: 128 MiB"},
+    {"garbage_collection", STRATA_OPTION_BOOL, ROW(garbage_collection), "true", 0, 0, NULL,
+     "out of memory, regions without a live block go back, all of them, before one more try "
+     "(TF_ENABLE_GPU_GARBAGE_COLLECTION)"},
+    {"coalesce_regions", STRATA_OPTION_BOOL, ROW(coalesce_regions), "false", 0, 0, NULL,
+     "where the layer below is contiguous (as the peer's SubAllocator::SupportsCoalescing), a region that begins where another "
+     "ends becomes part of it, so that blocks merge across; the whole goes back together"},
+    {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
+     "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
+    {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
+     "where ever smaller regions are refused, ask for the request alone at last: the peer's last try may be up to a ninth above it"},
+    {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
+     "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's "
+     "ladder"},
+    {"memory_debug", STRATA_OPTION_BOOL, ROW(memory_debug), "false", 0, 0, NULL,
+     "number allocations and actions, and keep the bytes in use after the last 4096 of them, for reports"},
+    {"memory_dump", STRATA_OPTION_TEXT, ROW(memory_dump), "none", 0, 0, NULL,
+     "out of memory, write a map of all blocks to a file whose name begins so (TF_BFC_MEMORY_DUMP)"},
+    {0},
+};
+
+static const strata_stat_row_t stats[] = {
+    {"limit_bytes", "bytes", offsetof(bfc_t, limit), "the most that may be reserved"},
+    {"used_bytes", "bytes", offsetof(bfc_t, reserved), "regions"},
+    {"next_region", "bytes", offsetof(bfc_t, next_region), "what is asked from below next"},
+    {"largest_allocation", "bytes", offsetof(bfc_t, largest_allocation), "the largest block served so far"},
+    {"backpedals", "", offsetof(bfc_t, backpedals), "regions that were refused and asked for again, smaller"},
+    {"collections", "", offsetof(bfc_t, collections), "times that regions without a live block went back for want of memory"},
+    {"collected_bytes", "bytes", offsetof(bfc_t, collected_bytes), "what went back so"},
+    {"forced_merges", "", offsetof(bfc_t, forced_merges), "times that blocks merged before the frontier had passed them"},
+    {0},
+};
+
+/* One request on its way through the layer. */
+typedef struct want {
+    const strata_request_t *request;
+    uint64_t rounded;
+    uint32_t user;
+} want_t;
+
+/* ---- search ---- */
+
+/* Bytes before the first address of a block that is aligned as wanted. */
+static uint64_t padding(const strata_record_t *block, const want_t *want) {
+    return -block->ptr & (want->request->alignment - 1);
+}
+
+/* Whether the host must wait first: a request that says what it may have knows that work to be over. */
+static bool is_in_use(const bfc_t *self, const strata_record_t *block, const want_t *want) {
+    bool vouched = want->request->freed_before > 0 && bfc_stamp_of(block) != 0;
+    return !vouched && strata_bfc_is_in_use(self, block, want->user);
+}
+
+static bool suits(const bfc_t *self, const strata_record_t *block, const want_t *want) {
+    uint64_t before = want->request->freed_before;
+    if (before > 0 && before < bfc_freed_at(self, block)) return false;
+    if (self->captures > 0 && is_in_use(self, block, want)) return false;
+    return block->size - want->rounded >= padding(block, want);
+}
+
+/* The smallest free block that suits; 0: none. */
+static uint32_t fitting(const bfc_t *self, const want_t *want) {
+    const strata_slab_t *slab = bfc_slab(self);
+    uint32_t slot = strata_octaves_find(&self->idle, slab, want->rounded);
+    while (slot && !suits(self, bfc_block(self, slot), want))
+        slot = strata_octaves_after(&self->idle, slab, bfc_block(self, slot)->size, bfc_block(self, slot)->ptr);
+    return slot;
+}
+
+/* A free block in no bin is cut in two, which are in none; the slot of the high one, 0: no slot is left. */
+static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
+    strata_record_t *block = bfc_block(self, slot);
+    uint32_t behind = strata_pieces_cut(bfc_slab(self), slot, size);
+    if (behind == 0) return 0;
+    strata_record_t *rest = bfc_block(self, behind);
+    strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
+    if (strata_bfc_stamp_rest(self, block, rest)) return behind;
+    strata_pieces_join(bfc_slab(self), slot);
+    return 0;
+}
+
+static bool is_divisible(const bfc_t *self, const strata_record_t *block, uint64_t rounded) {
+    return block->size >= 2 * rounded || block->size - rounded >= self->split_cap;
+}
+
+/* The part of a free block in no bin that is handed out, the rest in its bins; 0: no slot is left, nothing has changed. */
+static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
+    uint64_t prefix = padding(bfc_block(self, slot), want);
+    uint32_t own = prefix ? cut(self, slot, prefix) : slot;
+    uint32_t rest = own && is_divisible(self, bfc_block(self, own), want->rounded) ? cut(self, own, want->rounded) : own;
+    if (rest == 0) {
+        if (own && prefix) {
+            strata_bfc_unstamp(self, bfc_block(self, own));
+            strata_pieces_join(bfc_slab(self), slot);
+        }
+        return 0;
+    }
+    if (own != slot) strata_bfc_index(self, slot);
+    if (rest != own) strata_bfc_index(self, rest);
+    return own;
+}
+
+static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
+    strata_bfc_unstamp(self, block);
+    block->bin_prev = 0;
+    strata_bfc_begin_use(self, block, want->user);
+    block->path = 0;
+    block->attention = 0;
+    block->slack = (uint32_t)(block->size - want->request->size);
+    block->borrows = 0;
+    block->stack = want->request->path->stack->number;
+    block->state = STRATA_RECORD_LIVE;
+    self->used_bytes += block->size;
+    if (self->used_bytes > self->peak_used) self->peak_used = self->used_bytes;
+    bfc_region_at(self, block->chunk)->live++;
+    if (block->size > self->largest_allocation) self->largest_allocation = block->size;
+    self->ids++;
+    if (self->history) strata_bfc_note(self, block, true);
+}
+
+/* NULL: no block fits, or no slot is left to cut one. */
+static strata_record_t *search(bfc_t *self, const want_t *want) {
+    uint32_t slot = fitting(self, want);
+    while (slot && is_in_use(self, bfc_block(self, slot), want)) {
+        if (!strata_bfc_wait_for_users(self, want->request->path)) return NULL;
+        slot = fitting(self, want);
+    }
+    if (slot == 0) return NULL;
+    strata_bfc_unindex(self, slot);
+    uint32_t own = carve(self, slot, want);
+    if (own == 0) {
+        strata_bfc_index(self, slot);
+        return NULL;
+    }
+    hand_out(self, bfc_block(self, own), want);
+    return bfc_block(self, own);
+}
+
+/* ---- growth ---- */
+
+/* The lock is open. */
+static strata_status_t ask_below(bfc_t *self, uint64_t size, const strata_request_t *request, strata_record_t **below) {
+    strata_request_t chunk = *request;
+    chunk.alignment = STRATA_BFC_UNIT;
+    chunk.freed_before = 0;
+    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
+    if (status != STRATA_OK || ((*below)->ptr & (STRATA_BFC_UNIT - 1)) == 0) return status;
+    strata_chunk_free(*below);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives regions at smaller multiples than %d bytes",
+                       STRATA_BFC_UNIT);
+}
+
+/* Nine tenths, as the peer reckons them: in single precision, upwards to a multiple of 256, and less in any case. */
+static uint64_t backpedal(uint64_t size) {
+    uint64_t less = (uint64_t)((float)size * 0.9f);
+    less = (less + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
+    return less < size ? less : size - STRATA_BFC_UNIT;
+}
+
+/* Asks for a region of `size` bytes, then for smaller ones down to `least`. The lock is opened. */
+static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_t least, const strata_request_t *request,
+                                             strata_record_t **below) {
+    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_status_t status = ask_below(self, size, request, below);
+    uint64_t tries = 0;
+    while (status == STRATA_E_NO_MEMORY && (size = backpedal(size)) >= least) {
+        status = ask_below(self, size, request, below);
+        tries++;
+    }
+    if (status == STRATA_E_NO_MEMORY && bfc_options_of(self)->smaller_growth) {
+        status = ask_below(self, least, request, below);
+        tries++;
+    }
+    strata_path_lock(request->path, opened);
+    self->backpedals += tries;
+    return status;
+}
+
+/* What a region must have so that the request fits wherever it begins. */
+static uint64_t needed(const want_t *want) {
+    uint64_t alignment = want->request->alignment;
+    return want->rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
+}
+
+/* A region that comes is one free block more. E_NO_MEMORY: none does. */
+static strata_status_t extend(bfc_t *self, const want_t *want) {
+    uint64_t least = needed(want), reserved = self->reserved;
+    uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
+    if (least > available)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "bfc: %llu bytes beside the %llu of its regions are above its limit of %llu",
+                           (unsigned long long)least, (unsigned long long)reserved, (unsigned long long)self->limit);
+    bool doubled = least > self->next_region;
+    while (least > self->next_region) self->next_region *= 2;
+    uint64_t size = strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least));
+    strata_record_t *below = NULL;
+    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, want->request, &below);
+    if (status != STRATA_OK) return status;
+    if (!doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
+    if (strata_bfc_publish(self, below, want->user)) return STRATA_OK;
+    strata_opened_t opened = strata_path_unlock(want->request->path);
+    strata_chunk_free(below);
+    strata_path_lock(want->request->path, opened);
+    return STRATA_E_LIMIT;
+}
+
+/* A region of its own may have been taken by others while the host waited for users: then another is asked for. */
+static strata_status_t extend_and_search(bfc_t *self, const want_t *want, strata_record_t **record) {
+    for (;;) {
+        strata_status_t status = extend(self, want);
+        if (status != STRATA_OK) return status;
+        uint32_t slots = bfc_slab(self)->unused + bfc_slab(self)->capacity - bfc_slab(self)->used;
+        if ((*record = search(self, want)) != NULL) return STRATA_OK;
+        if (slots < 2) return strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", bfc_slab(self)->capacity);
+    }
+}
+
+/* ---- out of memory: the peer's steps ---- */
+
+static bool may_collect(const bfc_t *self, const want_t *want) {
+    uint64_t releasable = strata_bfc_releasable(self), free_bytes = self->limit - strata_min(self->limit, self->reserved);
+    return bfc_options_of(self)->garbage_collection && self->captures == 0 && releasable > 0 &&
+           want->rounded <= free_bytes + releasable;
+}
+
+static strata_status_t collect_and_extend(bfc_t *self, const want_t *want, strata_record_t **record) {
+    if (!may_collect(self, want)) return STRATA_E_NO_MEMORY;
+    self->collections++;
+    self->collected_bytes += strata_bfc_release_all(self, want->request->path);
+    return extend_and_search(self, want, record);
+}
+
+static strata_status_t grow_by_the_rules(bfc_t *self, const want_t *want, strata_record_t **record) {
+    const bfc_options_t *o = bfc_options_of(self);
+    strata_status_t status = extend_and_search(self, want, record);
+    if (status != STRATA_E_NO_MEMORY) return status;
+    if (want->request->freed_before == 0 && self->stamp_count > 0 && strata_bfc_merge_by_force(self, want->rounded) &&
+        (*record = search(self, want)) != NULL)
+        return STRATA_OK;
+    if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
+    status = collect_and_extend(self, want, record);
+    /* Nobody else climbs after these. */
+    if (status == STRATA_E_NO_MEMORY) want->request->path->reclaimed_by = &self->base;
+    return status;
+}
+
+/* One thread grows, the others that miss wait for it and look again. */
+static strata_status_t grow_or_wait(bfc_t *self, const want_t *want, strata_record_t **record) {
+    while (self->growing) {
+        self->waiting++;
+        strata_path_wait(want->request->path, self->base.stack, &self->grown, UINT64_MAX);
+        self->waiting--;
+        if (!self->growing && (*record = search(self, want)) != NULL) return STRATA_OK;
+    }
+    self->growing = true;
+    strata_status_t status = grow_by_the_rules(self, want, record);
+    self->growing = false;
+    if (self->waiting) strata_condition_broadcast(&self->grown);
+    return status;
+}
+
+static strata_status_t serve(bfc_t *self, const want_t *want, strata_record_t **record) {
+    if (self->frontier_moved) strata_bfc_merge_safe(self);
+    if ((*record = search(self, want)) != NULL) return STRATA_OK;
+    if (want->request->flags & STRATA_NO_GROW)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                           (unsigned long long)want->rounded);
+    return grow_or_wait(self, want, record);
+}
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    bfc_t *self = (bfc_t *)base;
+    if (request->size > MOST_BYTES || request->alignment > MOST_BYTES)
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    want_t want = {.request = request, .user = strata_bfc_user(self, request),
+                   .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1)};
+    strata_record_t *block = NULL;
+    strata_status_t status = serve(self, &want, &block);
+    if (status == STRATA_OK) *record = block;
+    return status;
+}
+
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+    bfc_t *self = (bfc_t *)base;
+    (void)path;
+    strata_bfc_put_back(self, block);
+}
+
+static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+    bfc_t *self = (bfc_t *)base;
+    return self->captures > 0 ? 0 : strata_bfc_release_all(self, path);
+}
+
+/* ---- life ---- */
+
+static uint64_t share(double fraction, uint64_t bytes) {
+    return fraction >= 1 ? bytes : (uint64_t)((double)bytes * fraction);
+}
+
+static strata_status_t read_limits(bfc_t *self) {
+    const bfc_options_t *o = bfc_options_of(self);
+    uint64_t available, total;
+    strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
+    if (status != STRATA_OK) return status;
+    self->limit = strata_min(strata_min(o->memory_limit, share(o->memory_fraction, total)), MOST_BYTES);
+    uint64_t first = o->allow_growth ? strata_min(self->limit, o->initial_region) : self->limit;
+    self->next_region = strata_max((first + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1), STRATA_BFC_UNIT);
+    self->split_cap = o->fragmentation_fraction > 0 ? share(o->fragmentation_fraction, self->limit) : DEFAULT_SPLIT_CAP;
+    self->split_cap = strata_min(self->split_cap, UINT32_MAX - STRATA_BFC_UNIT);
+    return STRATA_OK;
+}
+
+/* Whether memory of a layer comes and goes in the order of a stream: that of any of its branches. */
+static bool is_stream_ordered(const strata_layer_t *layer) {
+    if (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED) return true;
+    for (uint32_t i = 0; i < layer->below_count; i++)
+        if ((layer->type->passes & STRATA_TRAIT_STREAM_ORDERED) && is_stream_ordered(layer->below[i])) return true;
+    return false;
+}
+
+/* Whether a layer's chunks that touch may be used as one. Two branches' may not. */
+static bool is_contiguous(const strata_layer_t *layer) {
+    if (layer->type->gives & STRATA_TRAIT_CONTIGUOUS) return true;
+    return layer->below_count == 1 && (layer->type->passes & STRATA_TRAIT_CONTIGUOUS) && is_contiguous(layer->below[0]);
+}
+
+static void end_tables(bfc_t *self) {
+    strata_bfc_debug_destroy(self);
+    strata_nodes_destroy(&self->users);
+    strata_nodes_destroy(&self->parts);
+    strata_nodes_destroy(&self->regions);
+    strata_nodes_destroy(&self->stamps);
+}
+
+static strata_status_t create(strata_layer_t *base) {
+    bfc_t *self = (bfc_t *)base;
+    strata_place_kind_t kind = strata_place_kind(base->domain->place);
+    self->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    self->ordered_below = is_stream_ordered(base->below[0]);
+    self->coalesces = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
+    uint32_t stamps = bfc_options_of(self)->timestamps ? STRATA_SLAB_SLOTS : 1;
+    strata_status_t status = read_limits(self);
+    if (status == STRATA_OK) status = strata_users_init(&self->users);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->parts, sizeof(bfc_part_t), STRATA_BFC_PARTS);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->regions, sizeof(bfc_region_t), STRATA_BFC_PARTS);
+    if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
+    if (status == STRATA_OK) status = strata_bfc_debug_init(self);
+    if (status == STRATA_OK) strata_condition_init(&self->grown);
+    else end_tables(self);
+    return status;
+}
+
+/* Every region goes back, whatever is still live in it. */
+static void destroy(strata_layer_t *base) {
+    bfc_t *self = (bfc_t *)base;
+    strata_bfc_give_all_back(self);
+    strata_condition_destroy(&self->grown);
+    end_tables(self);
+}
+
+static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
+    const bfc_t *self = (const bfc_t *)base;
+    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
+        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next)
+            block(bfc_block(self, slot), context);
+}
+
+static const strata_record_t *find_block(strata_layer_t *base, uint64_t address) {
+    const bfc_t *self = (const bfc_t *)base;
+    uint32_t node = strata_bfc_region_of(self, address);
+    if (node == 0) return NULL;
+    const strata_record_t *block = bfc_block(self, bfc_region_at(self, node)->first);
+    while (address - block->ptr >= block->size) block = bfc_block(self, block->next);
+    return block;
+}
+
+/* The first of a region's chunks stands for all of them. */
+static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    const bfc_t *self = (const bfc_t *)base;
+    return bfc_part_at(self, bfc_region_at(self, block->chunk)->parts)->below;
+}
+
+static uint64_t idle_bytes(strata_layer_t *base) {
+    return bfc_idle((const bfc_t *)base);
+}
+
+const strata_layer_type_t strata_bfc_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "bfc",
+    .doc = "best fit with coalescing over regions that double, one for all streams (TensorFlow's allocator)",
+    .role = STRATA_CACHE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES,
+    .guarded = true,
+    .state_size = sizeof(bfc_t),
+    .options_size = sizeof(bfc_options_t),
+    .options = options,
+    .stats = stats,
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_block,
+    .release = release,
+    .stream_gone = strata_bfc_stream_gone,
+    .capture_begin = strata_bfc_capture_begin,
+    .capture_end = strata_bfc_capture_end,
+    .trim = strata_bfc_trim,
+    .find = find_block,
+    .walk = walk,
+    .chunk_of = chunk_of,
+    .idle_bytes = idle_bytes,
+    .validate = strata_bfc_validate,
+    .set_frontier = strata_bfc_set_frontier,
+    .tell = strata_bfc_tell,
+};

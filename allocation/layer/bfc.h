@@ -1,0 +1,180 @@
+/* What the parts of bfc share: regions, the free blocks in their bins, streams, frees that carry a count.
+ *
+ * A region is a chunk of the layer below, or several whose addresses follow one another. Everything is guarded by the lock of
+ * the trunk, unless it is said that it may be opened. */
+#ifndef STRATA_ALLOCATION_LAYER_BFC_H
+#define STRATA_ALLOCATION_LAYER_BFC_H
+
+#include "allocation/layer.h"
+#include "allocation/mechanism/marks.h"
+#include "allocation/mechanism/octaves.h"
+#include "allocation/mechanism/pieces.h"
+#include "allocation/users.h"
+
+enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };
+enum { STRATA_BFC_UNIT = 256, STRATA_BFC_PARTS = 1 << 20 };
+
+typedef struct bfc_options {
+    uint64_t memory_limit, initial_region, max_region;
+    double memory_fraction, fragmentation_fraction;
+    uint32_t reclaim;
+    bool allow_growth, garbage_collection, coalesce_regions, timestamps, memory_debug, smaller_growth;
+    char memory_dump[STRATA_OPTION_TEXT_BYTES];
+} bfc_options_t;
+
+/* A chunk of the layer below. */
+typedef struct bfc_part {
+    strata_record_t *below;
+    uint32_t next; /* of the same region, 0: the last */
+    uint32_t unused;
+} bfc_part_t;
+
+typedef struct bfc_region {
+    uint64_t base, size;
+    uint32_t first;      /* slot of the block at the base */
+    uint32_t live;       /* blocks that are not free */
+    uint32_t next, prev; /* by address */
+    uint32_t parts;
+    uint32_t part_count;
+} bfc_region_t;
+
+/* A free block that was freed at a count of the program's; they stand in the order in which they were freed. */
+typedef struct bfc_stamp {
+    uint64_t count; /* never 0 */
+    uint32_t slot;
+    uint32_t next, prev;
+    uint32_t unused;
+} bfc_stamp_t;
+
+/* What is kept of a block beside its record, by slot, where memory is to be debugged. */
+typedef struct bfc_note {
+    uint64_t id;     /* of the allocation: 1, 2, ... */
+    uint64_t action; /* number of the allocation or free that made the block what it is */
+} bfc_note_t;
+
+enum { STRATA_BFC_HISTORY = 4096 };
+
+typedef struct bfc {
+    strata_layer_t base;
+    uint64_t limit;          /* the most that may be reserved */
+    uint64_t split_cap;      /* what a block may have above its request */
+    uint64_t next_region;    /* bytes asked for next */
+    _Atomic uint64_t reserved; /* of the regions; read by reports without the lock */
+    uint64_t used_bytes, peak_used;
+    uint64_t frees, waited;  /* frees so far, and those that the host has waited for */
+    strata_octaves_t idle;
+    strata_nodes_t users, parts, regions, stamps;
+    uint32_t first_region, region_count;
+    uint32_t first_stamp, last_stamp, stamp_count;
+    uint64_t frontier;       /* count from which on work may be under way */
+    uint32_t cursor;         /* where a walk of the queue goes on, whoever leaves it */
+    bool jumbled;            /* the queue is not in the order of the counts */
+    bool frontier_moved;
+    bool ordered_below;      /* memory of the layer below comes and goes in the order of a stream */
+    bool coalesces;          /* regions that touch become one: wanted, and the layer below allows it */
+    bool ownerless;          /* of the place: blocks have no stream */
+    bool growing;            /* a thread asks below with the lock open; others that miss wait for it */
+    uint32_t captures, waiting, lost_blocks;
+    strata_condition_t grown;
+    uint64_t ids, actions;   /* allocations; allocations and frees */
+    uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
+    strata_nodes_t notes;    /* a bfc_note_t a slot; not there without memory_debug */
+    uint64_t *history;       /* bytes in use after an action, by its number; NULL without memory_debug */
+    uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its stream is; to be checked */
+} bfc_t;
+
+static inline const bfc_options_t *bfc_options_of(const bfc_t *self) { return self->base.options; }
+static inline strata_slab_t *bfc_slab(const bfc_t *self) { return &self->base.stack->slab; }
+static inline strata_record_t *bfc_block(const bfc_t *self, uint32_t slot) { return strata_slab_record(bfc_slab(self), slot); }
+static inline bfc_region_t *bfc_region_at(const bfc_t *self, uint32_t node) { return strata_node(&self->regions, node); }
+static inline bfc_part_t *bfc_part_at(const bfc_t *self, uint32_t node) { return strata_node(&self->parts, node); }
+static inline bfc_stamp_t *bfc_stamp_at(const bfc_t *self, uint32_t node) { return strata_node(&self->stamps, node); }
+static inline uint64_t bfc_idle(const bfc_t *self) { return self->reserved - self->used_bytes; }
+static inline bool bfc_is_free(const bfc_t *self, uint32_t slot) {
+    return bfc_block(self, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
+}
+/* The stamp of a free block, in the word that is a live block's decorator stack; 0: it has none. */
+static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->path; }
+/* The count at which a free block was freed; 0: it is anybody's. */
+static inline uint64_t bfc_freed_at(const bfc_t *self, const strata_record_t *block) {
+    return bfc_stamp_of(block) ? bfc_stamp_at(self, bfc_stamp_of(block))->count : 0;
+}
+
+/* ---- blocks and regions (bfc_regions.c) ---- */
+
+/* A chunk from below becomes a free block, alone or merged with the end of the region before it; false: E_LIMIT, and nothing
+ * has changed. */
+bool strata_bfc_publish(bfc_t *self, strata_record_t *below, uint32_t user);
+/* A block comes back: it merges with its free neighbours and goes into its bin, or keeps to itself with the count of its
+ * free. */
+void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
+/* Free blocks side by side become one, of those that are anybody's, with `all` of any. The slot of what comes of it. */
+uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
+static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_octaves_insert(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_octaves_remove(&self->idle, bfc_slab(self), slot); }
+/* These open the lock for each region that they give back; the bytes. Only regions without a live block go. */
+uint64_t strata_bfc_release_all(bfc_t *self, strata_path_t *path);
+uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+/* The bytes of regions without a live block. */
+uint64_t strata_bfc_releasable(const bfc_t *self);
+/* The region that holds an address; 0: none. */
+uint32_t strata_bfc_region_of(const bfc_t *self, uint64_t address);
+void strata_bfc_give_all_back(bfc_t *self);
+
+/* ---- streams (bfc_streams.c): one instance serves all, as the peer; what another stream would get is waited for ---- */
+
+/* Whom a request's stream is; 0: nobody knows. */
+uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request);
+/* A user has a block from now on, until it is freed; and the user that its mark then names. */
+static inline void strata_bfc_begin_use(bfc_t *self, strata_record_t *block, uint32_t user) {
+    block->bin_next = user;
+    if (user) strata_user_at(&self->users, user)->holds++;
+}
+static inline uint32_t strata_bfc_end_use(bfc_t *self, const strata_record_t *block) {
+    uint32_t node = block->bin_next;
+    if (node == 0) return 0;
+    bool named = strata_user_at(&self->users, node)->state == STRATA_USER_NAMED;
+    strata_users_let_go(&self->users, node);
+    return named ? node : 0; /* a destroyed stream's node may soon be another's */
+}
+/* Whether the host must wait before `user` gets the block. */
+bool strata_bfc_is_in_use(const bfc_t *self, const strata_record_t *block, uint32_t user);
+/* The host waits for every use of what is free. The locks are open meanwhile. False: the device fails. */
+bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path);
+void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
+void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path);
+void strata_bfc_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path);
+
+/* ---- frees that carry a count (bfc_stamps.c) ---- */
+
+/* A block that is being freed gets the next count; false: no stamp is left, it is for the host to wait. */
+bool strata_bfc_stamp(bfc_t *self, strata_record_t *block);
+/* What was cut off behind a block inherits its stamp; false: none is left. */
+bool strata_bfc_stamp_rest(bfc_t *self, const strata_record_t *block, strata_record_t *rest);
+/* The block is nobody's any more, or somebody's. */
+void strata_bfc_unstamp(bfc_t *self, strata_record_t *block);
+/* `into` takes `other` in: the later count stays. */
+void strata_bfc_merge_stamps(bfc_t *self, strata_record_t *into, strata_record_t *other);
+/* What the frontier has passed becomes anybody's. */
+void strata_bfc_merge_safe(bfc_t *self);
+/* Blocks merge whatever their counts, in the order of their frees, until one has `size` bytes; false: none came. */
+bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
+bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
+strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
+
+/* ---- what a person wants to know (bfc_debug.c) ---- */
+
+strata_status_t strata_bfc_debug_init(bfc_t *self);
+void strata_bfc_debug_destroy(bfc_t *self);
+/* An allocation or a free is noted where memory is to be debugged. */
+void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated);
+static inline const bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
+    return self->history ? (const bfc_note_t *)strata_node(&self->notes, slot) : NULL;
+}
+void strata_bfc_tell(strata_layer_t *base, const strata_telling_t *telling);
+
+/* ---- check (bfc_check.c) ---- */
+
+strata_status_t strata_bfc_validate(strata_layer_t *base);
+
+#endif

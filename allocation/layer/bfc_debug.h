@@ -1,0 +1,30 @@
+/* What the report of bfc and its memory map share. All of it reads under the lock of the trunk. */
+#ifndef STRATA_ALLOCATION_LAYER_BFC_DEBUG_H
+#define STRATA_ALLOCATION_LAYER_BFC_DEBUG_H
+
+#include "allocation/layer/bfc.h"
+
+enum { STRATA_BFC_DRAWN = 100 };
+
+/* The blocks of a bin's sizes, free or in use. */
+typedef struct bfc_bin {
+    uint64_t bytes, bytes_in_use, requested_in_use;
+    uint32_t chunks, chunks_in_use;
+} bfc_bin_t;
+
+typedef struct bfc_row {
+    uint64_t address, size, requested, freed_at, action, id, step;
+    const char *operator_name; /* as long as the facade */
+    int bin;                   /* -1: in use */
+    bool in_use;
+} bfc_row_t;
+
+/* '_' free, '*' asked for, 'x' granted beyond. */
+void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]);
+void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_OCTAVES]);
+double strata_bfc_fragmentation(const bfc_t *self);
+void strata_bfc_read_row(const bfc_t *self, const strata_telling_t *telling, uint32_t slot, bfc_row_t *row);
+/* Writes the map of all blocks to a file and says its name; takes the lock itself (bfc_dump.c). */
+void strata_bfc_dump(bfc_t *self, const strata_telling_t *telling);
+
+#endif

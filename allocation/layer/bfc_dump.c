@@ -1,0 +1,129 @@
+/* The memory map of bfc: every block, bin and figure, with the names of the peer's MemoryDump, as JSON beside its report. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/layer/bfc_debug.h"
+#include "platform/clock.h"
+#include "platform/host_memory.h"
+#include "trace/output.h"
+
+enum { ROOM = 64, TRIES = 4 };
+
+/* Copied under the lock, written without it. */
+typedef struct map {
+    bfc_row_t *rows;
+    uint64_t *history; /* NULL: none is kept */
+    uint32_t count, capacity;
+    uint64_t actions, used, peak, allocations, largest;
+    double fragmentation;
+    bfc_bin_t bins[STRATA_OCTAVES];
+} map_t;
+
+static uint32_t count_blocks(const bfc_t *self) {
+    uint32_t count = 0;
+    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
+        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next) count++;
+    return count;
+}
+
+static void copy(const bfc_t *self, const strata_telling_t *telling, map_t *map) {
+    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
+        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next)
+            strata_bfc_read_row(self, telling, slot, &map->rows[map->count++]);
+    strata_bfc_sum_bins(self, map->bins);
+    if (map->history) memcpy(map->history, self->history, STRATA_BFC_HISTORY * sizeof *map->history);
+    map->actions = self->actions;
+    map->used = self->used_bytes;
+    map->peak = self->peak_used;
+    map->allocations = self->ids;
+    map->largest = self->largest_allocation;
+    map->fragmentation = strata_bfc_fragmentation(self);
+}
+
+/* Room is made with the lock open, and may be too little then. False: the host has none, or blocks come faster than room. */
+static bool read_map(bfc_t *self, const strata_telling_t *telling, map_t *map) {
+    if (self->history && !(map->history = strata_host_new(STRATA_BFC_HISTORY, sizeof *map->history))) return false;
+    for (int i = 0; i < TRIES; i++) {
+        strata_lock(&self->base.stack->lock);
+        uint32_t count = count_blocks(self);
+        bool fits = count <= map->capacity;
+        if (fits) copy(self, telling, map);
+        strata_unlock(&self->base.stack->lock);
+        if (fits) return true;
+        strata_host_delete(map->rows);
+        map->capacity = count + ROOM;
+        map->rows = strata_host_new(map->capacity, sizeof *map->rows);
+        if (!map->rows) return false;
+    }
+    return false;
+}
+
+static void write_text(strata_output_t *out, const char *text) {
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') (void)strata_output_print(out, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20) (void)strata_output_print(out, "\\u%04x", (unsigned)*text);
+        else (void)strata_output_write(out, text, 1);
+    }
+}
+
+static void write_bins(strata_output_t *out, const map_t *map) {
+    for (uint32_t b = 0; b < STRATA_OCTAVES; b++) {
+        const bfc_bin_t *bin = &map->bins[b];
+        (void)strata_output_print(out, "%s{\"bin\":%u,\"total_bytes_in_use\":%llu,\"total_bytes_in_bin\":%llu,"
+                                  "\"total_chunks_in_use\":%u,\"total_chunks_in_bin\":%u}", b ? "," : "", b,
+                                  (unsigned long long)bin->bytes_in_use, (unsigned long long)bin->bytes, bin->chunks_in_use,
+                                  bin->chunks);
+    }
+}
+
+static void write_rows(strata_output_t *out, const map_t *map) {
+    for (uint32_t i = 0; i < map->count; i++) {
+        const bfc_row_t *r = &map->rows[i];
+        (void)strata_output_print(out, "%s\n{\"address\":%llu,\"size\":%llu,\"requested_size\":%llu,\"bin\":%d,\"op_name\":\"",
+                                  i ? "," : "", (unsigned long long)r->address, (unsigned long long)r->size,
+                                  (unsigned long long)r->requested, r->bin);
+        write_text(out, r->operator_name);
+        (void)strata_output_print(out, "\",\"freed_at_count\":%llu,\"action_count\":%llu,\"allocation_id\":%llu,\"in_use\":%s,"
+                                  "\"step_id\":%llu}", (unsigned long long)r->freed_at, (unsigned long long)r->action,
+                                  (unsigned long long)r->id, r->in_use ? "true" : "false", (unsigned long long)r->step);
+    }
+}
+
+/* The oldest that is kept first. */
+static void write_history(strata_output_t *out, const map_t *map) {
+    uint64_t kept = map->actions < STRATA_BFC_HISTORY ? map->actions : STRATA_BFC_HISTORY;
+    for (uint64_t i = 0; map->history && i < kept; i++) {
+        uint64_t action = map->actions - kept + 1 + i;
+        (void)strata_output_print(out, "%s{\"action_count\":%llu,\"size\":%llu}", i ? "," : "", (unsigned long long)action,
+                                  (unsigned long long)map->history[action % STRATA_BFC_HISTORY]);
+    }
+}
+
+static strata_status_t write_map(const map_t *map, const char *layer, const char *path) {
+    strata_output_t *out;
+    strata_status_t status = strata_output_open(path, &out);
+    if (status != STRATA_OK) return status;
+    (void)strata_output_print(out, "{\"allocator_name\":\"%s\",\n\"bin_summary\":[", layer);
+    write_bins(out, map);
+    (void)strata_output_print(out, "],\n\"chunk\":[");
+    write_rows(out, map);
+    (void)strata_output_print(out, "],\n\"snap_shot\":[");
+    write_history(out, map);
+    (void)strata_output_print(out, "],\n\"stats\":{\"num_allocs\":%llu,\"bytes_in_use\":%llu,\"peak_bytes_in_use\":%llu,"
+                              "\"largest_alloc_size\":%llu,\"fragmentation_metric\":%.6f}}\n",
+                              (unsigned long long)map->allocations, (unsigned long long)map->used,
+                              (unsigned long long)map->peak, (unsigned long long)map->largest, map->fragmentation);
+    return strata_output_finish(out);
+}
+
+void strata_bfc_dump(bfc_t *self, const strata_telling_t *telling) {
+    char path[STRATA_OPTION_TEXT_BYTES + 128], line[STRATA_OPTION_TEXT_BYTES + 256];
+    map_t map = {.rows = NULL};
+    snprintf(path, sizeof path, "%s_%s.%llu.json", bfc_options_of(self)->memory_dump, telling->layer,
+             (unsigned long long)(strata_real_now() / 1000));
+    bool written = read_map(self, telling, &map) && write_map(&map, telling->layer, path) == STRATA_OK;
+    snprintf(line, sizeof line, "\n    memory map %s %s", written ? "in" : "could not be written to", path);
+    telling->say(telling, line);
+    strata_host_delete(map.rows);
+    strata_host_delete(map.history);
+}

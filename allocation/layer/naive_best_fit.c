@@ -1,0 +1,319 @@
+/* naive_best_fit: best fit over chunks that are a share of the memory (PaddlePaddle's naive_best_fit, a buddy allocator).
+ *
+ * The rules are Paddle's: allocation/mechanism/buddy.h has those of blocks, naive_best_fit_sizes.c those of chunks. What is larger
+ * than the largest block of the pool is huge: asked from below for itself alone, given back with its free. Idle chunks stay until
+ * a release. Three things differ. The header stands behind the caller's bytes, not before them: a block begins at a multiple of 256,
+ * 64 bytes lower than there. Where Paddle's release leaves the entry of a chunk behind, and so gives back memory in use later,
+ * nothing is left behind. A refusal of pinned memory is out of memory, not a block without an address.
+ *
+ * Paddle's pool ignores streams; so does this one where it is told to, and then waits on the host before a stream gets what another
+ * one used. */
+#include "allocation/layer/naive_best_fit.h"
+
+#include "allocation/threads.h"
+#include "platform/arithmetic.h"
+
+#define ROW(name) offsetof(naive_options_t, name)
+
+const strata_option_row_t strata_naive_options[] = {
+    {"streams", STRATA_OPTION_CHOICE, ROW(streams), "own", 0, 0, "own|ignored",
+     "`own`: every stream has a pool; `ignored`: one for all, where a block is served to another stream after a wait of the host"},
+    {"fraction", STRATA_OPTION_FRACTION, ROW(fraction), "0.92", 0, 1000000, NULL,
+     "a chunk, as a share of 95 % of what the device has available; of host memory, of all there is (`parts`)"},
+    {"initial", STRATA_OPTION_SIZE, ROW(initial), "0", 0, 1ull << 44, NULL,
+     "the first chunk; of host memory: the largest chunk; 0: as `fraction` says"},
+    {"reallocate", STRATA_OPTION_SIZE, ROW(reallocate), "0", 0, 1ull << 44, NULL,
+     "later chunks; 0: as `fraction` says of what is available then"},
+    {"parts", STRATA_OPTION_COUNT, ROW(parts), "1", 1, 1ull << 20, NULL,
+     "host memory: a chunk is `fraction` of it, divided by this; pinned memory is at most `fraction` of it altogether"},
+    {"memory", STRATA_OPTION_SIZE, ROW(memory), "0", 0, 1ull << 50, NULL,
+     "host memory: all there is; 0: what the machine has"},
+    {"min_block", STRATA_OPTION_SIZE, ROW(min_block), "256", 64, 1ull << 21, NULL,
+     "sizes are rounded to multiples of this power of two"},
+    {"header", STRATA_OPTION_SIZE, ROW(header), "64", 0, 4096, NULL,
+     "bytes that each block loses, and the most that is not worth a block of its own; 0: none, better than the peer"},
+    {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
+     "on out-of-memory grow by the rounded request alone when a whole chunk cannot be had"},
+    {0},
+};
+
+const strata_stat_row_t strata_naive_stats[] = {
+    {"max_block", "bytes", offsetof(naive_t, max_block), "the largest block of the pool; what is larger is huge"},
+    {"pool_used_bytes", "bytes", offsetof(naive_t, used_bytes), "blocks of the pool in use, huge ones not counted"},
+    {"huge_bytes", "bytes", offsetof(naive_t, huge_bytes), "huge blocks in use"},
+    {"huge_blocks", "", offsetof(naive_t, huge_blocks), "huge blocks served so far"},
+    {"stream_waits", "", offsetof(naive_t, waits), "waits of the host because another stream had used what is free"},
+    {0},
+};
+
+/* ---- serving ---- */
+
+static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, size_t size, uint32_t user) {
+    block->path = 0;
+    block->stack = server;
+    block->attention = 0;
+    block->slack = (uint32_t)(block->size - size);
+    block->borrows = 0;
+    block->bin_prev = user;
+    block->bin_next = 0;
+    block->state = STRATA_RECORD_LIVE;
+    if (user) naive_user_at(self, user)->user.holds++;
+}
+
+strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, size_t alignment) {
+    naive_t *self = (naive_t *)base;
+    uint64_t rounded;
+    if (!self->sized || alignment > self->buddy.unit || !strata_buddy_round(&self->buddy, size, &rounded)) return NULL;
+    uint32_t slot = rounded <= self->max_block ? strata_buddy_find(&self->buddy, naive_slab(self), rounded) : 0;
+    if (slot == 0 || !strata_buddy_take(&self->buddy, naive_slab(self), slot, rounded)) return NULL;
+    strata_record_t *block = naive_block(self, slot);
+    hand_out(self, block, base->stack->number, size, 0);
+    base->stack->figures.cache_hits++;
+    return block;
+}
+
+/* One request on its way through the layer. */
+typedef struct want {
+    const strata_request_t *request;
+    uint64_t rounded;
+    uint32_t user;
+    bool grown; /* what it finds is no hit */
+} want_t;
+
+/* From what is free. E_NO_MEMORY, without a text: nothing fits. */
+static strata_status_t search(naive_t *self, const want_t *want, strata_record_t **record) {
+    uint32_t slot;
+    while ((slot = strata_buddy_find(&self->buddy, naive_slab(self), want->rounded)) != 0) {
+        if (strata_naive_is_used(self, naive_block(self, slot), want->user)) {
+            strata_status_t status = strata_naive_wait(self, want->request->path);
+            if (status != STRATA_OK) return status;
+            continue;
+        }
+        if (!strata_buddy_take(&self->buddy, naive_slab(self), slot, want->rounded))
+            return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
+                               naive_slab(self)->capacity);
+        *record = naive_block(self, slot);
+        hand_out(self, *record, want->request->path->stack->number, want->request->size, want->user);
+        self->base.stack->figures.cache_hits += !want->grown;
+        return STRATA_OK;
+    }
+    return STRATA_E_NO_MEMORY;
+}
+
+/* A free chunk that only its requester may use at first carries the requester's mark. */
+static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
+    if (!self->ordered_below || want->user == 0) return;
+    uint64_t mark = strata_naive_mark(self, want->user);
+    strata_record_t *block = naive_block(self, slot);
+    block->slack = (uint32_t)(mark >> 32);
+    block->borrows = (uint32_t)mark;
+}
+
+/* Asks below, with the locks open; *slot is that of the chunk's one block. */
+static strata_status_t ask(naive_t *self, const want_t *want, uint64_t size, uint32_t *slot) {
+    strata_path_t *path = want->request->path;
+    strata_record_t *below;
+    strata_request_t chunk = *want->request;
+    chunk.alignment = strata_place_kind(self->base.domain->place) == STRATA_PLACE_HOST ? 64 : 256;
+    self->asked_bytes += size;
+    strata_opened_t opened = strata_path_unlock(path);
+    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
+    strata_path_lock(path, opened);
+    self->asked_bytes -= size;
+    if (status != STRATA_OK) return status;
+    *slot = strata_naive_publish(self, below, want->rounded > self->max_block);
+    if (*slot) return STRATA_OK;
+    opened = strata_path_unlock(path);
+    strata_chunk_free(below);
+    strata_path_lock(path, opened);
+    return STRATA_E_LIMIT;
+}
+
+/* Larger than the pool serves: no thread waits for another's. */
+static strata_status_t serve_huge(naive_t *self, const want_t *want, strata_record_t **record) {
+    uint32_t slot;
+    if (want->request->flags & (STRATA_NO_GROW | STRATA_SMALL_GROWTH))
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "%s keeps no blocks above %llu bytes, and the request forbids asking below",
+                           self->base.type->name, (unsigned long long)self->max_block);
+    uint64_t size;
+    strata_status_t status = strata_naive_growth(self, want->rounded, want->request->path, &size);
+    if (status == STRATA_OK) status = ask(self, want, size, &slot);
+    if (status != STRATA_OK) return status;
+    *record = naive_block(self, slot);
+    hand_out(self, *record, want->request->path->stack->number, want->request->size, want->user);
+    return STRATA_OK;
+}
+
+/* Where somebody else has taken meanwhile what a share was made of, a share of what is left is asked for. */
+static strata_status_t ask_for_chunk(naive_t *self, const want_t *want, uint32_t *slot) {
+    uint64_t size, refused = UINT64_MAX;
+    for (;;) {
+        strata_status_t status = strata_naive_growth(self, want->rounded, want->request->path, &size);
+        if (status != STRATA_OK) return status;
+        if (size >= refused) return STRATA_E_NO_MEMORY;
+        status = ask(self, want, size, slot);
+        if (status != STRATA_E_NO_MEMORY) return status;
+        refused = size;
+    }
+}
+
+static strata_status_t grow(naive_t *self, const want_t *want) {
+    uint32_t slot;
+    bool small = (want->request->flags & STRATA_SMALL_GROWTH) != 0;
+    if (small && !naive_options_of(self)->smaller_growth)
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no smaller growth is allowed",
+                           (unsigned long long)want->rounded);
+    strata_status_t status = small ? ask(self, want, want->rounded, &slot) : ask_for_chunk(self, want, &slot);
+    if (status == STRATA_OK) take_in(self, want, slot);
+    return status;
+}
+
+static strata_status_t serve(naive_t *self, want_t *want, strata_record_t **record) {
+    strata_status_t status;
+    strata_path_t *path = want->request->path;
+    while ((status = search(self, want, record)) == STRATA_E_NO_MEMORY) {
+        if (want->request->flags & STRATA_NO_GROW)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)want->rounded);
+        if (self->growing) {
+            self->waiting++;
+            strata_path_wait(path, self->base.stack, &self->grown, UINT64_MAX);
+            self->waiting--;
+            continue;
+        }
+        self->growing = true;
+        status = grow(self, want);
+        self->growing = false;
+        if (self->waiting) strata_condition_broadcast(&self->grown);
+        if (status != STRATA_OK) return status;
+        want->grown = true;
+    }
+    return status;
+}
+
+strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    naive_t *self = (naive_t *)base;
+    want_t want = {.request = request};
+    uint64_t unit = self->buddy.unit;
+    if (request->alignment > unit)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name, (unsigned long long)unit);
+    if (!strata_buddy_round(&self->buddy, request->size, &want.rounded))
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    strata_status_t status = strata_naive_size(self, request->path);
+    if (status != STRATA_OK) return status;
+    if (!strata_naive_user(self, request->stream, &want.user)) return STRATA_E_LIMIT;
+    /* Until it holds a block the entry must not end. */
+    if (want.user) naive_user_at(self, want.user)->user.holds++;
+    strata_record_t *block = NULL;
+    bool huge = want.rounded > self->max_block;
+    status = huge ? serve_huge(self, &want, &block) : serve(self, &want, &block);
+    strata_naive_let_go(self, want.user);
+    if (status == STRATA_OK) *record = block;
+    return status;
+}
+
+/* ---- free ---- */
+
+/* A pool's thread has exited: with its last block go its chunks. */
+static bool is_left(const naive_t *self) {
+    uint64_t thread = self->base.stack->of_thread;
+    return thread != 0 && self->chunk_bytes == naive_idle(self) && thread != strata_threads_self() &&
+           !strata_threads_is_alive(thread);
+}
+
+/* The block's user lets go; false: the block is lost to a used-up slot. */
+static void put_back(naive_t *self, strata_record_t *block) {
+    uint32_t user = block->bin_prev;
+    uint32_t node = block->chunk, slot = strata_slab_slot(naive_slab(self), block);
+    block->bin_prev = 0;
+    slot = strata_buddy_give(&self->buddy, naive_slab(self), slot, strata_naive_mark(self, user));
+    if (slot && naive_block(self, slot)->prev == 0) naive_chunk_at(self, node)->first = slot;
+    strata_naive_let_go(self, user);
+}
+
+void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+    naive_t *self = (naive_t *)base;
+    uint32_t node = block->chunk;
+    if (naive_chunk_at(self, node)->huge) {
+        strata_naive_let_go(self, block->bin_prev);
+        (void)strata_naive_give_back(self, node, path);
+        return;
+    }
+    put_back(self, block);
+    if (is_left(self)) (void)strata_naive_release(base, path);
+}
+
+bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {
+    naive_t *self = (naive_t *)base;
+    uint64_t thread = base->stack->of_thread;
+    if (naive_chunk_at(self, block->chunk)->huge || (thread && thread != strata_threads_self())) return false;
+    put_back(self, block);
+    return true;
+}
+
+/* ---- life ---- */
+
+strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place, const char **option) {
+    const naive_options_t *o = filled;
+    bool host = place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
+    unsigned least = place == STRATA_PLACE_HOST ? 64 : 256;
+    *option = "min_block";
+    if (!strata_is_power_of_two(o->min_block) || o->min_block < least)
+        return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no multiple that blocks of this place can have; write a power of two of at "
+                           "least %u", (unsigned long long)o->min_block, least);
+    *option = o->parts != 1 ? "parts" : "memory";
+    if (!host && (o->parts != 1 || o->memory != 0))
+        return strata_fail(STRATA_E_STRATEGY, 0, "this option is for pinned and host memory; take it out here");
+    *option = "reallocate";
+    if (host && o->reallocate != 0)
+        return strata_fail(STRATA_E_STRATEGY, 0, "all chunks of pinned and host memory are of one size; write initial for the "
+                           "largest, or take it out");
+    return STRATA_OK;
+}
+
+/* Whether what comes from below may at first be used by its requester alone. */
+static bool gives_in_order(const strata_layer_t *layer) {
+    if (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED) return true;
+    for (uint32_t i = 0; i < layer->below_count; i++)
+        if (gives_in_order(layer->below[i])) return true;
+    return false;
+}
+
+void strata_naive_destroy(strata_layer_t *base) {
+    naive_t *self = (naive_t *)base;
+    strata_naive_drop_chunks(self);
+    strata_condition_destroy(&self->grown);
+    strata_nodes_destroy(&self->users);
+    strata_nodes_destroy(&self->chunks);
+}
+
+strata_status_t strata_naive_create(strata_layer_t *base) {
+    naive_t *self = (naive_t *)base;
+    const naive_options_t *o = naive_options_of(self);
+    strata_buddy_init(&self->buddy, o->min_block, o->header);
+    self->one_user = o->streams == STRATA_NAIVE_OWN_STREAMS || base->stack->ownerless;
+    self->ordered_below = gives_in_order(base->below[0]);
+    strata_status_t status = strata_nodes_init(&self->chunks, sizeof(naive_chunk_t), STRATA_NAIVE_CHUNKS);
+    if (status != STRATA_OK) return status;
+    if (!self->one_user) status = strata_nodes_init(&self->users, sizeof(naive_user_t), STRATA_USERS);
+    if (status == STRATA_OK) strata_condition_init(&self->grown);
+    else strata_nodes_destroy(&self->chunks);
+    return status;
+}
+
+void strata_naive_figures(strata_layer_t *base) {
+    naive_t *self = (naive_t *)base;
+    self->used_bytes = self->chunk_bytes - naive_idle(self);
+}
+
+uint64_t strata_naive_idle_bytes(strata_layer_t *base) {
+    return naive_idle((naive_t *)base);
+}
+
+const strata_layer_type_t strata_naive_best_fit_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "naive_best_fit",
+    .doc = "best fit over chunks that are a share of the memory (Paddle's naive_best_fit, a buddy allocator)",
+    .scope = STRATA_SCOPE_DEVICE,
+    STRATA_NAIVE_TYPE,
+};

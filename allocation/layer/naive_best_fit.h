@@ -1,0 +1,136 @@
+/* What naive_best_fit and thread_local share: Paddle's buddy, a pool of chunks whose sizes are shares of the memory. The one has a
+ * pool for a device, the other one for each thread; with `streams: own` there is one for each stream of these.
+ *
+ *     naive_best_fit.c         options, allocate, free, the type; thread_local.c has the other type
+ *     naive_best_fit_sizes.c   how large chunks are
+ *     naive_best_fit_chunks.c  how a chunk comes into the pool and leaves it
+ *     naive_best_fit_users.c   who used a block last, where the pool serves several streams
+ *     naive_best_fit_check.c   the check of the whole structure */
+#ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
+#define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
+
+#include "allocation/layer.h"
+#include "allocation/mechanism/buddy.h"
+#include "allocation/users.h"
+
+enum { STRATA_NAIVE_OWN_STREAMS, STRATA_NAIVE_STREAMS_IGNORED };
+enum { STRATA_NAIVE_CHUNKS = 1 << 20 };
+
+typedef struct naive_options {
+    double fraction;
+    uint64_t initial, reallocate, min_block, header, parts, memory;
+    uint32_t streams;
+    bool smaller_growth;
+} naive_options_t;
+
+/* A huge chunk is one block: it came for a request that is larger than the pool serves, and goes with it. */
+typedef struct naive_chunk {
+    strata_record_t *below; /* the record of the layer below */
+    uint64_t base, size;
+    uint32_t first;         /* slot of the block at the base */
+    uint32_t next, prev;    /* in order of making */
+    uint32_t huge;
+} naive_chunk_t;
+
+/* A stream that owns live blocks, where the pool serves several. An entry outlives its stream's handle. */
+typedef struct naive_user {
+    strata_user_t user;
+    uint64_t mark; /* of what it used last; made anew when it is not above buddy.several */
+} naive_user_t;
+
+typedef struct naive {
+    strata_layer_t base;
+    strata_buddy_t buddy;
+    uint64_t max_block;   /* rounded requests above it are huge; told by the first request */
+    bool sized;           /* max_block is told */
+    bool one_user;        /* a stream's own, or of memory without owner streams: no marks are kept */
+    bool ordered_below;   /* what comes from below is its requester's at first, and must be idle when it goes back */
+    bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
+    uint32_t waiting;
+    strata_condition_t grown;
+    strata_nodes_t chunks, users;
+    uint32_t first_chunk, last_chunk, chunk_count;
+    uint64_t chunk_bytes; /* of the pool's chunks */
+    uint64_t huge_bytes;
+    uint64_t asked_bytes; /* of what is being asked for with the lock open */
+    uint64_t used_bytes, waits, huge_blocks; /* figures */
+} naive_t;
+
+static inline const naive_options_t *naive_options_of(const naive_t *self) { return self->base.options; }
+static inline strata_slab_t *naive_slab(const naive_t *self) { return &self->base.stack->slab; }
+static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
+    return strata_slab_record(naive_slab(self), slot);
+}
+static inline naive_chunk_t *naive_chunk_at(const naive_t *self, uint32_t node) { return strata_node(&self->chunks, node); }
+static inline naive_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_node(&self->users, node); }
+static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
+static inline bool naive_chunk_is_idle(const naive_t *self, const naive_chunk_t *chunk) {
+    const strata_record_t *block = naive_block(self, chunk->first);
+    return block->state == STRATA_RECORD_FREE && block->size == chunk->size;
+}
+
+/* ---- both types' (naive_best_fit.c) ---- */
+
+extern const strata_option_row_t strata_naive_options[];
+extern const strata_stat_row_t strata_naive_stats[];
+strata_status_t strata_naive_check(const void *options, strata_place_kind_t place, const char **option);
+strata_status_t strata_naive_create(strata_layer_t *base);
+void strata_naive_destroy(strata_layer_t *base);
+strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
+void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_path_t *path);
+strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, size_t alignment);
+bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
+void strata_naive_figures(strata_layer_t *base);
+uint64_t strata_naive_idle_bytes(strata_layer_t *base);
+
+/* What the two types have in common: all but name, doc and scope. */
+#define STRATA_NAIVE_TYPE                                                                                          \
+    .role = STRATA_CACHE,                                                                                          \
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM, .guarded = true, \
+    .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,        \
+    .stats = strata_naive_stats, .create = strata_naive_create, .destroy = strata_naive_destroy,                    \
+    .allocate = strata_naive_allocate, .free = strata_naive_free, .hit = strata_naive_hit,                          \
+    .quick_free = strata_naive_quick_free, .release = strata_naive_release, .stream_gone = strata_naive_stream_gone, \
+    .trim = strata_naive_trim, .walk = strata_naive_walk, .find = strata_naive_find,                                \
+    .chunk_of = strata_naive_chunk_of, .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate,    \
+    .check = strata_naive_check, .figures = strata_naive_figures
+
+/* ---- sizes; the locks are opened ---- */
+
+/* Tells max_block, once. */
+strata_status_t strata_naive_size(naive_t *self, strata_path_t *path);
+/* What the pool asks from below for a request that nothing free serves. E_NO_MEMORY: more than its share. */
+strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_path_t *path, uint64_t *size);
+
+/* ---- chunks ---- */
+
+/* A chunk that came from below, as one free block of the pool, or (huge) as one block in no index. Its slot, 0: E_LIMIT. */
+uint32_t strata_naive_publish(naive_t *self, strata_record_t *below, bool huge);
+/* A chunk whose one block is in no use goes back; the bytes. The locks are opened. */
+uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_path_t *path);
+uint64_t strata_naive_release(strata_layer_t *base, strata_path_t *path);
+uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+/* Whatever is still live: of the destroy, with no lock held. */
+void strata_naive_drop_chunks(naive_t *self);
+void strata_naive_walk(strata_layer_t *base, strata_walk_fn block, void *context);
+const strata_record_t *strata_naive_find(strata_layer_t *base, uint64_t address);
+const strata_record_t *strata_naive_chunk_of(strata_layer_t *base, const strata_record_t *block);
+
+/* ---- users ---- */
+
+/* The entry of the stream that a request names; 0 where none is kept. False: E_LIMIT. */
+bool strata_naive_user(naive_t *self, strata_stream_t stream, uint32_t *node);
+/* The mark that stands for a user (0: nobody) now. */
+uint64_t strata_naive_mark(naive_t *self, uint32_t node);
+/* A live block of the user ends. */
+void strata_naive_let_go(naive_t *self, uint32_t node);
+/* Whether the host must wait before the user gets a free block. */
+bool strata_naive_is_used(naive_t *self, const strata_record_t *block, uint32_t node);
+/* The host waits for all users of what is free; the locks are opened. E_DEVICE_LOST and the like. */
+strata_status_t strata_naive_wait(naive_t *self, strata_path_t *path);
+void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
+strata_status_t strata_naive_validate_users(const naive_t *self);
+
+strata_status_t strata_naive_validate(strata_layer_t *base);
+
+#endif

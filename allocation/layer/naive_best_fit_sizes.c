@@ -1,0 +1,110 @@
+/* How large the pool's chunks are.
+ *
+ * On a device: what may be used is 95 % of what is available now and below the limit (strata_set_limit()); the first chunk is `initial` bytes or `fraction` of that, a later
+ * one `reallocate` bytes or `fraction` of what may be used then, each at least the request. What is larger than the first chunks
+ * could have been is huge. Of host memory a chunk is `fraction` of all of it in so many parts, `initial` bytes at most. */
+#include "allocation/layer/naive_best_fit.h"
+#include "allocation/option.h"
+#include "platform/arithmetic.h"
+#include "platform/host_memory.h"
+
+enum { USABLE_PERCENT = 95, LEAST_USABLE = 256 };
+
+static bool is_host_memory(const naive_t *self) {
+    strata_place_kind_t place = strata_place_kind(self->base.domain->place);
+    return place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
+}
+
+static uint64_t share(uint64_t bytes, double fraction) {
+    return (uint64_t)((double)bytes * fraction);
+}
+
+static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
+    uint64_t available, total;
+    strata_status_t status = strata_device_mem_info(self->base.domain->device, &available, &total);
+    if (status != STRATA_OK) return status;
+    available = strata_min(available, strata_domain_headroom(self->base.domain));
+    *usable = available / 100 * USABLE_PERCENT + available % 100 * USABLE_PERCENT / 100;
+    if (*usable < LEAST_USABLE) *usable = 0;
+    return STRATA_OK;
+}
+
+/* What an option says of a chunk, or the share. E_NO_MEMORY: more than may be used. */
+static strata_status_t chunk_of_device(const naive_t *self, uint64_t usable, uint64_t said, const char *option, uint64_t *size) {
+    *size = said ? said : share(usable, naive_options_of(self)->fraction);
+    if (*size <= usable) return STRATA_OK;
+    char asked[64], most[64];
+    strata_print_size(said, asked, sizeof asked);
+    strata_print_size(usable, most, sizeof most);
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s are more than the %s that may be used", self->base.type->name, option, asked,
+                       most);
+}
+
+static uint64_t host_share(const naive_t *self) {
+    const naive_options_t *o = naive_options_of(self);
+    return share(o->memory ? o->memory : strata_host_memory_size(), o->fraction);
+}
+
+/* No lock is held. */
+static strata_status_t largest_block(const naive_t *self, uint64_t *largest) {
+    const naive_options_t *o = naive_options_of(self);
+    if (is_host_memory(self)) {
+        *largest = host_share(self) / o->parts;
+        if (o->initial) *largest = strata_min(*largest, o->initial);
+        return STRATA_OK;
+    }
+    uint64_t usable, first = 0, later = 0;
+    strata_status_t status = usable_of(self, &usable);
+    if (status == STRATA_OK) status = chunk_of_device(self, usable, o->initial, "initial", &first);
+    if (status == STRATA_OK) status = chunk_of_device(self, usable, o->reallocate, "reallocate", &later);
+    *largest = strata_max(first, later);
+    return status;
+}
+
+strata_status_t strata_naive_size(naive_t *self, strata_path_t *path) {
+    if (self->sized) return STRATA_OK;
+    uint64_t largest;
+    strata_opened_t opened = strata_path_unlock(path);
+    strata_status_t status = largest_block(self, &largest);
+    strata_path_lock(path, opened);
+    if (status != STRATA_OK || self->sized) return status;
+    self->max_block = largest;
+    self->sized = true;
+    return STRATA_OK;
+}
+
+/* No lock is held. */
+static strata_status_t refill_of_device(const naive_t *self, bool first, uint64_t *size) {
+    const naive_options_t *o = naive_options_of(self);
+    uint64_t usable;
+    *size = o->reallocate;
+    if (!first && o->reallocate) return STRATA_OK;
+    strata_status_t status = usable_of(self, &usable);
+    if (status != STRATA_OK) return status;
+    return chunk_of_device(self, usable, first ? o->initial : 0, "initial", size);
+}
+
+/* Pinned memory is everybody's: the pool and its huge blocks keep to their share. */
+static strata_status_t check_share(const naive_t *self, uint64_t size) {
+    if (strata_place_kind(self->base.domain->place) != STRATA_PLACE_PINNED) return STRATA_OK;
+    uint64_t most = host_share(self), held = self->chunk_bytes + self->huge_bytes + self->asked_bytes;
+    if (size <= most && held <= most - size) return STRATA_OK;
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.fraction: %llu bytes beside %llu are above the share of %llu",
+                       self->base.type->name, (unsigned long long)size, (unsigned long long)held, (unsigned long long)most);
+}
+
+strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_path_t *path, uint64_t *size) {
+    bool first = self->chunk_bytes == 0;
+    strata_status_t status = STRATA_OK;
+    *size = rounded;
+    if (rounded > self->max_block) return check_share(self, rounded);
+    if (is_host_memory(self)) {
+        *size = self->max_block;
+    } else {
+        strata_opened_t opened = strata_path_unlock(path);
+        status = refill_of_device(self, first, size);
+        strata_path_lock(path, opened);
+        *size = strata_max(*size, rounded);
+    }
+    return status == STRATA_OK ? check_share(self, *size) : status;
+}

@@ -1,0 +1,81 @@
+/* Who used a block last. A pool of several streams hands a block that another one used only after the host has waited for all.
+ *
+ * A live block names its owner in bin_prev; every other stream that used it was waited for by its free. */
+#include "allocation/layer/naive_best_fit.h"
+#include "allocation/threads.h"
+
+/* Entries of exited threads' own default streams: nobody can name them any more. */
+static void bury_threads(naive_t *self) {
+    for (uint32_t node = 1; node < self->users.used; node++) {
+        strata_user_t *user = &naive_user_at(self, node)->user;
+        if (user->state != STRATA_USER_NAMED || user->thread == 0 || strata_threads_is_alive(user->thread)) continue;
+        user->state = STRATA_USER_LOST;
+        if (user->holds == 0) strata_users_end(&self->users, node);
+    }
+}
+
+bool strata_naive_user(naive_t *self, strata_stream_t stream, uint32_t *node) {
+    *node = 0;
+    if (self->one_user) return true;
+    *node = strata_users_find(&self->users, stream);
+    if (*node) return true;
+    if (stream == STRATA_STREAM_PER_THREAD) bury_threads(self);
+    *node = strata_users_make(&self->users, stream);
+    if (*node) naive_user_at(self, *node)->mark = 0;
+    return *node != 0;
+}
+
+uint64_t strata_naive_mark(naive_t *self, uint32_t node) {
+    if (node == 0) return 0;
+    naive_user_t *user = naive_user_at(self, node);
+    if (user->mark <= self->buddy.several) user->mark = strata_buddy_new_mark(&self->buddy);
+    return user->mark;
+}
+
+void strata_naive_let_go(naive_t *self, uint32_t node) {
+    if (node) strata_users_let_go(&self->users, node);
+}
+
+bool strata_naive_is_used(naive_t *self, const strata_record_t *block, uint32_t node) {
+    uint64_t mark = strata_buddy_mark(block);
+    return mark > self->buddy.clean && mark != strata_naive_mark(self, node);
+}
+
+strata_status_t strata_naive_wait(naive_t *self, strata_path_t *path) {
+    uint64_t until = strata_buddy_wait(&self->buddy);
+    strata_opened_t opened = strata_path_unlock(path);
+    bool done = strata_domain_wait_for_all(self->base.domain);
+    strata_path_lock(path, opened);
+    self->waits++;
+    if (!done) return strata_last_error()->status;
+    strata_buddy_waited(&self->buddy, until);
+    return STRATA_OK;
+}
+
+/* Its handle may name another stream soon: what it used is from now on nobody's but after a wait. */
+void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+    naive_t *self = (naive_t *)base;
+    (void)path;
+    uint32_t node = self->one_user ? 0 : strata_users_find(&self->users, stream);
+    if (node == 0) return;
+    naive_user_at(self, node)->user.state = STRATA_USER_LOST;
+    if (naive_user_at(self, node)->user.holds == 0) strata_users_end(&self->users, node);
+}
+
+strata_status_t strata_naive_validate_users(const naive_t *self) {
+    uint64_t holds = 0, live = 0;
+    for (uint32_t node = 1; !self->one_user && node < self->users.used; node++) {
+        const naive_user_t *user = naive_user_at(self, node);
+        if (user->user.state == STRATA_USER_UNUSED) continue;
+        if (user->mark > self->buddy.last)
+            return strata_fail(STRATA_E_CORRUPT, 0, "%s: a stream has a mark that was never made", self->base.type->name);
+        holds += user->user.holds;
+    }
+    for (uint32_t node = self->first_chunk; node; node = naive_chunk_at(self, node)->next)
+        for (uint32_t slot = naive_chunk_at(self, node)->first; slot; slot = naive_block(self, slot)->next) {
+            const strata_record_t *block = naive_block(self, slot);
+            live += block->state != STRATA_RECORD_FREE && block->bin_prev != 0;
+        }
+    if (self->one_user || holds == live) return STRATA_OK;
+    return strata_fail(STRATA_E_CORRUPT, 0, "%s: the streams do not hold the live blocks", self->base.type->name);
+}

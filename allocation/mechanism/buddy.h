@@ -1,0 +1,59 @@
+/* Best fit as PaddlePaddle's buddy allocator has it. Each block holds a request and a header of so many bytes, rounded up together;
+ * it takes the low end of the smallest free block, the lowest among equals, and what is left stays free unless it is no larger
+ * than a header. A freed block takes its free neighbours, the one behind it first.
+ *
+ * A free block carries the mark of who used it last; of two users' blocks that merge it is `several`. Marks are numbers that
+ * grow: all up to `clean` have been waited for. They lie in `slack` and `borrows` of free records. Guarded by the stack's lock. */
+#ifndef STRATA_ALLOCATION_MECHANISM_BUDDY_H
+#define STRATA_ALLOCATION_MECHANISM_BUDDY_H
+
+#include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/tree.h"
+
+typedef struct strata_buddy {
+    strata_tree_t idle;
+    uint64_t unit;    /* sizes are multiples of this power of two, but for what is left at the end of a chunk */
+    uint64_t header;
+    uint64_t clean;   /* marks up to this mean nobody */
+    uint64_t several; /* a mark; those of single users that were made since are above it */
+    uint64_t last;    /* the highest mark so far */
+} strata_buddy_t;
+
+void strata_buddy_init(strata_buddy_t *buddy, uint64_t unit, uint64_t header);
+/* The size of the block that serves a request. False: it is too large to be told. */
+bool strata_buddy_round(const strata_buddy_t *buddy, uint64_t size, uint64_t *rounded);
+/* A chunk becomes one free block; its slot, 0: the slab is full. */
+uint32_t strata_buddy_begin(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
+/* The chunk of a free block that is all of it ends. */
+void strata_buddy_end(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot);
+/* The free block that serves a rounded size; 0: none. */
+uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *slab, uint64_t rounded);
+/* Takes `rounded` bytes of a free block, or all of it; its state is the caller's to set. False: the slab is full, nothing
+ * changed. */
+bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t rounded);
+/* A block comes back from the user that `mark` stands for. The slot of the free block that has it now: where that is the first
+ * of its chunk, the chunk begins there. 0: its slot is used up and there is no other; it stays out of use, as DEFERRED. */
+uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t mark);
+
+static inline uint64_t strata_buddy_mark(const strata_record_t *block) {
+    return (uint64_t)block->slack << 32 | block->borrows;
+}
+/* A new mark, of a single user. */
+static inline uint64_t strata_buddy_new_mark(strata_buddy_t *buddy) { return ++buddy->last; }
+/* All users are about to be waited for: the marks of single users are to be made anew. What strata_buddy_waited() wants when they
+ * have been. */
+static inline uint64_t strata_buddy_wait(strata_buddy_t *buddy) {
+    uint64_t until = buddy->last;
+    buddy->several = ++buddy->last;
+    return until;
+}
+static inline void strata_buddy_waited(strata_buddy_t *buddy, uint64_t until) {
+    if (until > buddy->clean) buddy->clean = until;
+}
+
+/* The tree against the free blocks that pieces_validate() counted, and the mark of each of them. E_CORRUPT, beginning with
+ * `layer`. */
+strata_status_t strata_buddy_validate(const char *layer, const strata_buddy_t *buddy, const strata_slab_t *slab,
+                                      const strata_pieces_tally_t *tally);
+
+#endif

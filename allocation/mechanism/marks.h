@@ -1,0 +1,25 @@
+/* A free block's mark: since when it is free, as a count of 48 bits, and a stream's node (0: several, or nobody knows). It
+ * lies in words of the record that a free block does not need. Guarded by the stack's lock. */
+#ifndef STRATA_ALLOCATION_MECHANISM_MARKS_H
+#define STRATA_ALLOCATION_MECHANISM_MARKS_H
+
+#include "strata/layer.h"
+
+static inline void strata_mark(strata_record_t *block, uint64_t count, uint32_t stream) {
+    block->slack = stream << 16 | (uint32_t)(count >> 32 & 0xffff);
+    block->borrows = (uint32_t)count;
+}
+static inline uint64_t strata_mark_count(const strata_record_t *block) {
+    return (uint64_t)(block->slack & 0xffff) << 32 | block->borrows;
+}
+static inline uint32_t strata_mark_stream(const strata_record_t *block) { return block->slack >> 16; }
+
+/* The mark of a block that takes another in. Marks up to `waited` are void: the host has waited for those uses. */
+static inline void strata_mark_merge(strata_record_t *into, const strata_record_t *other, uint64_t waited) {
+    uint64_t own = strata_mark_count(into), its = strata_mark_count(other);
+    if (its <= waited) return;
+    bool same = own <= waited || strata_mark_stream(into) == strata_mark_stream(other);
+    strata_mark(into, own > its ? own : its, same ? strata_mark_stream(other) : 0);
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* The acts of an import over the model of a strategy. */
+#include <string.h>
+
+#include "config/import/rows.h"
+
+enum { PATH = 128 };
+
+typedef struct edit {
+    strata_import_t *import;
+    strata_strategy_t *strategy;
+    import_setting_t *setting;
+    strata_origin_t origin; /* the setting's, its file the strategy's */
+} edit_t;
+
+/* ---- layers of the gpu's stack ---- */
+
+static size_t find_layer(const strata_model_stack_t *stack, const char *name) {
+    size_t i = 0;
+    while (i < stack->count && strcmp(stack->layers[i].type->name, name) != 0) i++;
+    return i;
+}
+
+static void drop_layer(strata_model_stack_t *stack, const char *name) {
+    size_t at = find_layer(stack, name);
+    if (at == stack->count) return;
+    memmove(&stack->layers[at], &stack->layers[at + 1], (stack->count - at - 1) * sizeof *stack->layers);
+    stack->count--;
+}
+
+/* A limit counts what the device is asked for; everything else sees what the program asks for, below the layer that waits. */
+static size_t place_of(const strata_model_stack_t *stack, const char *name) {
+    if (strcmp(name, "limit") == 0) return stack->count - 1;
+    return find_layer(stack, "retry") == 0 ? 1 : 0;
+}
+
+static strata_status_t ensure_layer(const edit_t *edit, const char *name) {
+    strata_model_stack_t *stack = &edit->strategy->stacks[STRATA_PLACE_GPU];
+    strata_arena_t *memory = edit->strategy->memory;
+    if (find_layer(stack, name) < stack->count) return STRATA_OK;
+    size_t at = place_of(stack, name);
+    strata_model_layer_t *layers = strata_arena_take(memory, stack->count + 1, sizeof *layers);
+    if (!layers) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = strata_model_layer_init(memory, &layers[at], strata_layer_find(name), &edit->origin);
+    if (status) return status;
+    memcpy(layers, stack->layers, at * sizeof *layers);
+    memcpy(layers + at + 1, stack->layers + at, (stack->count - at) * sizeof *layers);
+    stack->layers = layers;
+    stack->count++;
+    return STRATA_OK;
+}
+
+/* ---- values ---- */
+
+static strata_place_kind_t place_in(const char *path) {
+    char word[16];
+    size_t length = strcspn(path, ".");
+    if (length >= sizeof word) return STRATA_PLACE_GPU;
+    memcpy(word, path, length);
+    word[length] = '\0';
+    strata_place_kind_t place = strata_place_find(word);
+    return place == STRATA_PLACE_KINDS ? STRATA_PLACE_GPU : place;
+}
+
+/* What an earlier setting said of the same path counts no more. */
+static void take_path(edit_t *edit, const char *path) {
+    for (size_t i = 0; i < edit->import->count; i++) {
+        import_setting_t *other = &edit->import->settings[i];
+        if (other != edit->setting && other->target && strcmp(other->target, path) == 0 && !other->passed_over)
+            other->passed_over = edit->setting->row->key;
+    }
+}
+
+/* "layer.option" or "+layer.option"; *had: the strategy has it. */
+static strata_status_t set_path(edit_t *edit, const char *path, const char *value, bool *had) {
+    char layer[PATH];
+    strata_status_t status = STRATA_OK;
+    if (*path == '+') {
+        size_t length = strcspn(++path, ".");
+        memcpy(layer, path, length);
+        layer[length] = '\0';
+        status = ensure_layer(edit, layer);
+    }
+    *had = status == STRATA_OK && strata_strategy_has(edit->strategy, path);
+    if (!*had) return status;
+    take_path(edit, path);
+    if (!edit->setting->target) edit->setting->target = strata_arena_text(edit->import->memory, path, strlen(path));
+    if (!edit->setting->target) return STRATA_E_HOST_MEMORY;
+    edit->import->touched[place_in(path)] = true;
+    return strata_strategy_set(edit->strategy, path, value, &edit->origin);
+}
+
+/* The word at *list, which moves behind it. False: there is none. */
+static bool next_word(const char **list, char *word) {
+    *list += strspn(*list, " ");
+    size_t length = strcspn(*list, " ");
+    if (length == 0 || length >= PATH) return false;
+    memcpy(word, *list, length);
+    word[length] = '\0';
+    *list += length;
+    return true;
+}
+
+static strata_status_t set_first(edit_t *edit, const char *list) {
+    char path[PATH];
+    bool had = false;
+    strata_status_t status = STRATA_OK;
+    while (!had && status == STRATA_OK && next_word(&list, path)) status = set_path(edit, path, edit->setting->meant, &had);
+    if (status == STRATA_OK && !had) edit->setting->passed_over = "";
+    return status;
+}
+
+static strata_status_t fix_all(edit_t *edit, const char *list) {
+    char path[PATH];
+    strata_status_t status = STRATA_OK;
+    while (status == STRATA_OK && next_word(&list, path)) {
+        char *value = strchr(path, '=');
+        bool had = false;
+        *value++ = '\0';
+        status = set_path(edit, path, value, &had);
+        if (status == STRATA_OK && !had) edit->setting->passed_over = "";
+    }
+    return status;
+}
+
+static strata_status_t apply(edit_t *edit) {
+    const import_case_t *act = &edit->setting->act;
+    switch (act->verb) {
+    case IMPORT_SET: return set_first(edit, act->what);
+    case IMPORT_FIX: return fix_all(edit, act->what);
+    case IMPORT_PRESET: return fix_all(edit, act->what + strcspn(act->what, " "));
+    case IMPORT_DROP: drop_layer(&edit->strategy->stacks[STRATA_PLACE_GPU], act->what); return STRATA_OK;
+    case IMPORT_NOTHING:
+    case IMPORT_NONE:
+    case IMPORT_END: return STRATA_OK;
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t edit_one(strata_import_t *import, strata_strategy_t *strategy, import_setting_t *setting) {
+    edit_t edit = {.import = import, .strategy = strategy, .setting = setting, .origin = setting->origin};
+    edit.origin.file = strata_arena_text(strategy->memory, setting->origin.file, strlen(setting->origin.file));
+    return edit.origin.file ? apply(&edit) : STRATA_E_HOST_MEMORY;
+}
+
+/* In the order of the table, so that it does not matter in which order a string says things. */
+strata_status_t strata_import_edit(strata_import_t *import, strata_strategy_t *strategy) {
+    strata_status_t status = STRATA_OK;
+    for (const import_row_t *row = import->peer->rows; row->key && status == STRATA_OK; row++) {
+        import_setting_t *setting = strata_import_find(import->settings, import->count, row->key);
+        if (setting) status = edit_one(import, strategy, setting);
+    }
+    return status;
+}

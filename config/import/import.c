@@ -1,0 +1,137 @@
+#include "config/import/import.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/hint.h"
+#include "config/import/rows.h"
+
+static const import_peer_t *const peers[] = {&strata_import_pytorch, &strata_import_paddle, &strata_import_tensorflow};
+
+const import_peer_t *strata_import_peer_at(size_t index) {
+    return index < sizeof peers / sizeof *peers ? peers[index] : NULL;
+}
+
+bool strata_import_is(const char *name) {
+    return strncmp(name, STRATA_IMPORT_PREFIX, strlen(STRATA_IMPORT_PREFIX)) == 0;
+}
+
+static const char *peer_word(size_t index, const void *context) {
+    (void)context;
+    return peers[index]->name;
+}
+
+/* ---- settings ---- */
+
+import_setting_t *strata_import_find(import_setting_t *settings, size_t count, const char *key) {
+    for (size_t i = 0; i < count; i++)
+        if (!settings[i].passed_over && strcmp(settings[i].row->key, key) == 0) return &settings[i];
+    return NULL;
+}
+
+strata_status_t strata_import_add(strata_import_t *import, const import_row_t *row, const char *value, size_t length,
+                                  const strata_origin_t *origin) {
+    if (import->count == STRATA_IMPORT_SETTINGS)
+        return strata_fail_origin(origin, "more than %d settings; write fewer", STRATA_IMPORT_SETTINGS);
+    if (row->kind != IMPORT_CONF && length >= STRATA_IMPORT_VALUE)
+        return strata_fail_origin(origin, "the value of %s is longer than %d bytes; write a shorter one", row->key,
+                                  STRATA_IMPORT_VALUE - 1);
+    import_setting_t *before = strata_import_find(import->settings, import->count, row->key);
+    import_setting_t *setting = &import->settings[import->count];
+    *setting = (import_setting_t){.row = row, .value = strata_arena_text(import->memory, value, length), .origin = *origin};
+    if (!setting->value) return STRATA_E_HOST_MEMORY;
+    if (before) before->passed_over = "it is said again behind it";
+    import->count++;
+    return strata_import_value(setting);
+}
+
+/* ---- a request ---- */
+
+static strata_status_t keep(strata_import_t *import, const char *text, const char **kept) {
+    *kept = text ? strata_arena_text(import->memory, text, strnlen(text, STRATA_IMPORT_BYTES + 1)) : NULL;
+    return text && !*kept ? STRATA_E_HOST_MEMORY : STRATA_OK;
+}
+
+/* "pytorch" and "pytorch@2.9". */
+static strata_status_t read_peer(strata_import_t *import, const strata_import_request_t *request) {
+    size_t length = strcspn(request->peer, "@");
+    const char *behind = request->peer[length] ? request->peer + length + 1 : NULL;
+    for (size_t i = 0; strata_import_peer_at(i); i++)
+        if (strlen(peers[i]->name) == length && memcmp(peers[i]->name, request->peer, length) == 0) import->peer = peers[i];
+    if (!import->peer) {
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), request->peer);
+        strata_hint_t hint = strata_hint(word, sizeof peers / sizeof *peers, peer_word, NULL);
+        return strata_fail(STRATA_E_STRATEGY, 0, "nothing is known of an allocator \"%.40s\"; %s", word, hint.text);
+    }
+    strata_status_t status = keep(import, request->as_of ? request->as_of : behind, &import->as_of);
+    if (status || !import->as_of || strata_import_version(import->as_of, &import->version)) return status;
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no version of %s; write one, as in %s", import->as_of,
+                       import->peer->name, import->peer->version);
+}
+
+/* The preset of the table's last row that means one; the rows before it are passed over. */
+static strata_status_t choose_preset(strata_import_t *import) {
+    const import_peer_t *peer = import->peer;
+    import_setting_t *decided = NULL;
+    uint64_t old = 0;
+    const char *preset = peer->preset;
+    if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old)
+        preset = peer->old_preset;
+    for (const import_row_t *row = peer->rows; row->key; row++) {
+        import_setting_t *setting = strata_import_find(import->settings, import->count, row->key);
+        if (!setting || setting->act.verb != IMPORT_PRESET) continue;
+        if (decided) decided->passed_over = setting->row->key;
+        decided = setting;
+    }
+    if (!decided) return keep(import, preset, &import->preset);
+    size_t length = strcspn(decided->act.what, " ");
+    import->preset = strata_arena_text(import->memory, decided->act.what, length);
+    return import->preset ? STRATA_OK : STRATA_E_HOST_MEMORY;
+}
+
+static strata_status_t read_request(strata_import_t *import, const strata_import_request_t *request) {
+    import->settings = strata_arena_take(import->memory, STRATA_IMPORT_SETTINGS, sizeof *import->settings);
+    if (!import->settings) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = read_peer(import, request);
+    if (status == STRATA_OK) status = keep(import, request->text, &import->said);
+    if (status == STRATA_OK) status = strata_import_split(import, import->said);
+    if (status == STRATA_OK && import->peer->settle) import->peer->settle(import->settings, import->count);
+    return status ? status : choose_preset(import);
+}
+
+strata_status_t strata_import_new(const strata_import_request_t *request, strata_import_t **import) {
+    strata_arena_t *arena = strata_arena_new();
+    strata_import_t *made = arena ? strata_arena_take(arena, 1, sizeof *made) : NULL;
+    if (!made) {
+        strata_arena_delete(arena);
+        return STRATA_E_HOST_MEMORY;
+    }
+    made->memory = arena;
+    strata_status_t status = read_request(made, request);
+    if (status == STRATA_OK) {
+        *import = made;
+    } else {
+        strata_import_delete(made);
+    }
+    return status;
+}
+
+void strata_import_delete(strata_import_t *import) {
+    if (import) strata_arena_delete(import->memory);
+}
+
+/* ---- the strategy ---- */
+
+strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *import) {
+    char name[STRATA_NAME_LETTERS];
+    /* Keys may mean places that the peer's preset leaves to the preset strata. */
+    strata_status_t status = strata_read_preset(reader, "strata");
+    if (status == STRATA_OK) status = strata_read_preset(reader, import->preset);
+    if (status) return status;
+    snprintf(name, sizeof name, "imported-%s", import->peer->name);
+    char *kept = strata_arena_text(reader->strategy->memory, name, strlen(name));
+    if (!kept) return STRATA_E_HOST_MEMORY;
+    reader->strategy->name = kept;
+    return strata_import_edit(import, reader->strategy);
+}

@@ -1,0 +1,149 @@
+/* Paddle's FLAGS_*, by the dates of its develop branch. */
+#include <string.h>
+
+#include "config/import/rows.h"
+
+#define VMM "no layer maps physical memory behind a range of addresses yet"
+#define BUDDY(option) "naive_best_fit." option " thread_local." option
+#define REPORTS "strata_snapshot(), `strata stats --blocks` and the out-of-memory report tell it"
+#define OFF {"false", IMPORT_NOTHING, NULL}
+#define ZERO {"0", IMPORT_NOTHING, NULL}
+#define NEVER(why) {NULL, IMPORT_NONE, why}
+#define MANAGED "managed memory is a place of its own: ask for strata_managed(), or put a `fallback` to it into the stack"
+
+static const import_row_t rows[] = {
+    {"FLAGS_allocator_strategy", NULL, NULL, IMPORT_WORD, false,
+     {{"auto_growth", IMPORT_PRESET, "paddle"},
+      {"naive_best_fit", IMPORT_PRESET, "naive_best_fit"},
+      {"thread_local", IMPORT_PRESET, "thread_local"}}, NULL},
+    {"FLAGS_use_cuda_malloc_async_allocator", NULL, NULL, IMPORT_BOOL, false,
+     {{"true", IMPORT_PRESET, "cuda_malloc_async"}, OFF}, NULL},
+    {"FLAGS_use_system_allocator", NULL, NULL, IMPORT_BOOL, false, {{"true", IMPORT_PRESET, "system"}, OFF}, NULL},
+    {"FLAGS_gpu_allocator_retry_time", NULL, NULL, IMPORT_MS, false,
+     {{"0", IMPORT_DROP, "retry"}, {"-1", IMPORT_DROP, "retry"}, {NULL, IMPORT_SET, "retry.timeout"}}, NULL},
+    {"FLAGS_use_stream_safe_cuda_allocator", NULL, NULL, IMPORT_BOOL, false,
+     {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_DROP, "stream_safe"}},
+     "a block that another stream used is then freed after a wait of the host, where Paddle does not wait"},
+    {"FLAGS_auto_growth_chunk_size_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "auto_growth.chunk_size"}},
+     "passed over where FLAGS_small_pool_size_in_mb divides the pool, as there"},
+    {"FLAGS_free_idle_chunk", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_idle_chunk"}}, NULL},
+    {"FLAGS_free_when_no_cache_hit", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_when_no_cache_hit"}},
+     NULL},
+    {"FLAGS_small_pool_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {ZERO, {NULL, IMPORT_SET, "auto_growth.small_pool_size"}},
+     NULL},
+    {"FLAGS_small_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "auto_growth.small_chunk_size"}},
+     "counts with FLAGS_small_pool_size_in_mb above 0, as the next three"},
+    {"FLAGS_large_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "auto_growth.chunk_size"}}, NULL},
+    {"FLAGS_small_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "auto_growth.small_preallocate"}},
+     NULL},
+    {"FLAGS_large_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "auto_growth.preallocate"}}, NULL},
+    {"FLAGS_use_auto_growth_v2", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "auto_growth.warm_up_steps=1"}},
+     "the warm-up ends with the program's first strata_step()"},
+    {"FLAGS_alignment_size", "2025-01", NULL, IMPORT_BYTES, false,
+     {{NULL, IMPORT_NOTHING, "it has no effect on CUDA, there either"}},
+     NULL},
+    {"FLAGS_gpu_memory_limit_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, {NULL, IMPORT_SET, "+limit.bytes"}},
+     "counted before the device is asked, never a byte above"},
+    {"FLAGS_fraction_of_gpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, BUDDY("fraction")}},
+     "auto_growth has no use for it, there either"},
+    {"FLAGS_initial_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("initial")}}, NULL},
+    {"FLAGS_reallocate_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("reallocate")}}, NULL},
+    {"FLAGS_fraction_of_cpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
+     {{NULL, IMPORT_SET, "host.naive_best_fit.fraction"}}, NULL},
+    {"FLAGS_initial_cpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false,
+     {{NULL, IMPORT_SET, "host.naive_best_fit.initial"}}, NULL},
+    {"FLAGS_fraction_of_cuda_pinned_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
+     {{NULL, IMPORT_SET, "pinned.naive_best_fit.fraction"}}, NULL},
+    {"FLAGS_use_auto_growth_pinned_allocator", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_FIX, "pinned.auto_growth.alignment=64KiB pinned.auto_growth.chunk_size=0"}}, NULL},
+    {"FLAGS_cuda_malloc_async_pool_memory_throttle_ratio", NULL, NULL, IMPORT_FRACTION, false,
+     {{NULL, IMPORT_SET, "cuda_malloc_async.throttle"}}, NULL},
+    {"FLAGS_cuda_memory_async_pool_release_threshold", NULL, NULL, IMPORT_BYTES, false,
+     {{"18446744073709551615", IMPORT_FIX, "cuda_malloc_async.release_threshold=unlimited"},
+      {NULL, IMPORT_SET, "cuda_malloc_async.release_threshold"}}, NULL},
+    {"FLAGS_alloc_fill_value", NULL, NULL, IMPORT_COUNT, false,
+     {{"-1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "+fill.byte"}},
+     "once for each request, where Paddle fills once for each of its layers"},
+    {"FLAGS_sync_after_alloc", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_SET, "fill.synchronise"}},
+     "with FLAGS_alloc_fill_value alone: it is an option of that layer"},
+    {"FLAGS_init_allocated_mem", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.byte=239"}},
+     "of the buddy allocators alone; auto_growth has no use for it, there either"},
+    {"FLAGS_use_cuda_managed_memory", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, MANAGED}}, NULL},
+    {"FLAGS_use_virtual_memory_auto_growth", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
+    {"FLAGS_use_multi_scale_virtual_memory_auto_growth", "2025-09", NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
+    {"FLAGS_use_vmm_auto_growth_best_fit_allocator_v2", "2026", NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
+    {"FLAGS_vmm_v2_remap_on_oom", "2026", NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
+    {"FLAGS_vmm_v2_small_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {NEVER(VMM)}, NULL},
+    {"FLAGS_vmm_v2_large_pool_handle_size_in_mb", "2026", NULL, IMPORT_MIB, false, {NEVER(VMM)}, NULL},
+    {"FLAGS_vmm_small_pool_size_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
+    {"FLAGS_vmm_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
+    {"FLAGS_vmm_small_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
+    {"FLAGS_vmm_large_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
+    {"FLAGS_native_compact", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, "no layer copies live blocks: their addresses stay as long as they live"}}, NULL},
+    {"FLAGS_dump_vmm_allocation_info", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM "; " REPORTS}}, NULL},
+    {"FLAGS_offload_retry_times", "2026", NULL, IMPORT_COUNT, false,
+     {ZERO, NEVER("the program's own memory is asked for by strata_add_free_memory_callback()")}, NULL},
+    {"FLAGS_print_allocator_trace_info", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, "the layer `trace` writes what is asked for to a file; " REPORTS}}, NULL},
+    {"FLAGS_dump_chunk_info", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, REPORTS}}, NULL},
+    {"FLAGS_auto_free_cudagraph_allocations_on_launch", NULL, NULL, IMPORT_BOOL, false,
+     {{NULL, IMPORT_NONE, "it is a flag of the graph's instantiation, which is the program's"}}, NULL},
+    {"FLAGS_new_executor_use_cuda_graph", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, "the program says which requests are a graph's: strata_pool_begin() and strata_pool_end()"}},
+     NULL},
+    {"FLAGS_use_pinned_memory", NULL, NULL, IMPORT_BOOL, false,
+     {{"true", IMPORT_NONE, "host memory is not locked by a flag: ask for strata_pinned()"}, OFF}, NULL},
+    {"FLAGS_log_memory_stats", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, "strata_statistics_json() tells the figures when they are asked for"}}, NULL},
+    {"FLAGS_enable_gpu_memory_usage_log", NULL, NULL, IMPORT_BOOL, false,
+     {OFF, {"true", IMPORT_NONE, "strata_statistics_json() tells the peaks when they are asked for"}}, NULL},
+    {"FLAGS_enable_gpu_memory_usage_log_mb", NULL, NULL, IMPORT_BOOL, false,
+     {{NULL, IMPORT_NOTHING, "a log's unit, and there is no log"}}, NULL},
+    {0},
+};
+
+static void pass_over(import_setting_t *settings, size_t count, const char *key, const char *why) {
+    import_setting_t *setting = strata_import_find(settings, count, key);
+    if (setting) setting->passed_over = why;
+}
+
+static bool is_buddy(import_setting_t *settings, size_t count) {
+    const import_setting_t *strategy = strata_import_find(settings, count, "FLAGS_allocator_strategy");
+    return strategy && strcmp(strategy->meant, "auto_growth") != 0;
+}
+
+/* Either the pool is divided, and each part has a chunk size and a first chunk of its own; or one chunk size is for all. */
+static void settle(import_setting_t *settings, size_t count) {
+    static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
+                                          "FLAGS_large_pool_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_pre_alloc_in_mb",
+                                          "FLAGS_large_pool_pre_alloc_in_mb"};
+    import_setting_t *init = strata_import_find(settings, count, "FLAGS_init_allocated_mem");
+    if (init && init->act.verb == IMPORT_FIX && !is_buddy(settings, count))
+        init->passed_over = "only the buddy allocators fill their memory";
+    const import_setting_t *small = strata_import_find(settings, count, "FLAGS_small_pool_size_in_mb");
+    if (small && small->act.verb == IMPORT_SET) {
+        pass_over(settings, count, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");
+        return;
+    }
+    for (size_t i = 0; i < sizeof divided / sizeof *divided; i++)
+        pass_over(settings, count, divided[i], "FLAGS_small_pool_size_in_mb does not divide the pool");
+}
+
+const import_peer_t strata_import_paddle = {
+    .name = "paddle",
+    .preset = "paddle",
+    .version = "2025-08",
+    .later = "2026-08",
+    .says = "its default is the second virtual-memory allocator since then, of which there is no layer; this is auto_growth",
+    .example = "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_gpu_memory_limit_mb=8000",
+    .rows = rows,
+    .settle = settle};

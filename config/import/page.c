@@ -1,0 +1,110 @@
+/* docs/import.md: the tables. */
+#include <string.h>
+
+#include "config/import/rows.h"
+#include "config/words.h"
+
+static const char introduction[] =
+    "# Strings of other allocators\n\n"
+    "<!-- Made by `strata import --markdown`; a test compares. Changes belong to the tables in config/import/. -->\n\n"
+    "What a program says to PyTorch's, Paddle's or TensorFlow's allocator becomes a strategy:\n\n"
+    "    strata import pytorch \"max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]\" > mine.yaml\n"
+    "    strata import pytorch \"expandable_segments:True\" --as-of 2.9\n"
+    "    strata import paddle \"FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=8000\"\n"
+    "    strata import tensorflow \"TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75\"\n"
+    "    strata import pytorch                 # what the environment's variables say\n\n"
+    "It is printed as a file that `strata check` accepts. A key that is not in these tables is an error at its line and\n"
+    "column, with the nearest that is; what has no equivalent is told on standard error and in the file.\n\n"
+    "A running program has the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a\n"
+    "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command): the variables below are\n"
+    "read from the environment then, and what has no equivalent is told on standard error. `import:pytorch@2.9` reads them\n"
+    "as of a version. Other variables are left alone, so one whose name is misspelt is not seen there; keys inside a value\n"
+    "are errors as in a string.\n\n"
+    "What the settings do not say is as in the preset. As of a version only the keys count that it has; without one, all\n"
+    "do. A version in the tables is the first, or last, that is known to have the key; `-`: not known.\n";
+
+static const char *written(const import_row_t *row) {
+    switch (row->kind) {
+    case IMPORT_CONF: return "key:value,key:value";
+    case IMPORT_BOOL: return row->inner ? "True, False" : "true, false";
+    case IMPORT_COUNT: return "number";
+    case IMPORT_BYTES: return "bytes";
+    case IMPORT_MIB: return "MiB";
+    case IMPORT_GIB: return "GiB";
+    case IMPORT_MS: return "ms";
+    case IMPORT_FRACTION: return "fraction";
+    case IMPORT_WORD: return "word";
+    case IMPORT_TEXT: return "text";
+    }
+    return "";
+}
+
+/* Each word of a list in quotes, `between` them. */
+static void write_list(const char *list, const char *between, FILE *out) {
+    const char *first = "";
+    while (*(list += strspn(list, " +"))) {
+        size_t length = strcspn(list, " ");
+        fprintf(out, "%s`%.*s`", first, (int)length, list);
+        list += length;
+        first = between;
+    }
+}
+
+static void write_case(const import_case_t *one, FILE *out) {
+    size_t name = one->what ? strcspn(one->what, " ") : 0;
+    switch (one->verb) {
+    case IMPORT_END: break;
+    case IMPORT_SET: write_list(one->what, " or ", out); break;
+    case IMPORT_FIX: write_list(one->what, ", ", out); break;
+    case IMPORT_DROP: fprintf(out, "no layer `%s`", one->what); break;
+    case IMPORT_NOTHING: fprintf(out, "nothing to do%s%s", one->what ? ": " : "", one->what ? one->what : ""); break;
+    case IMPORT_NONE: fprintf(out, "**no equivalent**: %s", one->what); break;
+    case IMPORT_PRESET:
+        fprintf(out, "the preset `%.*s`%s", (int)name, one->what, one->what[name] ? " with " : "");
+        write_list(one->what + name, ", ", out);
+        break;
+    }
+}
+
+static void write_row(const import_row_t *row, FILE *out) {
+    fprintf(out, "| `%s` | %s | ", row->key, written(row));
+    if (row->until) fprintf(out, "%s to %s | ", row->since, row->until);
+    else fprintf(out, "%s | ", row->since ? row->since : "-");
+    if (row->kind == IMPORT_CONF) fputs("keys of the second table", out);
+    for (size_t i = 0; i < IMPORT_CASES && row->cases[i].verb != IMPORT_END; i++) {
+        if (i > 0) fputs("; ", out);
+        if (row->cases[i].word) fprintf(out, "`%s`: ", row->cases[i].word);
+        else if (i > 0) fputs("else ", out);
+        write_case(&row->cases[i], out);
+    }
+    fprintf(out, "%s%s |\n", row->remark ? "; " : "", row->remark ? row->remark : "");
+}
+
+static void write_table(const import_peer_t *peer, bool inner, FILE *out) {
+    bool any = false;
+    for (const import_row_t *row = peer->rows; row->key; row++) {
+        if (row->inner != inner) continue;
+        if (!any) fprintf(out, "\n| %s | value | from | here |\n|---|---|---|---|\n", inner ? "key" : "variable");
+        any = true;
+        write_row(row, out);
+    }
+}
+
+static void write_peer(const import_peer_t *peer, FILE *out) {
+    fprintf(out, "\n## %s\n\nOver the preset `%s`", peer->name, peer->preset);
+    if (peer->old) fprintf(out, "; as of a version before %s over `%s`", peer->old, peer->old_preset);
+    if (peer->later) fprintf(out, ". As of %s and later: %s", peer->later, peer->says);
+    fprintf(out, ". Versions are written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", peer->version, peer->name,
+            peer->example);
+    write_table(peer, false, out);
+    write_table(peer, true, out);
+}
+
+strata_status_t strata_import_page(FILE *out) {
+    fputs(introduction, out);
+    for (size_t i = 0; strata_import_peer_at(i); i++) write_peer(strata_import_peer_at(i), out);
+    fprintf(out,
+            "\n## Limits\n\nA string has at most %d bytes, printable ASCII all of them, %d settings and %d bytes a value.\n",
+            STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
+    return strata_config_written(out);
+}

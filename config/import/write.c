@@ -1,0 +1,134 @@
+/* What was made of a string: the lines that tell what was not, and the strategy as a file. */
+#include <string.h>
+
+#include "allocation/option.h"
+#include "config/import/rows.h"
+#include "config/words.h"
+
+/* ---- lines ---- */
+
+static void tell_key(const import_setting_t *setting, const char *before, FILE *out) {
+    fprintf(out, "%s%s:%u:%u: %s", before, setting->origin.file, setting->origin.line, setting->origin.column,
+            setting->row->key);
+    if (setting->row->kind != IMPORT_CONF) fprintf(out, "%c%.60s", setting->row->inner ? ':' : '=', setting->value);
+}
+
+/* "" stands for what the strategy does not have, a key for the setting that counts instead. */
+static void tell_passed_over(const strata_import_t *import, const import_setting_t *setting, FILE *out) {
+    const char *why = setting->passed_over;
+    bool key = false;
+    for (const import_row_t *row = import->peer->rows; row->key; row++) key = key || row->key == why;
+    if (!*why) fprintf(out, " is passed over: the preset %s has no layer with such an option\n", import->preset);
+    else fprintf(out, " is passed over: %s%s\n", why, key ? " decides" : "");
+}
+
+static size_t tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
+    bool none = setting->act.verb == IMPORT_NONE;
+    if (!none && !setting->passed_over) return 0;
+    tell_key(setting, before, out);
+    if (setting->passed_over) tell_passed_over(import, setting, out);
+    else fprintf(out, " has no equivalent: %s\n", setting->act.what);
+    return 1;
+}
+
+size_t strata_import_tell(const strata_import_t *import, const char *before, FILE *out) {
+    const import_peer_t *peer = import->peer;
+    size_t count = 0;
+    uint64_t later = 0;
+    for (size_t i = 0; i < import->count; i++) count += tell_setting(import, &import->settings[i], before, out);
+    if (import->as_of && peer->later && strata_import_version(peer->later, &later) && import->version >= later &&
+        strcmp(import->preset, peer->preset) == 0) {
+        fprintf(out, "%s%s as of %s has no equivalent: %s\n", before, peer->name, import->as_of, peer->says);
+        count++;
+    }
+    return count;
+}
+
+/* ---- a file ---- */
+
+static void write_head(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out) {
+    fprintf(out, "# Made by `strata import %s", import->peer->name);
+    if (import->said) {
+        fputs(" \"", out);
+        for (const char *c = import->said; *c; c++) fputc(*c < ' ' ? ' ' : *c, out);
+        fputs("\"", out);
+    }
+    if (import->as_of) fprintf(out, " --as-of %s", import->as_of);
+    fprintf(out, "`%s.\n", import->said ? "" : " from the environment");
+    fprintf(out, "# What the settings do not say is as in the preset %s", import->preset);
+    fprintf(out, strategy->peer ? " (%s).\n" : ".\n", strategy->peer);
+}
+
+static void write_nothing(const strata_import_t *import, FILE *out) {
+    for (size_t i = 0; i < import->count; i++) {
+        const import_setting_t *setting = &import->settings[i];
+        if (setting->passed_over || setting->act.verb != IMPORT_NOTHING) continue;
+        tell_key(setting, "# ", out);
+        fprintf(out, " needs nothing: %s\n", setting->act.what ? setting->act.what : "that is so already");
+    }
+}
+
+static void write_text(const char *text, FILE *out) {
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+/* The setting that said a value, NULL: the preset did. */
+static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin) {
+    for (size_t i = 0; i < import->count && origin->file; i++) {
+        const strata_origin_t *said = &import->settings[i].origin;
+        if (said->line == origin->line && said->column == origin->column && strcmp(said->file, origin->file) == 0)
+            return &import->settings[i];
+    }
+    return NULL;
+}
+
+static void write_option(const strata_import_t *import, const strata_model_layer_t *layer, const strata_option_row_t *row,
+                         const char *margin, FILE *out) {
+    char value[STRATA_OPTION_TEXT_BYTES];
+    strata_option_print(row, layer->options, value, sizeof value);
+    fprintf(out, "%s    %s: ", margin, row->name);
+    if (row->kind == STRATA_OPTION_TEXT) write_text(value, out);
+    else fputs(value, out);
+    const import_setting_t *setting = setting_of(import, &layer->option_origins[row - layer->type->options]);
+    if (setting)
+        fprintf(out, "  # %s%c%.60s", setting->row->key, setting->row->inner ? ':' : '=', setting->value);
+    fputc('\n', out);
+}
+
+static bool is_said(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    return layer->option_origins[row - layer->type->options].source != STRATA_FROM_DEFAULT;
+}
+
+static void write_layer(const strata_import_t *import, const strata_model_layer_t *layer, const char *margin, FILE *out) {
+    bool named = strcmp(layer->name, layer->type->name) != 0, empty = !named;
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) empty = empty && !is_said(layer, row);
+    fprintf(out, "%s- %s:%s\n", margin, layer->type->name, empty ? " {}" : "");
+    if (named) fprintf(out, "%s    name: %s\n", margin, layer->name);
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++)
+        if (is_said(layer, row)) write_option(import, layer, row, margin, out);
+}
+
+static void write_stack(const strata_import_t *import, const strata_model_stack_t *stack, const char *margin, FILE *out) {
+    for (size_t i = 0; i < stack->count; i++) write_layer(import, &stack->layers[i], margin, out);
+}
+
+strata_status_t strata_import_write(const strata_import_t *import, const strata_strategy_t *strategy, FILE *out) {
+    bool places = false;
+    write_head(import, strategy, out);
+    (void)strata_import_tell(import, "# ", out);
+    write_nothing(import, out);
+    fprintf(out, "version: 1\nstrategy: %s\nextends: %s\nstack:\n", strategy->name, import->preset);
+    write_stack(import, &strategy->stacks[STRATA_PLACE_GPU], "  ", out);
+    for (strata_place_kind_t place = STRATA_PLACE_MANAGED; place < STRATA_PLACE_KINDS; place++) {
+        if (!import->touched[place]) continue;
+        fprintf(out, "%s  %s:\n", places ? "" : "places:\n", strata_place_name(place));
+        write_stack(import, &strategy->stacks[place], "    ", out);
+        places = true;
+    }
+    return strata_config_written(out);
+}

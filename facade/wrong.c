@@ -1,0 +1,139 @@
+#include "facade/wrong.h"
+
+#include "allocation/blocks.h"
+#include "allocation/story.h"
+#include "facade/text.h"
+
+enum { WORDS = 700 };
+
+/* "; it lies in gpu:0, stack 3 of stream 0x55". */
+static void say_stack(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
+    strata_place_kind_t kind = strata_place_kind(story->place);
+    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_text_say(text, "%s", strata_place_name(kind));
+    if (numbered) strata_text_say(text, ":%u", (unsigned)strata_place_device(story->place));
+    strata_text_say(text, ", stack %u", (unsigned)strata_ref_home(ref));
+    if (story->owned) strata_text_say(text, " of %sstream %p", story->orphan ? "the forgotten " : "", story->stream);
+}
+
+/* Names are told of facades that are open now. */
+static void say_who_asked(strata_text_t *text, const strata_story_t *story) {
+    char name[STRATA_NAME_LENGTH + 1];
+    if (strata_facade_name(story->facade, story->note.tag, name, sizeof name)) strata_text_say(text, ", tag \"%s\"", name);
+    if (strata_facade_name(story->facade, story->note.operator_name, name, sizeof name))
+        strata_text_say(text, ", operator \"%s\" of step %llu", name, (unsigned long long)story->note.step);
+}
+
+/* "4096 bytes at 0x7f0000000000 (ref 0x..., gpu:0, stack 3 of stream 0x55, tag \"weights\")". */
+static void say_live(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
+    strata_text_say(text, "%llu bytes at %#llx (ref %#llx, ", (unsigned long long)story->size, (unsigned long long)story->ptr,
+                    (unsigned long long)ref);
+    say_stack(text, story, ref);
+    say_who_asked(text, story);
+    strata_text_say(text, ")");
+}
+
+strata_status_t strata_wrong_ref(strata_t handle, strata_ref_t ref) {
+    strata_story_t story;
+    char words[WORDS] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words};
+    strata_story_of(ref, &story);
+    if (story.stack_is_open && story.live && story.facade != handle) {
+        strata_text_say(&text, ", facade %#llx: ", (unsigned long long)story.facade);
+        say_live(&text, &story, ref);
+    } else if (story.stack_is_open && story.facade == handle) {
+        if (story.deferred) strata_text_say(&text, ", and waits for other streams");
+        strata_text_say(&text, "; ");
+        say_stack(&text, &story, ref);
+        say_who_asked(&text, &story);
+    }
+    return strata_fail(STRATA_E_STALE, 0, "%s%s", strata_last_error()->text, words);
+}
+
+/* ---- pointers ---- */
+
+/* The live allocation of any facade that holds an address; 0: there is none. Looks through the stacks of the process: an
+ * error has time. */
+static strata_ref_t holder_of(uint64_t address) {
+    for (uint16_t number = 1; number < STRATA_STACKS; number++) {
+        strata_stack_t *stack = strata_stack_of(number);
+        if (!stack) continue;
+        strata_lock(&stack->lock);
+        const strata_record_t *record = strata_stack_block_at(stack, address);
+        strata_ref_t ref =
+            record ? strata_ref_make(number, strata_slab_slot(&stack->slab, record), record->generation) : 0;
+        strata_unlock(&stack->lock);
+        if (ref) return ref;
+    }
+    return 0;
+}
+
+/* The ref of the allocation that began at an address last, as far as the directories know; 0: none, or it lives. */
+static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
+    strata_ref_t ref = 0;
+    for (int i = 0; i < 2 && !ref; i++) {
+        uint16_t number;
+        uint32_t slot;
+        if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
+        strata_stack_t *home = strata_stack_of(number);
+        strata_lock(&home->lock);
+        bool ours = home->open && home->facade == facade->handle && slot < home->slab.used;
+        const strata_record_t *record = ours ? strata_slab_record(&home->slab, slot) : NULL;
+        bool freed = record && record->generation > 0 && record->state != STRATA_RECORD_LIVE;
+        if (freed) ref = strata_ref_make(number, slot, record->generation - 1);
+        strata_unlock(&home->lock);
+    }
+    return ref;
+}
+
+strata_status_t strata_wrong_pointer(strata_facade_t *facade, const void *ptr, const char *does) {
+    uint64_t address = (uint64_t)(uintptr_t)ptr;
+    char words[WORDS] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words};
+    strata_story_t story = {.live = false};
+    strata_ref_t holder = holder_of(address), last = holder ? 0 : last_at(facade, address);
+    if (holder) strata_story_of(holder, &story);
+    if (story.live) {
+        strata_text_say(&text, "; it lies %llu bytes inside ", (unsigned long long)(address - story.ptr));
+        say_live(&text, &story, holder);
+        if (story.facade != facade->handle) strata_text_say(&text, " of facade %#llx", (unsigned long long)story.facade);
+    } else if (last) {
+        strata_story_of(last, &story);
+        strata_text_say(&text, "; the last one, ref %#llx, was freed%s; ", (unsigned long long)last,
+                        story.deferred ? ", and waits for other streams" : "");
+        say_stack(&text, &story, last);
+        say_who_asked(&text, &story);
+    }
+    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade %s%s", ptr, does, words);
+}
+
+/* ---- streams ---- */
+
+typedef struct first_live {
+    strata_ref_t ref;
+    uint64_t count, bytes;
+} first_live_t;
+
+static void count_live(const strata_record_t *record, void *context) {
+    first_live_t *first = context;
+    if (first->count++ == 0) first->ref = strata_ref_of(record);
+    first->bytes += record->size;
+}
+
+strata_status_t strata_wrong_stream(strata_facade_t *facade, strata_stack_t *stack) {
+    first_live_t first = {.ref = 0};
+    strata_story_t story = {.live = false};
+    char words[WORDS] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words};
+    strata_place_t place = stack->domain->place;
+    strata_stack_walk_live(stack, count_live, &first);
+    if (first.ref) strata_story_of(first.ref, &story);
+    if (story.live && story.facade == facade->handle) {
+        strata_text_say(&text, "; stack %u of the old one holds %llu allocations, one of them ", (unsigned)stack->number,
+                        (unsigned long long)first.count);
+        say_live(&text, &story, first.ref);
+    }
+    return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
+                       "stream %p of %s:%u was destroyed without strata_stream_forget(): its handle now names another stream%s",
+                       stack->stream, strata_place_name(strata_place_kind(place)), (unsigned)strata_place_device(place), words);
+}

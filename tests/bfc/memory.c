@@ -1,0 +1,286 @@
+/* bfc out of memory: backpedalling, regions that go back, waits of streams, and what is told. */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/bfc/bfc.h"
+
+/* ---- smaller and smaller regions ---- */
+
+/* Nine tenths in single precision, upwards to 256 bytes: of 1 GiB the fourth is the first below 700 MiB. */
+TEST(bfc_memory, asks_for_less_and_less) {
+    rig_t rig;
+    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false", "limit: {bytes: 700MiB}\n  - system", 0);
+    strata_block_t b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 704482304);
+    EXPECT_EQ(bfc_of(&rig)->backpedals, 4);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1); /* the limit answers without a call */
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* Not below the request: the last try that is not below it is made, the one after it is not. */
+TEST(bfc_memory, asks_for_no_less_than_the_request) {
+    rig_t rig;
+    strata_block_t none;
+    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false", "limit: {bytes: 700MiB}\n  - system", 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 782758144, &none));
+    EXPECT_EQ(bfc_of(&rig)->backpedals, 3);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 782758145, &none));
+    EXPECT_EQ(bfc_of(&rig)->backpedals, 5);
+    rig_close(&rig);
+}
+
+/* With the mend the request alone is asked for at last. */
+TEST(bfc_memory, asks_for_the_request_alone_where_it_may) {
+    rig_t rig;
+    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false, smaller_growth: true", "limit: {bytes: 700MiB}\n  - system", 0);
+    strata_block_t b = rig_allocate(&rig, NULL, 700 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 700 * MIB);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* ---- regions go back ---- */
+
+/* 2, 4 and 8 MiB, of which the first is in use: the others go back together, in address order, before 12 MiB are asked for. */
+TEST(bfc_memory, regions_without_a_live_block_go_back_and_one_more_try_is_made) {
+    for (int collects = 0; collects < 2; collects++) {
+        rig_t rig;
+        bfc_open(&rig, collects ? "memory_limit: 14MiB" : "memory_limit: 14MiB, garbage_collection: false", 0);
+        strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB),
+                       b = rig_allocate(&rig, NULL, 8 * MIB), c = {.ref = 0};
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 12 * MIB, &c);
+        EXPECT_EQ(status, collects ? STRATA_OK : STRATA_E_NO_MEMORY);
+        EXPECT_EQ(bfc_of(&rig)->collected_bytes, collects ? 12 * MIB : 0);
+        EXPECT_EQ(bfc_of(&rig)->collections, collects);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), collects ? 2 : 0);
+        EXPECT_EQ(rig_figures(&rig).ladders, 0);
+        if (c.ref) EXPECT_OK(strata_free(rig.s, c.ref));
+        EXPECT_OK(strata_free(rig.s, kept.ref));
+        rig_close(&rig);
+    }
+}
+
+/* What could never be enough leaves the regions where they are. */
+TEST(bfc_memory, regions_stay_where_all_of_them_would_not_do) {
+    rig_t rig;
+    strata_block_t none;
+    bfc_open(&rig, "memory_limit: 14MiB", 0);
+    strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), idle = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig.s, idle.ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 13 * MIB, &none));
+    EXPECT_EQ(bfc_of(&rig)->collections, 0);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6 * MIB);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
+TEST(bfc_memory, the_ladder_releases_where_it_is_asked_to) {
+    rig_t rig;
+    bfc_open(&rig, "memory_limit: 14MiB, reclaim: ladder", 0);
+    strata_block_t idle = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig.s, idle.ref));
+    strata_block_t all = rig_allocate(&rig, NULL, 14 * MIB);
+    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    EXPECT_EQ(bfc_of(&rig)->collections, 0);
+    EXPECT_OK(strata_free(rig.s, all.ref));
+    rig_close(&rig);
+}
+
+/* ---- regions that follow one another ---- */
+
+TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
+    for (int coalesces = 0; coalesces < 2; coalesces++) {
+        rig_t rig;
+        bfc_open_adjacent(&rig, coalesces ? "coalesce_regions: true" : "");
+        strata_block_t a = rig_allocate(&rig, NULL, MIB + 256), b = rig_allocate(&rig, NULL, 4 * MIB),
+                       c = rig_allocate(&rig, NULL, 8 * MIB);
+        EXPECT_EQ(bfc_of(&rig)->region_count, coalesces ? 1 : 3);
+        EXPECT_EQ(rig_figures(&rig).chunks, 3);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_OK(strata_free(rig.s, c.ref));
+        EXPECT_OK(strata_validate(rig.s));
+        strata_block_t across = rig_allocate(&rig, NULL, 12 * MIB);
+        EXPECT_EQ(across.ptr == b.ptr, coalesces);
+        strata_block_t found;
+        EXPECT_OK(strata_base_pointer(rig.s, (char *)across.ptr + 11 * MIB, &found));
+        EXPECT_EQ(found.ref, across.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, across.ref));
+        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        EXPECT_EQ(bfc_of(&rig)->region_count, 0);
+        EXPECT_EQ(rig_figures(&rig).chunks, 0);
+        rig_close(&rig);
+    }
+}
+
+/* ---- streams ---- */
+
+/* The own stream has a block again at once, another one after a wait; a wait is for all that is free then. */
+TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
+    rig_t rig;
+    bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, one, 2 * MIB), b = rig_allocate(&rig, one, 2 * MIB);
+    rig_work(&rig, one, MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    a = rig_allocate(&rig, one, 2 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 0);
+    a = rig_allocate(&rig, two, 2 * MIB);
+    uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+    EXPECT_GT(waits, 0);
+    b = rig_allocate(&rig, two, 2 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* What two streams used and is one block now is neither's. */
+TEST(bfc_memory, what_two_streams_used_is_waited_for_by_both) {
+    for (int asks = 0; asks < 2; asks++) {
+        rig_t rig;
+        bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0);
+        strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
+        strata_block_t a = rig_allocate(&rig, streams[0], 2 * MIB), b = rig_allocate(&rig, streams[1], 2 * MIB);
+        rig_work(&rig, streams[0], MILLISECOND, a.ref);
+        rig_work(&rig, streams[1], MILLISECOND, b.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+        a = rig_allocate(&rig, streams[asks], 4 * MIB);
+        EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
+}
+
+/* A destroyed stream's name is not mistaken for the next one's. */
+TEST(bfc_memory, what_a_destroyed_stream_used_is_waited_for) {
+    rig_t rig;
+    bfc_open(&rig, "memory_limit: 2MiB", 0);
+    strata_stream_t one = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, one, 2 * MIB);
+    rig_work(&rig, one, MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, one));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, one));
+    strata_stream_t two = rig_stream(&rig);
+    uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+    a = rig_allocate(&rig, two, 2 * MIB);
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+/* ---- what is told ---- */
+
+TEST(bfc_memory, the_report_draws_and_counts) {
+    rig_t rig;
+    strata_block_t none, b[3];
+    bfc_open(&rig, "memory_limit: 1MiB, allow_growth: false, memory_debug: true", 0);
+    b[0] = rig_allocate(&rig, NULL, 256 * KIB);
+    b[1] = rig_allocate(&rig, NULL, 256 * KIB);
+    b[2] = rig_allocate(&rig, NULL, 256 * KIB - 255 - 40 * KIB);
+    EXPECT_OK(strata_free(rig.s, b[1].ref));
+    b[1] = rig_allocate(&rig, NULL, 160 * KIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
+    const char *text = strata_last_error()->text;
+    EXPECT_CONTAINS(text, "bfc: limit 1MiB, in use");
+    EXPECT_CONTAINS(text, "of 1MiB in 1 regions");
+    EXPECT_CONTAINS(text, "Bin (256KiB): Total Chunks: ");
+    EXPECT_CONTAINS(text, "Bin for 1MiB was 1MiB");
+    EXPECT_CONTAINS(text, "*************************"); /* 25: the first quarter */
+    EXPECT_CONTAINS(text, "________");
+    EXPECT_CONTAINS(text, "InUse at 0x");
+    EXPECT_CONTAINS(text, "in use after action 1: 256KiB, 512KiB, ");
+    bfc_free_all(&rig, b, 3);
+    rig_close(&rig);
+}
+
+TEST(bfc_memory, nothing_is_drawn_of_nothing) {
+    rig_t rig;
+    strata_block_t none;
+    bfc_open(&rig, "memory_limit: 1MiB", 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "<allocator contains no memory>");
+    rig_close(&rig);
+}
+
+static void read_whole(const char *path, char *text, size_t capacity) {
+    FILE *file = fopen(path, "r");
+    ASSERT_TRUE(file != NULL);
+    size_t length = fread(text, 1, capacity - 1, file);
+    text[length] = '\0';
+    fclose(file);
+}
+
+TEST(bfc_memory, a_map_of_all_blocks_is_written) {
+    rig_t rig;
+    char folder[] = "/tmp/strata-bfc-XXXXXX", options[256], pattern[128];
+    static char text[65536];
+    glob_t found;
+    ASSERT_TRUE(mkdtemp(folder) != NULL);
+    snprintf(options, sizeof options, "memory_limit: 1MiB, memory_debug: true, timestamps: true, memory_dump: %s/map", folder);
+    bfc_open(&rig, options, 0);
+    EXPECT_OK(strata_annotate(rig.s, "say \"cheese\""));
+    strata_block_t a = rig_allocate(&rig, NULL, 100 * KIB + 1), b = rig_allocate(&rig, NULL, 100 * KIB),
+                   c = rig_allocate(&rig, NULL, 1), none;
+    EXPECT_OK(strata_annotate(rig.s, NULL));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "memory map in ");
+    snprintf(pattern, sizeof pattern, "%s/map_bfc.*.json", folder);
+    ASSERT_EQ(glob(pattern, 0, NULL, &found), 0);
+    EXPECT_EQ(found.gl_pathc, 1);
+    read_whole(found.gl_pathv[0], text, sizeof text);
+    EXPECT_CONTAINS(text, "{\"allocator_name\":\"bfc\",");
+    EXPECT_CONTAINS(text, "\"size\":102656,\"requested_size\":102401,\"bin\":-1,\"op_name\":\"say \\\"cheese\\\"\","
+                    "\"freed_at_count\":0,\"action_count\":1,\"allocation_id\":1,\"in_use\":true,\"step_id\":0}");
+    EXPECT_CONTAINS(text, "\"size\":102400,\"requested_size\":0,\"bin\":8,\"op_name\":\"\",\"freed_at_count\":1,"
+                    "\"action_count\":4,");
+    EXPECT_CONTAINS(text, "{\"bin\":8,\"total_bytes_in_use\":102656,\"total_bytes_in_bin\":205056,\"total_chunks_in_use\":1,"
+                    "\"total_chunks_in_bin\":2}");
+    EXPECT_CONTAINS(text, "{\"action_count\":1,\"size\":102656},{\"action_count\":2,\"size\":205056},"
+                    "{\"action_count\":3,\"size\":205312},{\"action_count\":4,\"size\":102912}]");
+    EXPECT_CONTAINS(text, "\"num_allocs\":3,\"bytes_in_use\":102912,\"peak_bytes_in_use\":205312,"
+                    "\"largest_alloc_size\":102656,");
+    unlink(found.gl_pathv[0]);
+    globfree(&found);
+    rmdir(folder);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}
+
+TEST(bfc_memory, a_map_that_cannot_be_written_is_told) {
+    rig_t rig;
+    strata_block_t none;
+    bfc_open(&rig, "memory_limit: 1MiB, memory_dump: /no/such/folder/map", 0);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "memory map could not be written to /no/such/folder/map_bfc.");
+    rig_close(&rig);
+}
+
+/* The ring is of the last 4096 actions. */
+TEST(bfc_memory, the_ring_of_past_sizes_goes_round) {
+    rig_t rig;
+    bfc_open(&rig, "memory_debug: true", 0);
+    const bfc_t *self = bfc_of(&rig);
+    for (int i = 0; i < 2100; i++) {
+        strata_block_t b = rig_allocate(&rig, NULL, 256 * (1 + (size_t)i % 7));
+        EXPECT_EQ(self->history[self->actions % STRATA_BFC_HISTORY], 256 * (1 + (size_t)i % 7));
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        EXPECT_EQ(self->history[self->actions % STRATA_BFC_HISTORY], 0);
+    }
+    EXPECT_EQ(self->actions, 4200);
+    EXPECT_EQ(self->ids, 2100);
+    rig_close(&rig);
+}

@@ -1,0 +1,549 @@
+/* Strings of other allocators: the tables, what they make, what is refused, and that nothing is dropped in silence. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocation/option.h"
+#include "config/import/rows.h"
+#include "platform/host_memory.h"
+#include "tests/config/refused.h"
+
+static char *text_of(FILE *file) {
+    static char texts[4][65536];
+    static size_t turn;
+    char *text = texts[turn++ % 4];
+    rewind(file);
+    text[fread(text, 1, sizeof texts[0] - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* What a string makes; to be ended by end(). */
+typedef struct made {
+    strata_import_t *import;
+    strata_strategy_t *strategy;
+    const char *told, *file;
+} made_t;
+
+static made_t make(const char *peer, const char *text, const char *as_of) {
+    made_t made = {.import = NULL};
+    FILE *told = tmpfile(), *file = tmpfile();
+    EXPECT_OK(strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &made.import));
+    if (made.import) EXPECT_OK(strata_config_load(&(strata_config_request_t){.import = made.import}, &made.strategy));
+    if (made.strategy) {
+        (void)strata_import_tell(made.import, "", told);
+        EXPECT_OK(strata_import_write(made.import, made.strategy, file));
+    } else {
+        FAIL_TEST("%s \"%s\": %s", peer, text, strata_last_error()->text);
+    }
+    made.told = text_of(told);
+    made.file = text_of(file);
+    return made;
+}
+
+static void end(made_t *made) {
+    strata_strategy_delete(made->strategy);
+    strata_import_delete(made->import);
+}
+
+/* The file that is printed is the strategy that was made. */
+static void expect_round_trip(const made_t *made) {
+    FILE *errors = tmpfile(), *difference = tmpfile();
+    const char *path = file_of("imported.yaml", made->file);
+    strata_strategy_t *again = NULL;
+    EXPECT_EQ(strata_config_check(path, false, errors), 0);
+    EXPECT_STREQ(text_of(errors), "");
+    EXPECT_OK(strata_config_load(&(strata_config_request_t){.file = path}, &again));
+    if (again) EXPECT_OK(strata_config_diff(made->strategy, again, "a", "b", difference));
+    EXPECT_CONTAINS(text_of(difference), "no difference");
+    strata_strategy_delete(again);
+}
+
+static const char *value_in(const made_t *made, strata_place_kind_t place, const char *layer, const char *option) {
+    static char value[STRATA_OPTION_TEXT_BYTES];
+    const strata_model_stack_t *stack = &made->strategy->stacks[place];
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_option_row_t *row = strata_option_find(stack->layers[i].type, option);
+        if (strcmp(stack->layers[i].type->name, layer) != 0 || !row) continue;
+        strata_option_print(row, stack->layers[i].options, value, sizeof value);
+        return value;
+    }
+    return "(none)";
+}
+
+/* "retry stream_safe auto_growth system". */
+static const char *layers_of(const made_t *made) {
+    static char names[256];
+    const strata_model_stack_t *stack = &made->strategy->stacks[STRATA_PLACE_GPU];
+    names[0] = '\0';
+    for (size_t i = 0; i < stack->count; i++) {
+        if (i > 0) strcat(names, " ");
+        strcat(names, stack->layers[i].type->name);
+    }
+    return names;
+}
+
+/* ---- PyTorch ---- */
+
+TEST(imports, pytorch) {
+    made_t made = make("pytorch",
+                       "max_split_size_mb:128, roundup_power2_divisions:[256:1, 512:2,>:4],"
+                       "per_process_memory_fraction:.75,garbage_collection_threshold:0.80,large_segment_size_mb:32,"
+                       "max_non_split_rounding_mb:64,pinned_reserve_segment_size_mb:16",
+                       NULL);
+    EXPECT_STREQ(layers_of(&made), "caching system");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "128MiB");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "roundup_power2_divisions"), "[256:1,512:2,>:4]");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "memory_fraction"), "0.75");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "garbage_collection_threshold"), "0.8");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "large_segment"), "32MiB");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "max_non_split_rounding"), "64MiB");
+    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "preallocate"), "16MiB");
+    EXPECT_STREQ(made.told, "");
+    EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->column, 1);
+    EXPECT_EQ(origin_of(made.strategy, "caching", "roundup_power2_divisions")->column, 24);
+    expect_round_trip(&made);
+    end(&made);
+}
+
+TEST(imports, pytorch_whole_variables) {
+    made_t made =
+        make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'", NULL);
+    EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "32MiB");
+    EXPECT_STREQ(made.told, "<pytorch>:1:27: PYTORCH_ALLOC_CONF is passed over: the other variable is read before it\n");
+    EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->line, 2);
+    end(&made);
+    made = make("pytorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1", NULL);
+    EXPECT_STREQ(layers_of(&made), "system");
+    expect_round_trip(&made);
+    end(&made);
+}
+
+TEST(imports, pytorch_of_before_has_the_preset_of_before) {
+    made_t made = make("pytorch", "max_split_size_mb:128", "1.13");
+    EXPECT_CONTAINS(made.file, "\nextends: pytorch-1.13\n");
+    EXPECT_CONTAINS(made.strategy->peer, "1.13");
+    expect_round_trip(&made);
+    end(&made);
+    made = make("pytorch@2.9", "", NULL);
+    EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
+    EXPECT_CONTAINS(made.file, "--as-of 2.9`");
+    end(&made);
+}
+
+TEST(imports, what_has_no_equivalent_is_told) {
+    made_t made = make("pytorch", "expandable_segments:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
+                                  "max_split_size_mb:40,max_split_size_mb:50", NULL);
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:58: garbage_collection_threshold:0.6 is passed over: nothing is collected");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:91: max_split_size_mb:40 is passed over: it is said again behind it");
+    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
+    EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:26: release_lock_on_cudamalloc:True needs nothing: that is so already");
+    EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "50MiB");
+    expect_round_trip(&made);
+    end(&made);
+    made = make("pytorch", "backend:cudaMallocAsync,max_split_size_mb:40", NULL);
+    EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
+    EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "throttle"), "1");
+    EXPECT_STREQ(made.told,
+                 "<pytorch>:1:25: max_split_size_mb:40 is passed over: the preset cuda_malloc_async has no layer with "
+                 "such an option\n");
+    end(&made);
+}
+
+/* ---- Paddle ---- */
+
+TEST(imports, paddle) {
+    made_t made = make("paddle",
+                       "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_free_idle_chunk=1 "
+                       "FLAGS_gpu_allocator_retry_time=2000 FLAGS_gpu_memory_limit_mb=8000 FLAGS_alloc_fill_value=0 "
+                       "FLAGS_sync_after_alloc=true FLAGS_use_auto_growth_pinned_allocator=true",
+                       NULL);
+    EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth limit system");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "32MiB");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "free_idle_chunk"), "true");
+    EXPECT_STREQ(value_of(made.strategy, "retry", "timeout"), "2s");
+    EXPECT_STREQ(value_of(made.strategy, "limit", "bytes"), "8000MiB");
+    EXPECT_STREQ(value_of(made.strategy, "fill", "byte"), "0");
+    EXPECT_STREQ(value_of(made.strategy, "fill", "synchronise"), "true");
+    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "alignment"), "64KiB");
+    EXPECT_STREQ(made.told, "");
+    expect_round_trip(&made);
+    end(&made);
+}
+
+TEST(imports, paddle_without_layers) {
+    made_t made = make("paddle", "FLAGS_gpu_allocator_retry_time=-5 FLAGS_use_stream_safe_cuda_allocator=false", NULL);
+    EXPECT_STREQ(layers_of(&made), "auto_growth system");
+    expect_round_trip(&made);
+    end(&made);
+    made = make("paddle", "FLAGS_use_system_allocator=true FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=100",
+                NULL);
+    EXPECT_STREQ(layers_of(&made), "limit system");
+    EXPECT_STREQ(made.told,
+                 "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is passed over: FLAGS_use_system_allocator decides\n");
+    end(&made);
+}
+
+TEST(imports, paddle_fills_as_the_strategy_does) {
+    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true", NULL);
+    EXPECT_STREQ(layers_of(&made), "retry stream_safe auto_growth system");
+    EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is passed over: only the buddy allocators fill their memory\n");
+    EXPECT_CONTAINS(made.told, "FLAGS_sync_after_alloc=true is passed over: the preset paddle has no layer with such an option\n");
+    end(&made);
+}
+
+TEST(imports, paddle_divided_pools) {
+    made_t made =
+        make("paddle",
+             "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
+             "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
+             "FLAGS_auto_growth_chunk_size_in_mb=10",
+             "2025-08");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_pool_size"), "1MiB");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_chunk_size"), "2MiB");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_preallocate"), "4MiB");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "16MiB");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "preallocate"), "20MiB");
+    EXPECT_CONTAINS(made.told, "FLAGS_auto_growth_chunk_size_in_mb=10 is passed over: FLAGS_small_pool_size_in_mb divides");
+    expect_round_trip(&made);
+    end(&made);
+    made = make("paddle", "FLAGS_large_pool_pre_alloc_in_mb=20 FLAGS_auto_growth_chunk_size_in_mb=10", "2026-08");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "10MiB");
+    EXPECT_STREQ(value_of(made.strategy, "auto_growth", "preallocate"), "0");
+    EXPECT_CONTAINS(made.told, "FLAGS_large_pool_pre_alloc_in_mb=20 is passed over");
+    EXPECT_CONTAINS(made.told, "paddle as of 2026-08 has no equivalent: its default is");
+    end(&made);
+}
+
+TEST(imports, paddle_buddy) {
+    if (!strata_preset_text("naive_best_fit")) TEST_SKIP("no preset naive_best_fit");
+    made_t made = make(
+        "paddle",
+        "FLAGS_allocator_strategy=naive_best_fit FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_initial_gpu_memory_in_mb=512 "
+        "FLAGS_reallocate_gpu_memory_in_mb=64 FLAGS_initial_cpu_memory_in_mb=100 "
+        "FLAGS_fraction_of_cuda_pinned_memory_to_use=.25 FLAGS_init_allocated_mem=true",
+        NULL);
+    EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "fraction"), "0.5");
+    EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "initial"), "512MiB");
+    EXPECT_STREQ(value_of(made.strategy, "naive_best_fit", "reallocate"), "64MiB");
+    EXPECT_STREQ(value_in(&made, STRATA_PLACE_HOST, "naive_best_fit", "initial"), "100MiB");
+    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "naive_best_fit", "fraction"), "0.25");
+    EXPECT_STREQ(value_of(made.strategy, "fill", "byte"), "239");
+    EXPECT_STREQ(made.told, "");
+    expect_round_trip(&made);
+    end(&made);
+    made = make("paddle", "FLAGS_fraction_of_gpu_memory_to_use=.5 FLAGS_allocator_strategy=thread_local", NULL);
+    EXPECT_STREQ(value_of(made.strategy, "thread_local", "fraction"), "0.5");
+    expect_round_trip(&made);
+    end(&made);
+}
+
+/* ---- TensorFlow ---- */
+
+TEST(imports, tensorflow) {
+    if (!strata_preset_text("tensorflow")) TEST_SKIP("no preset tensorflow");
+    made_t made = make("tensorflow",
+                       "TF_FORCE_GPU_ALLOW_GROWTH=false XLA_PYTHON_CLIENT_MEM_FRACTION=.75 TF_ENABLE_GPU_GARBAGE_COLLECTION=0 "
+                       "TF_GPU_ALLOCATOR=memory_guard TF_BFC_MEMORY_DUMP=\"a\\b c\" XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE=true "
+                       "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=8 XLA_PYTHON_CLIENT_PREALLOCATE=true",
+                       NULL);
+    EXPECT_STREQ(value_of(made.strategy, "bfc", "allow_growth"), "false");
+    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_fraction"), "0.75");
+    EXPECT_STREQ(value_of(made.strategy, "bfc", "garbage_collection"), "false");
+    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_dump"), "a\\b c");
+    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "system", "cap"), "8GiB");
+    EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "preallocate"), "8GiB");
+    EXPECT_STREQ(layers_of(&made), "retry guard bfc system");
+    EXPECT_CONTAINS(made.told, "XLA_PYTHON_CLIENT_PREALLOCATE=true is passed over: TF_FORCE_GPU_ALLOW_GROWTH decides\n");
+    expect_round_trip(&made);
+    end(&made);
+}
+
+TEST(imports, tensorflow_without_its_cache) {
+    made_t made = make("tensorflow",
+                       "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);
+    EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
+    EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_opportunistic"), "false");
+    EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_internal"), "false");
+    EXPECT_CONTAINS(made.told, "TF_FORCE_GPU_ALLOW_GROWTH=true is passed over: the preset cuda_malloc_async has no layer");
+    expect_round_trip(&made);
+    end(&made);
+}
+
+/* ---- every row ---- */
+
+static const char *sample(const import_row_t *row, const import_case_t *one) {
+    static const char *const samples[] = {[IMPORT_CONF] = "",      [IMPORT_BOOL] = "true",     [IMPORT_COUNT] = "3",
+                                          [IMPORT_BYTES] = "4096", [IMPORT_MIB] = "64",        [IMPORT_GIB] = "2",
+                                          [IMPORT_MS] = "50",      [IMPORT_FRACTION] = "0.25", [IMPORT_WORD] = "",
+                                          [IMPORT_TEXT] = "4"};
+    return one->word ? one->word : samples[row->kind];
+}
+
+/* One case of one row, alone: something is done, or it is told. */
+static void check_case(const import_peer_t *peer, const import_row_t *row, const import_case_t *one) {
+    char text[256];
+    snprintf(text, sizeof text, "%s%c%s", row->key, row->inner ? ':' : '=', sample(row, one));
+    made_t made = make(peer->name, text, NULL);
+    if (!made.strategy) return;
+    const import_setting_t *setting = &made.import->settings[0];
+    bool told = strstr(made.told, row->key) != NULL;
+    EXPECT_EQ(made.import->count, 1);
+    if (one->verb == IMPORT_NONE || setting->passed_over) {
+        if (!told) FAIL_TEST("%s \"%s\" is dropped in silence", peer->name, text);
+    } else if (told) {
+        FAIL_TEST("%s \"%s\" counts and is told: %s", peer->name, text, made.told);
+    } else if (one->verb == IMPORT_SET || one->verb == IMPORT_FIX) {
+        EXPECT_TRUE(setting->target != NULL);
+    }
+    if (!strstr(made.file, row->key)) FAIL_TEST("%s \"%s\" does not stand in the file", peer->name, text);
+    expect_round_trip(&made);
+    end(&made);
+}
+
+/* "naive_best_fit", the first word. */
+static bool has_preset(const char *list) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(list, " "), list);
+    return strata_preset_text(name) != NULL;
+}
+
+TEST(imports, every_case_of_every_row_is_done_or_told) {
+    for (size_t p = 0; strata_import_peer_at(p); p++) {
+        const import_peer_t *peer = strata_import_peer_at(p);
+        for (const import_row_t *row = peer->rows; row->key; row++)
+            for (const import_case_t *one = row->cases; one->verb != IMPORT_END; one++)
+                if (has_preset(one->verb == IMPORT_PRESET ? one->what : peer->preset)) check_case(peer, row, one);
+    }
+}
+
+static void expect_option(const import_row_t *row, const char *path, size_t length) {
+    char word[128], *at = word;
+    snprintf(word, sizeof word, "%.*s", (int)length, path);
+    word[strcspn(word, "=")] = '\0';
+    char *dot = strrchr(word, '.');
+    ASSERT_TRUE(dot != NULL);
+    *dot = '\0';
+    if (strchr(at, '.')) {
+        char *place = at;
+        at = strchr(at, '.') + 1;
+        at[-1] = '\0';
+        EXPECT_NE(strata_place_find(place), STRATA_PLACE_KINDS);
+    }
+    const strata_layer_type_t *type = strata_layer_find(at);
+    if (!type) FAIL_TEST("%s: there is no layer %s", row->key, at);
+    if (type && !strata_option_find(type, dot + 1)) FAIL_TEST("%s: %s has no option %s", row->key, at, dot + 1);
+}
+
+/* Whatever preset it is laid over: a misspelt path would be passed over for ever. */
+TEST(imports, the_tables_name_options_that_there_are) {
+    if (!strata_layer_find("bfc") || !strata_layer_find("naive_best_fit")) TEST_SKIP("no layers bfc and naive_best_fit");
+    for (size_t p = 0; strata_import_peer_at(p); p++)
+        for (const import_row_t *row = strata_import_peer_at(p)->rows; row->key; row++)
+            for (const import_case_t *one = row->cases; one->verb != IMPORT_END; one++) {
+                const char *at = one->what;
+                if (one->verb != IMPORT_SET && one->verb != IMPORT_FIX && one->verb != IMPORT_PRESET) continue;
+                if (one->verb == IMPORT_PRESET) {
+                    EXPECT_TRUE(has_preset(at));
+                    at += strcspn(at, " ");
+                }
+                for (at += strspn(at, " +"); *at; at += strspn(at, " +")) {
+                    expect_option(row, at, strcspn(at, " "));
+                    at += strcspn(at, " ");
+                }
+            }
+}
+
+TEST(imports, the_tables_are_well_formed) {
+    uint64_t version;
+    for (size_t p = 0; strata_import_peer_at(p); p++) {
+        const import_peer_t *peer = strata_import_peer_at(p);
+        EXPECT_TRUE(strata_import_version(peer->version, &version));
+        for (const import_row_t *row = peer->rows; row->key; row++) {
+            if (row->since) EXPECT_TRUE(strata_import_version(row->since, &version));
+            if (row->until) EXPECT_TRUE(row->since && strata_import_version(row->until, &version));
+            EXPECT_TRUE(row->kind == IMPORT_CONF || row->cases[0].verb != IMPORT_END);
+            EXPECT_EQ(row->cases[IMPORT_CASES - 1].verb, IMPORT_END);
+            for (const import_case_t *one = row->cases; one->verb != IMPORT_END; one++)
+                EXPECT_TRUE(one->what || one->verb == IMPORT_NOTHING);
+            for (const import_row_t *other = peer->rows; other != row; other++) EXPECT_TRUE(strcmp(other->key, row->key) != 0);
+        }
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void expect_no(const char *peer, const char *text, const char *as_of, const char *what) {
+    strata_import_t *import = NULL;
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &import);
+    if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
+    EXPECT_EQ(status, STRATA_E_STRATEGY);
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+    strata_strategy_delete(strategy);
+    strata_import_delete(import);
+}
+
+TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
+    static const struct {
+        const char *peer, *text, *as_of, *what;
+    } wrong[] = {
+        {"pytorch", "max_split_sizemb:128", NULL,
+         "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\" about memory; write max_split_size_mb"},
+        {"pytorch", "backend:native,\n expandable_segment:True", NULL,
+         "<pytorch>:2:2: pytorch knows no \"expandable_segment\""},
+        {"pytorch", "PYTORCH_CUDA_ALLOC_CNF=x:1", NULL,
+         "<pytorch>:1:1: pytorch knows no \"PYTORCH_CUDA_ALLOC_CNF\" about memory; write PYTORCH_CUDA_ALLOC_CONF"},
+        {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL,
+         "<pytorch>:1:25: \"nativ\" is no value of backend; write native"},
+        {"pytorch", "max_split_size_mb", NULL, "<pytorch>:1:18: max_split_size_mb has no value; write max_split_size_mb:VALUE"},
+        {"pytorch", "max_split_size_mb:12x", NULL,
+         "<pytorch>:1:1: \"12x\" is no value of max_split_size_mb; write a whole number"},
+        {"pytorch", "max_split_size_mb:-1", NULL, "\"-1\" is no value of max_split_size_mb"},
+        {"pytorch", "max_split_size_mb:5", NULL,
+         "<pytorch>:1:1: caching.max_split_size: \"5MiB\" is too small; write a value from 20MiB"},
+        {"pytorch", "max_split_size_mb:99999999999999999999", NULL, "<pytorch>:1:1: caching.max_split_size: "},
+        {"pytorch", "max_split_size_mb:999999999999999999999", NULL, "write a smaller number"},
+        {"pytorch", "roundup_power2_divisions:3", NULL, "<pytorch>:1:1: "},
+        {"pytorch", "roundup_power2_divisions:[256:1", NULL, "<pytorch>:1:1: "},
+        {"pytorch", "per_process_memory_fraction:1.5", NULL, "caching.memory_fraction: \"1.5\" is too large"},
+        {"pytorch", "garbage_collection_threshold:x", NULL, "write a decimal number, as in 0.75"},
+        {"pytorch", "expandable_segments:Maybe", NULL, "write True or False"},
+        {"pytorch", "backend:native max_split_size_mb:64", NULL, "<pytorch>:1:16: a comma should follow the value of backend"},
+        {"pytorch", ":5", NULL, "<pytorch>:1:1: a key is missing"},
+        {"pytorch", "max_split_size_mb:\x80", NULL, "<pytorch>:1:19: a byte that is no printable ASCII letter"},
+        {"pytorch", "expandable_segments:False", "1.13",
+         "<pytorch>:1:1: pytorch has expandable_segments from 2.0 on, not as of 1.13"},
+        {"pytorch", "roundup_bypass_threshold_mb:64", "2.1",
+         "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
+        {"pytorch", "", "two", "\"two\" is no version of pytorch; write one, as in 2.9"},
+        {"pytoch", "", NULL, "nothing is known of an allocator \"pytoch\"; write pytorch"},
+        {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
+         "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},
+        {"paddle", "FLAGS_free_idle_chunk", NULL, "FLAGS_free_idle_chunk has no value; write FLAGS_free_idle_chunk=VALUE"},
+        {"paddle", "FLAGS_allocator_strategy=auto_grow", NULL,
+         "\"auto_grow\" is no value of FLAGS_allocator_strategy; write auto_growth"},
+        {"paddle", "FLAGS_small_pool_size_in_mb=1", "2025-01", "paddle has FLAGS_small_pool_size_in_mb from 2025-08 on"},
+        {"paddle", "FLAGS_alloc_fill_value=256", NULL,
+         "<paddle>:1:1: fill.byte: \"256\" is too large; write a value from 0 to 255"},
+        {"paddle", "FLAGS_free_idle_chunks=1", NULL, "write FLAGS_free_idle_chunk"},
+        {"tensorflow", "TF_GPU_ALLOCATOR='cuda_malloc", NULL,
+         "<tensorflow>:1:1: the value of TF_GPU_ALLOCATOR has no closing '"},
+        {"tensorflow", "TF_FORCE_GPU_ALLOWGROWTH=true", NULL, "write TF_FORCE_GPU_ALLOW_GROWTH"},
+        {"tensorflow", "TF_BFC_MEMORY_DUMP=", NULL, "\"\" is no value of TF_BFC_MEMORY_DUMP"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_no(wrong[i].peer, wrong[i].text, wrong[i].as_of, wrong[i].what);
+}
+
+TEST(imports, strings_are_bounded) {
+    static char text[STRATA_IMPORT_BYTES + 2];
+    memset(text, ',', sizeof text - 1);
+    expect_no("pytorch", text, NULL, "more than 16384 bytes");
+    text[0] = '\0';
+    for (int i = 0; i < STRATA_IMPORT_SETTINGS + 1; i++) strcat(text, "backend:native,");
+    expect_no("pytorch", text, NULL, "more than 256 settings");
+    size_t length = (size_t)sprintf(text, "roundup_power2_divisions:");
+    memset(text + length, '4', STRATA_IMPORT_VALUE);
+    text[length + STRATA_IMPORT_VALUE] = '\0';
+    expect_no("pytorch", text, NULL, "the value of roundup_power2_divisions is longer than 255 bytes");
+    memset(text, 'k', STRATA_IMPORT_VALUE);
+    text[STRATA_IMPORT_VALUE] = '\0';
+    expect_no("pytorch", text, NULL, "this key is longer than 255 bytes");
+}
+
+/* ---- the environment ---- */
+
+TEST(imports, the_environment_is_read_when_asked_for) {
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native,max_split_size_mb:96", 1);
+    strata_strategy_t *plain = load_request(&(strata_config_request_t){.preset = "pytorch", .environment = true});
+    EXPECT_STREQ(value_of(plain, "caching", "max_split_size"), "unlimited");
+    strata_strategy_t *asked = load_request(&(strata_config_request_t){.preset = "import:pytorch"});
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "96MiB");
+    const strata_origin_t *origin = origin_of(asked, "caching", "max_split_size");
+    EXPECT_STREQ(origin->file, "PYTORCH_CUDA_ALLOC_CONF");
+    EXPECT_EQ(origin->column, 16);
+    EXPECT_EQ(origin->source, STRATA_FROM_ENVIRONMENT);
+    strata_strategy_delete(plain);
+    strata_strategy_delete(asked);
+    setenv("STRATA_STRATEGY", "import:pytorch@2.9", 1);
+    asked = load_request(&(strata_config_request_t){.environment = true});
+    unsetenv("STRATA_STRATEGY");
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "96MiB");
+    strata_strategy_delete(asked);
+    asked = load_text("extends: import:pytorch\nstrategy: mine\n");
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "96MiB");
+    strata_strategy_delete(asked);
+    setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64", 1);
+    unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.8"});
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "unlimited");
+    strata_strategy_delete(asked);
+    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.9"});
+    EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "64MiB");
+    strata_strategy_delete(asked);
+    unsetenv("PYTORCH_ALLOC_CONF");
+    setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size:96", 1);
+    strata_strategy_t *wrong = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch"}, &wrong));
+    EXPECT_CONTAINS(strata_last_error()->text, "PYTORCH_CUDA_ALLOC_CONF:1:1: pytorch knows no \"max_split_size\" about memory");
+    unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:torch"}, &wrong));
+    EXPECT_CONTAINS(strata_last_error()->text, "nothing is known of an allocator \"torch\"");
+}
+
+/* ---- memory, the page ---- */
+
+static strata_status_t make_in_need(uint64_t k) {
+    strata_import_t *import = NULL;
+    strata_strategy_t *strategy = NULL;
+    strata_host_fail_at(k, 0);
+    strata_status_t status = strata_import_new(
+        &(strata_import_request_t){.peer = "paddle@2025-08", .text = "FLAGS_gpu_memory_limit_mb=64 FLAGS_alloc_fill_value=1"},
+        &import);
+    if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
+    strata_host_fail_at(0, 0);
+    EXPECT_TRUE((status == STRATA_OK) == (strategy != NULL));
+    strata_strategy_delete(strategy);
+    strata_import_delete(import);
+    return status;
+}
+
+TEST(imports, every_allocation_fails_in_turn) {
+    uint64_t k = 1;
+    strata_status_t status = make_in_need(k);
+    while (status == STRATA_E_HOST_MEMORY && k < 1000) status = make_in_need(++k);
+    EXPECT_EQ(status, STRATA_OK);
+    EXPECT_GT(k, 4);
+}
+
+TEST(imports, the_page_is_current) {
+    FILE *file = fopen(STRATA_SOURCE_DIR "/docs/import.md", "rb"), *now = tmpfile();
+    ASSERT_TRUE(file != NULL && now != NULL);
+    EXPECT_OK(strata_import_page(now));
+    if (strcmp(text_of(file), text_of(now)) != 0) FAIL_TEST("docs/import.md is not what `strata import --markdown` writes");
+}
+
+TEST(imports, the_page_has_every_key) {
+    FILE *now = tmpfile();
+    EXPECT_OK(strata_import_page(now));
+    const char *page = text_of(now);
+    for (size_t p = 0; strata_import_peer_at(p); p++)
+        for (const import_row_t *row = strata_import_peer_at(p)->rows; row->key; row++) {
+            char wanted[128];
+            snprintf(wanted, sizeof wanted, "\n| `%s` | ", row->key);
+            EXPECT_CONTAINS(page, wanted);
+        }
+}
+
+TEST(imports, the_pages_examples_count_whole) {
+    for (size_t p = 0; strata_import_peer_at(p); p++) {
+        const import_peer_t *peer = strata_import_peer_at(p);
+        if (!strata_preset_text(peer->preset)) continue;
+        made_t made = make(peer->name, peer->example, NULL);
+        EXPECT_STREQ(made.told, "");
+        expect_round_trip(&made);
+        end(&made);
+    }
+}

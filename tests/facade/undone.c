@@ -1,0 +1,67 @@
+/* What is undone behind a failure: a request that fails after it was served, a last use that nothing can note. */
+#include <stdio.h>
+
+#include "tests/facade/fixture.h"
+
+enum { LONG = 1000 * 1000 };
+
+/* The fill is refused, and then the free of the chunk that the request made. */
+TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_stays) {
+    for (int stuck = 0; stuck < 2; stuck++) {
+        rig_t rig;
+        rig_open(&rig, stuck ? "system" : "strata", NULL, 0, 0, 1);
+        strata_block_t block = {.ref = 7};
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_ZERO};
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+        if (stuck) ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_NO_MEMORY));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
+        EXPECT_CONTAINS(strata_last_error()->text, "fill failed on order");
+        EXPECT_EQ(strata_last_error()->status, STRATA_E_DEVICE);
+        EXPECT_EQ(block.ref, 7);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, stuck ? MIB : 0);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, stuck ? MIB : 0);
+        rig_close(&rig);
+    }
+}
+
+/* Layers that write into what they were served are no different. */
+TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_stays) {
+    static const char *const layers[] = {"fill: {byte: 7}", "scrub"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        char text[200];
+        snprintf(text, sizeof text, "strategy: undone\nstack:\n  - %s\n  - auto_growth\n  - system\n", layers[i]);
+        rig_open(&rig, text, NULL, 0, 0, 1);
+        strata_block_t block = {.ref = 7};
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, MIB, &block));
+        EXPECT_CONTAINS(strata_last_error()->text, "fill failed on order");
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        rig_close(&rig);
+    }
+}
+
+/* One of two owners frees on a stream of which nothing can be had, neither an event nor a wait. */
+TEST(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_its_last_owner) {
+    for (int last = 0; last < 2; last++) {
+        rig_t rig;
+        rig_open(&rig, "paddle", NULL, 0, 0, 1);
+        strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, 5000);
+        EXPECT_OK(strata_retain(rig.s, block.ref));
+        rig_work(&rig, other, LONG, block.ref);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
+        EXPECT_OK(strata_free_on(rig.s, block.ref, other));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
+        EXPECT_OK(last ? strata_free_on(rig.s, block.ref, other) : strata_free(rig.s, block.ref));
+        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, block.ref));
+        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+        EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
+        strata_block_t next = rig_allocate(&rig, owner, 5000);
+        EXPECT_NE(next.ptr, block.ptr);
+        EXPECT_OK(strata_free(rig.s, next.ref));
+        rig_close(&rig);
+    }
+}

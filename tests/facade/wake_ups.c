@@ -1,0 +1,320 @@
+/* Each way in which a wake-up could be lost, one by one: the schedule is made by a layer over the device, not left to chance.
+ * */
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "allocation/layer.h"
+#include "allocation/option.h"
+#include "tests/facade/fixture.h"
+
+#define MILLISECOND (1000ull * 1000)
+
+/* ---- a layer that frees a block of another owner behind its n-th refusal ---- */
+
+static struct {
+    rig_t *rig;
+    strata_block_t block; /* ref 0: freed */
+    strata_stream_t on;   /* NULL: an ordinary free; else the free is on that stream, busy for a while */
+    uint32_t at, refusals;
+} waker;
+
+static void *free_the_block(void *argument) {
+    (void)argument;
+    if (waker.on) EXPECT_OK(strata_free_on(waker.rig->s, waker.block.ref, waker.on));
+    else EXPECT_OK(strata_free(waker.rig->s, waker.block.ref));
+    waker.block.ref = 0;
+    return NULL;
+}
+
+static strata_status_t waker_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_status_t status = strata_below_allocate(self, request, record);
+    if (status != STRATA_E_NO_MEMORY || ++waker.refusals != waker.at) return status;
+    pthread_t thread;
+    strata_opened_t opened = strata_path_unlock(request->path);
+    if (pthread_create(&thread, NULL, free_the_block, NULL) == 0) pthread_join(thread, NULL);
+    strata_path_lock(request->path, opened);
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "refused, and then a block was freed");
+}
+
+static void waker_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)self;
+    strata_below_free(record, path);
+}
+
+static strata_status_t nothing_to_create(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+static void nothing_to_destroy(strata_layer_t *self) {
+    (void)self;
+}
+
+static const strata_layer_type_t waker_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_waker", .doc = "a block is freed behind a refusal",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create, .destroy = nothing_to_destroy, .allocate = waker_allocate, .free = waker_free,
+};
+
+typedef enum elsewhere { SAME_STACK, OTHER_STACK, BORROWED } elsewhere_t;
+
+/* Whether the free behind refusal number `at` came, and so the request had to be served. */
+static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
+    const strata_layer_type_t *types[] = {&waker_type};
+    char text[300];
+    rig_t rig;
+    EXPECT_OK(strata_layers_register(types, 1, true));
+    snprintf(text, sizeof text, "strategy: waking\nstack: [%s, test_waker, system]\n", stack);
+    rig_open(&rig, text, NULL, 0, 64 * MIB, 1);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig), three = rig_stream(&rig);
+    waker.rig = &rig;
+    waker.at = at;
+    waker.refusals = 0;
+    waker.on = where == BORROWED ? three : NULL;
+    waker.block = rig_allocate(&rig, one, 40 * MIB);
+    if (where == BORROWED) rig_work(&rig, three, 3 * MILLISECOND, waker.block.ref);
+    strata_block_t block = {.ref = 0};
+    strata_status_t status = strata_allocate(rig.s, rig.gpu, where == OTHER_STACK ? two : one, 40 * MIB, &block);
+    bool came = waker.block.ref == 0;
+    EXPECT_EQ(status, came ? STRATA_OK : STRATA_E_NO_MEMORY);
+    EXPECT_EQ(rig_domain(&rig)->waiters, 0);
+    EXPECT_EQ(rig_domain(&rig)->sleeping, 0);
+    if (!came) EXPECT_OK(strata_free(rig.s, waker.block.ref));
+    if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_pass(&rig, 1000 * MILLISECOND);
+    rig_close(&rig);
+    if (strata_test_has_failed()) FAIL_TEST("%s, behind refusal %u", stack, at);
+    return came;
+}
+
+static void behind_every_refusal(elsewhere_t where) {
+    static const char *const stacks[] = {"retry: {timeout: 5s}, stream_safe, auto_growth",
+                                         "retry: {timeout: 5s, wait_first: true}, stream_safe, auto_growth: {reclaim: own}",
+                                         "retry: {timeout: 5s}, stream_safe, buffered"};
+    for (int i = 0; i < 3; i++) {
+        uint32_t at = 1;
+        while (at < 50 && !strata_test_has_failed() && is_heard(stacks[i], where, at)) at++;
+        printf("%s: %u refusals, a free behind each of them was heard\n", stacks[i], at - 1);
+        EXPECT_GT(at, 2);
+        EXPECT_LT(at, 50);
+    }
+}
+
+TEST(facade_wake_ups, a_free_behind_every_refusal_is_heard) { behind_every_refusal(SAME_STACK); }
+TEST(facade_wake_ups, a_free_in_another_stack_behind_every_refusal_is_heard) { behind_every_refusal(OTHER_STACK); }
+TEST(facade_wake_ups, a_deferred_free_behind_every_refusal_is_waited_for) { behind_every_refusal(BORROWED); }
+
+/* ---- other threads ---- */
+
+typedef struct neighbour {
+    rig_t *rig;
+    pthread_t thread;
+    pthread_barrier_t *here;
+    strata_block_t block; /* that it frees, or got */
+    strata_stream_t stream;
+    _Atomic bool stop;
+    strata_status_t status;
+    uint64_t virtual_ns;
+} neighbour_t;
+
+static void be_known(const neighbour_t *n) {
+    strata_block_t none;
+    EXPECT_OK(strata_allocate(n->rig->s, n->rig->gpu, n->stream, 0, &none));
+    EXPECT_OK(strata_free(n->rig->s, none.ref));
+}
+
+static void *compute(void *argument) {
+    neighbour_t *n = argument;
+    be_known(n);
+    if (n->here) pthread_barrier_wait(n->here);
+    while (n->here && !atomic_load(&n->stop)) usleep(500);
+    return NULL;
+}
+
+static void open_with_timeout(rig_t *rig, const char *timeout) {
+    const char *set[] = {timeout};
+    rig_open(rig, "strata", set, 1, 64 * MIB, 1);
+}
+
+TEST(facade_wake_ups, a_thread_that_has_ended_is_waited_for_by_nobody) {
+    rig_t rig;
+    open_with_timeout(&rig, "retry.timeout=20s");
+    neighbour_t neighbours[3];
+    for (int i = 0; i < 3; i++) {
+        neighbours[i] = (neighbour_t){.rig = &rig};
+        ASSERT_EQ(pthread_create(&neighbours[i].thread, NULL, compute, &neighbours[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) pthread_join(neighbours[i].thread, NULL);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), none;
+    uint64_t began = strata_real_now();
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_LT(strata_real_now() - began, 5000 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+TEST(facade_wake_ups, beside_a_thread_that_computes_the_deadline_ends_the_wait_and_nothing_before) {
+    rig_t rig;
+    pthread_barrier_t here;
+    open_with_timeout(&rig, "retry.timeout=60ms");
+    neighbour_t neighbour = {.rig = &rig, .here = &here};
+    pthread_barrier_init(&here, NULL, 2);
+    ASSERT_EQ(pthread_create(&neighbour.thread, NULL, compute, &neighbour), 0);
+    pthread_barrier_wait(&here);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), none;
+    uint64_t began = strata_real_now(), now = strata_sim_now(rig.world);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_GE(strata_real_now() - began, 60 * MILLISECOND);
+    EXPECT_LT(strata_real_now() - began, 10000 * MILLISECOND);
+    /* The simulated clock stands still while a thread computes. */
+    EXPECT_LT(strata_sim_now(rig.world) - now, 61 * MILLISECOND);
+    atomic_store(&neighbour.stop, true);
+    pthread_join(neighbour.thread, NULL);
+    pthread_barrier_destroy(&here);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+static void *wait_for_memory(void *argument) {
+    neighbour_t *n = argument;
+    n->status = strata_allocate(n->rig->s, n->rig->gpu, n->stream, 40 * MIB, &n->block);
+    n->virtual_ns = strata_sim_now(n->rig->world);
+    return NULL;
+}
+
+static void *free_from_outside(void *argument) {
+    neighbour_t *n = argument;
+    strata_domain_t *domain = rig_domain(n->rig);
+    for (bool sleeps = false; !sleeps && !strata_test_has_failed(); usleep(500)) {
+        strata_lock(&domain->lock);
+        sleeps = domain->sleeping > 0;
+        strata_unlock(&domain->lock);
+    }
+    rig_pass(n->rig, 40 * MILLISECOND);
+    EXPECT_OK(strata_free(n->rig->s, n->block.ref));
+    return NULL;
+}
+
+/* The holder's thread is none of the facade's until it frees; the main thread is, and only waits for its threads. */
+TEST(facade_wake_ups, a_holder_that_frees_from_outside_after_40_ms_is_heard) {
+    static const char *const presets[] = {"strata", "paddle"};
+    for (int i = 0; i < 4; i++) {
+        static const char *const set[] = {"retry.timeout=30s"};
+        rig_t rig;
+        rig_open(&rig, presets[i % 2], set, 1, 64 * MIB, 1);
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        uint64_t now = strata_sim_now(rig.world), began = strata_real_now();
+        neighbour_t waiter = {.rig = &rig, .stream = i / 2 ? two : one}, holder = {.rig = &rig};
+        holder.block = rig_allocate(&rig, one, 40 * MIB);
+        ASSERT_EQ(pthread_create(&waiter.thread, NULL, wait_for_memory, &waiter), 0);
+        ASSERT_EQ(pthread_create(&holder.thread, NULL, free_from_outside, &holder), 0);
+        pthread_join(waiter.thread, NULL);
+        pthread_join(holder.thread, NULL);
+        EXPECT_EQ(waiter.status, STRATA_OK);
+        EXPECT_GE(waiter.virtual_ns - now, 40 * MILLISECOND);
+        EXPECT_LT(waiter.virtual_ns - now, 1000 * MILLISECOND);
+        EXPECT_LT(strata_real_now() - began, 20000 * MILLISECOND);
+        if (waiter.status == STRATA_OK) EXPECT_OK(strata_free(rig.s, waiter.block.ref));
+        rig_close(&rig);
+    }
+}
+
+/* ---- growth ---- */
+
+typedef struct pair {
+    rig_t *rig;
+    pthread_barrier_t barrier;
+    strata_block_t blocks[2];
+} pair_t;
+
+static void *miss(void *argument) {
+    pair_t *p = argument;
+    bool first = pthread_barrier_wait(&p->barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+    EXPECT_OK(strata_allocate(p->rig->s, p->rig->gpu, NULL, 2000, &p->blocks[first]));
+    return NULL;
+}
+
+static void miss_at_once(const strata_layer_type_t *cache, uint64_t seed) {
+    char text[200];
+    rig_t rig;
+    pair_t pair = {.rig = &rig};
+    pthread_t threads[2];
+    snprintf(text, sizeof text, "strategy: missing\nstack: [retry, stream_safe, %s%s, system]\n", cache->name,
+             strata_option_find(cache, "chunk_size") ? ": {chunk_size: 2MiB}" : "");
+    rig_open(&rig, text, NULL, 0, 0, 1);
+    uint64_t asked = rig_calls(&rig, STRATA_CALL_malloc);
+    pthread_barrier_init(&pair.barrier, NULL, 2);
+#ifdef STRATA_CHECK_LOCKS
+    strata_lock_perturb(seed);
+#endif
+    for (int i = 0; i < 2; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, miss, &pair), 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+#ifdef STRATA_CHECK_LOCKS
+    strata_lock_perturb(0);
+#endif
+    pthread_barrier_destroy(&pair.barrier);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), asked + 1);
+    for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, pair.blocks[i].ref));
+    rig_close(&rig);
+    if (strata_test_has_failed()) FAIL_TEST("%s, seed %llu", cache->name, (unsigned long long)seed);
+}
+
+/* Every cache of the registry that cuts pieces from chunks, the schedule disturbed where the build can. */
+TEST(facade_wake_ups, two_threads_that_miss_at_once_make_one_chunk_in_every_cache) {
+    uint32_t caches = 0;
+    for (size_t i = 0; strata_layer_at(i); i++) {
+        const strata_layer_type_t *type = strata_layer_at(i);
+        if (type->role != STRATA_CACHE || !(type->gives & STRATA_TRAIT_SUB_ALLOCATES)) continue;
+        caches++;
+        for (uint64_t seed = 1; seed <= 30 && !strata_test_has_failed(); seed++) miss_at_once(type, seed);
+    }
+    EXPECT_GT(caches, 0);
+}
+
+/* ---- callbacks ---- */
+
+typedef struct caller {
+    rig_t *rig;
+    uint32_t called;
+} caller_t;
+
+static void call_everything(caller_t *c) {
+    rig_t *rig = c->rig;
+    strata_block_t block;
+    if (c->called++ > 3) return;
+    if (strata_allocate(rig->s, rig->gpu, NULL, 3000, &block) == STRATA_OK) EXPECT_OK(strata_free(rig->s, block.ref));
+    EXPECT_OK(strata_release(rig->s, rig->gpu, NULL));
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, 0, NULL));
+    EXPECT_OK(strata_validate(rig->s));
+    (void)rig_figures(rig);
+}
+
+static void at_row(const strata_snapshot_row_t *row, void *context) {
+    (void)row;
+    call_everything(context);
+}
+
+static void at_leak(const strata_leak_t *leak, void *context) {
+    caller_t *c = context;
+    call_everything(c);
+    EXPECT_OK(strata_free(c->rig->s, leak->block.ref));
+}
+
+/* The rungs' callbacks and the observers are facade_ladder's. */
+TEST(facade_wake_ups, rows_and_leaks_are_told_where_any_function_may_be_called) {
+    for (size_t i = 0; strata_strategy_name(i); i++) {
+        rig_t rig;
+        rig_open(&rig, strata_strategy_name(i), NULL, 0, 64 * MIB, 1);
+        caller_t caller = {.rig = &rig};
+        for (int k = 0; k < 3; k++) (void)rig_allocate(&rig, NULL, 5000);
+        EXPECT_OK(strata_snapshot(rig.s, rig.gpu, at_row, &caller));
+        EXPECT_GE(caller.called, 3);
+        caller.called = 0;
+        /* It hears of what is live; once it has freed that, nothing is. */
+        EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_BUSY, at_leak, &caller));
+        EXPECT_EQ(caller.called, 3);
+        EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+        rig_close(&rig);
+    }
+}

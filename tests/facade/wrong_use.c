@@ -1,0 +1,314 @@
+/* Wrong use: every function that takes a name, with every name that is wrong. Each is an error that says whose the name was,
+ * and nothing has changed. */
+#include <stdio.h>
+
+#include "tests/facade/ends.h"
+#include "tests/facade/fixture.h"
+
+enum { LONG = 1000 * 1000 };
+
+/* What calls write into. */
+typedef struct room {
+    strata_block_t block;
+    strata_stream_t stream;
+    strata_neighbours_t neighbours;
+    char text[64];
+} room_t;
+
+/* ---- refs ---- */
+
+#define CALLS_BY_REF(X)                                        \
+    X(strata_free(s, ref))                                     \
+    X(strata_free_on(s, ref, stream))                          \
+    X(strata_release_ref(s, ref))                              \
+    X(strata_retain(s, ref))                                   \
+    X(strata_record_stream(s, ref, stream))                    \
+    X(strata_erase_stream(s, ref, stream))                     \
+    X(strata_stream_of(s, ref, &r.stream))                     \
+    X(strata_allocation_path(s, ref, r.text, sizeof r.text))   \
+    X(strata_neighbours(s, ref, &r.neighbours))                \
+    X(strata_stream_work(s, strata_gpu(0), stream, 9, &ref, 1))
+
+/* Every call by a ref that names no live allocation of the facade. */
+static void expect_stale(rig_t *rig, strata_ref_t ref, const char *const *words) {
+    room_t r = {.neighbours = {.struct_size = sizeof r.neighbours}};
+    strata_t s = rig->s;
+    strata_stream_t stream = NULL;
+    strata_statistics_t before = rig_figures(rig), after;
+#define CALL(call)                                                                                \
+    EXPECT_STATUS(STRATA_E_STALE, call);                                                          \
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_STALE);                                       \
+    for (int w = 0; words[w]; w++) EXPECT_CONTAINS(strata_last_error()->text, words[w]);
+    CALLS_BY_REF(CALL)
+#undef CALL
+    after = rig_figures(rig);
+    EXPECT_TRUE(memcmp(&before, &after, sizeof before) == 0);
+    EXPECT_OK(strata_validate(s));
+}
+
+static strata_block_t allocate_tagged(rig_t *rig, strata_stream_t stream, size_t size, const char *tag) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .tag = tag};
+    strata_block_t block = {0};
+    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, stream, &options, &block));
+    return block;
+}
+
+static const char *hexadecimal(strata_ref_t ref, char text[32]) {
+    snprintf(text, 32, "%#llx", (unsigned long long)ref);
+    return text;
+}
+
+/* "stream 0x7f..." as the errors have it. */
+static const char *stream_word(strata_stream_t stream, char text[48]) {
+    snprintf(text, 48, "of stream %p", stream);
+    return text;
+}
+
+TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
+    static const char *const presets[] = {"strata", "paddle", "system", "cuda_malloc_async"};
+    for (int i = 0; i < 4; i++) {
+        rig_t rig;
+        char ref[32], plain_ref[32], of[48];
+        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        strata_stream_t stream = rig_stream(&rig);
+        strata_block_t plain = rig_allocate(&rig, stream, 3000), tagged = allocate_tagged(&rig, stream, 5000, "weights");
+        EXPECT_OK(strata_free(rig.s, plain.ref));
+        EXPECT_OK(strata_free(rig.s, tagged.ref));
+        bool own = i < 3 && strcmp(presets[i], "system") != 0;
+        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"",
+                                     NULL};
+        expect_stale(&rig, tagged.ref, words);
+        const char *const plain_words[] = {hexadecimal(plain.ref, plain_ref), "it was freed already",
+                                           own ? stream_word(stream, of) : "gpu:0, stack", NULL};
+        expect_stale(&rig, plain.ref, plain_words);
+        /* Served again, with a tag or without: the old name is the old one's. */
+        strata_block_t again = rig_allocate(&rig, stream, 5000);
+        expect_stale(&rig, tagged.ref, words);
+        EXPECT_OK(strata_free(rig.s, again.ref));
+        rig_close(&rig);
+    }
+}
+
+TEST(facade_wrong_use, another_ones_tag_is_not_told) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t first = allocate_tagged(&rig, NULL, 5000, "first");
+    EXPECT_OK(strata_free(rig.s, first.ref));
+    strata_block_t second = allocate_tagged(&rig, NULL, 5000, "second");
+    EXPECT_EQ(strata_ref_slot(first.ref), strata_ref_slot(second.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, first.ref));
+    EXPECT_TRUE(strstr(strata_last_error()->text, "second") == NULL);
+    EXPECT_OK(strata_free(rig.s, second.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, second.ref));
+    EXPECT_CONTAINS(strata_last_error()->text, "second");
+    rig_close(&rig);
+}
+
+TEST(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t other = rig_stream(&rig);
+    strata_block_t a = allocate_tagged(&rig, NULL, 5000, "batch");
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
+    rig_work(&rig, other, LONG, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    static const char *const words[] = {"it was freed already, and waits for other streams", "tag \"batch\"", NULL};
+    expect_stale(&rig, a.ref, words);
+    rig_pass(&rig, 2 * LONG);
+    rig_close(&rig);
+}
+
+TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
+    rig_t rig, other;
+    char facade[64], place[64];
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    rig_open(&other, "system", NULL, 0, 0, 1);
+    strata_block_t theirs = allocate_tagged(&other, NULL, 5000, "kv cache");
+    snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx", (unsigned long long)other.s);
+    snprintf(place, sizeof place, "%zu bytes at %p", theirs.size, theirs.ptr);
+    const char *const words[] = {facade, place, "gpu:0, stack", "tag \"kv cache\"", NULL};
+    expect_stale(&rig, theirs.ref, words);
+    EXPECT_EQ(rig_figures(&other).live_allocations, 1);
+    EXPECT_OK(strata_free(other.s, theirs.ref));
+    rig_close(&other);
+    static const char *const ended[] = {"its stack has ended", NULL};
+    expect_stale(&rig, theirs.ref, ended);
+    rig_close(&rig);
+}
+
+TEST(facade_wrong_use, names_that_nobody_gave) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    strata_stack_t *trunk = rig_domain(&rig)->stacks[0];
+    const strata_ref_t refs[] = {0, 1, UINT64_MAX, a.ref + 1, a.ref - 1, a.ref ^ (1ull << 63), a.ref + (1ull << 28),
+                                 strata_ref_make(strata_ref_home(a.ref), STRATA_SLAB_SLOTS - 1, 0),
+                                 strata_ref_make(strata_ref_home(a.ref), 0, 0),
+                                 strata_ref_of(strata_slab_record(&trunk->slab, 1)) /* a chunk */};
+    static const char *const words[] = {"ref 0x", NULL}, *const none[] = {"there never was such an allocation", NULL};
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) expect_stale(&rig, refs[i], i == 0 ? none : words);
+    uint64_t random = 99;
+    for (int i = 0; i < 2000; i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        strata_ref_t ref = i % 2 ? random : a.ref ^ (random >> 40);
+        if (ref != a.ref) EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, ref));
+    }
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+/* ---- pointers ---- */
+
+#define CALLS_BY_POINTER(X)           \
+    X(strata_free_pointer(s, ptr))    \
+    X(strata_block_of(s, ptr, &block)) \
+    X(strata_base_pointer(s, ptr, &block))
+
+/* `inside`: an address within a block is none for the first two, and found by the third. */
+static void expect_unknown(rig_t *rig, void *ptr, bool inside, const char *const *words) {
+    strata_t s = rig->s;
+    strata_block_t block = {.ref = 7};
+    strata_statistics_t before = rig_figures(rig), after;
+    int number = 0;
+#define CALL(call)                                                                                          \
+    if (inside && ++number == 3) {                                                                          \
+        EXPECT_OK(call);                                                                                    \
+    } else {                                                                                                \
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, call);                                                      \
+        for (int w = 0; words[w]; w++) EXPECT_CONTAINS(strata_last_error()->text, words[w]);   \
+        EXPECT_EQ(block.ref, 7);                                                                            \
+    }
+    CALLS_BY_POINTER(CALL)
+#undef CALL
+    after = rig_figures(rig);
+    EXPECT_TRUE(memcmp(&before, &after, sizeof before) == 0);
+    EXPECT_OK(strata_validate(s));
+}
+
+TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
+    static const char *const presets[] = {"strata", "paddle", "system", "cuda_malloc_async"};
+    for (int i = 0; i < 4; i++) {
+        rig_t rig;
+        char at[64];
+        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        strata_block_t a = allocate_tagged(&rig, NULL, 5000, "weights"), keep = rig_allocate(&rig, NULL, 5000);
+        strata_block_t b = allocate_tagged(&rig, NULL, 700, "gone");
+        EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
+        static const char *const none[] = {"no live allocation of this facade", NULL};
+        expect_unknown(&rig, &rig, false, none);
+        expect_unknown(&rig, (void *)1, false, none);
+        expect_unknown(&rig, (void *)UINTPTR_MAX, false, none);
+        snprintf(at, sizeof at, "it lies 256 bytes inside %zu bytes at %p", a.size, a.ptr);
+        const char *const inside[] = {at, "gpu:0, stack", "tag \"weights\"", NULL};
+        expect_unknown(&rig, (char *)a.ptr + 256, true, inside);
+        static const char *const freed[] = {"was freed", "gpu:0, stack", "tag \"gone\"", NULL};
+        expect_unknown(&rig, b.ptr, false, freed);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        EXPECT_OK(strata_free(rig.s, keep.ref));
+        rig_close(&rig);
+    }
+}
+
+TEST(facade_wrong_use, another_facades_pointer_is_told_as_such) {
+    strata_sim_options_t options = {.devices = 1};
+    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+    rig_t rig;
+    strata_t other = 0;
+    char facade[64];
+    rig_open_on(&rig, strategy, &options, 0);
+    ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &other));
+    strata_block_t theirs = {0};
+    strata_allocate_options_t asked = {.struct_size = sizeof asked, .size = 4000, .tag = "their own"};
+    EXPECT_OK(strata_allocate_with(other, rig.gpu, NULL, &asked, &theirs));
+    snprintf(facade, sizeof facade, "of facade %#llx", (unsigned long long)other);
+    const char *const words[] = {facade, "tag \"their own\"", "gpu:0, stack", NULL};
+    expect_unknown(&rig, theirs.ptr, false, words);
+    EXPECT_OK(strata_free(other, theirs.ref));
+    EXPECT_OK(strata_close(other, STRATA_CLOSE_WAIT, NULL, NULL));
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}
+
+/* ---- streams ---- */
+
+TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) {
+    rig_t rig;
+    strata_sim_options_t options = {0};
+    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+    rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS);
+    strata_stream_t stream = rig_stream(&rig), old = stream;
+    strata_block_t a = allocate_tagged(&rig, stream, 5000, "activations"), none = {.ref = 7};
+    strata_block_t mine = rig_allocate(&rig, NULL, 100);
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    stream = rig_stream(&rig);
+    EXPECT_TRUE(stream == old);
+    strata_status_t answers[3];
+    for (int i = 0; i < 3; i++) {
+        strata_allocate_options_t asked = {.struct_size = sizeof asked, .size = 10};
+        answers[i] = i == 0   ? strata_allocate(rig.s, rig.gpu, stream, 10, &none)
+                     : i == 1 ? strata_allocate_with(rig.s, rig.gpu, stream, &asked, &none)
+                              : strata_record_stream(rig.s, mine.ref, stream);
+        EXPECT_EQ(answers[i], STRATA_E_UNKNOWN_STREAM);
+        const char *text = strata_last_error()->text;
+        EXPECT_CONTAINS(text, "strata_stream_forget");
+        EXPECT_CONTAINS(text, "of gpu:0 was destroyed");
+        EXPECT_CONTAINS(text, "holds 1 allocations");
+        EXPECT_CONTAINS(text, "tag \"activations\"");
+        EXPECT_EQ(none.ref, 7);
+    }
+    /* What is live can be freed, and the handle is the new stream's once the old one is forgotten. */
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_record_stream(rig.s, mine.ref, stream));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, mine.ref));
+    strata_block_t b = rig_allocate(&rig, stream, 10);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}
+
+/* ---- facades and places ---- */
+
+TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_t closed = rig.s;
+    rig_close_by_force(&rig);
+    const struct {
+        strata_t handle;
+        const char *why;
+    } handles[] = {{closed, "it was closed"}, {0, "0 names none"}, {UINT64_MAX, "there never was"},
+                   {closed + (1ull << 40), "there never was"}};
+    for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
+        ends_t ends = {.s = handles[i].handle, .place = strata_gpu(0), .stream = stream, .block = a};
+        const char *name;
+        strata_status_t status = STRATA_OK;
+        for (size_t call = 0; (name = ends_call(&ends, call, &status)) != NULL; call++) {
+            if (status != STRATA_E_STALE) FAIL_TEST("%s answered %s", name, strata_status_name(status));
+            if (!strstr(strata_last_error()->text, handles[i].why)) FAIL_TEST("%s: %s", name, strata_last_error()->text);
+        }
+        EXPECT_STATUS(STRATA_E_STALE, strata_close(handles[i].handle, STRATA_CLOSE_FORCE, NULL, NULL));
+    }
+}
+
+/* Kinds that there are not, devices that the facade has not. */
+TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
+    const strata_place_t places[] = {strata_place((strata_place_kind_t)9, 0), strata_gpu(1), strata_gpu(15), strata_gpu(0xffff),
+                                     strata_place(STRATA_PLACE_PINNED, 3), UINT32_MAX};
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *name;
+        strata_status_t status = STRATA_OK;
+        ends_t ends = {.s = rig.s, .place = places[i]};
+        for (size_t call = 0; (name = ends_call(&ends, call, &status)) != NULL; call++) {
+            if (!strstr(name, "place")) continue;
+            if (status != STRATA_E_INVALID && status != STRATA_E_UNSUPPORTED)
+                FAIL_TEST("%s answered %s in place %#x", name, strata_status_name(status), (unsigned)places[i]);
+        }
+    }
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
