@@ -139,7 +139,7 @@ strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uin
             break;
         }
         strata_config_request_t request = {.text = stack->text};
-        torture_strategy_t made = {.drawn = true, .may_refuse = stack->subject.may_refuse || with != NULL};
+        torture_strategy_t made = {.drawn = true, .may_refuse = true};
         status = add(list, stack->subject.name, stack->text, &request, made);
     }
     strata_host_delete(stack);

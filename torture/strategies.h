@@ -9,7 +9,7 @@ typedef struct torture_strategy {
     char name[64];
     const char *text;           /* YAML, for the page of a failure */
     strata_strategy_t *strategy;
-    bool may_refuse;            /* requests may be refused though there is memory */
+    bool may_refuse;            /* requests may be refused though there is memory: all but presets */
     bool drawn;                 /* one of many: a program takes a few of these, and all others */
     torture_dialect_t dialect;
 } torture_strategy_t;

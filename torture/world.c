@@ -126,6 +126,8 @@ static void expect_zeros(torture_world_t *w, const torture_block_t *b, size_t si
 
 /* ---- opening ---- */
 
+#define ENOUGH (UINT64_C(512) << 20)
+
 static strata_status_t make_stream(torture_world_t *w, uint32_t stream) {
     uint32_t within = stream % TORTURE_STREAMS_EACH;
     if (within == 0) return STRATA_OK; /* NULL */
@@ -144,6 +146,8 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     w->may_refuse = setting->may_refuse;
     pthread_mutex_init(&w->lock, NULL);
     strata_sim_options_t options = {.devices = w->device_count, .capacity = setting->capacity, .contents = true};
+    /* A layer that fills may stand below one that takes nearly all there is: that is host memory here. */
+    if (setting->may_refuse && !setting->capacity) options.capacity = ENOUGH;
     strata_status_t status = strata_sim_new(&options, &w->sim);
     for (uint32_t i = 0; i < w->device_count && status == STRATA_OK; i++)
         status = strata_sim_open(w->sim, i, &w->devices[i]);

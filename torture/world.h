@@ -46,7 +46,7 @@ const char *torture_fault_text(torture_fault_t fault);
 typedef struct torture_setting {
     uint32_t devices;  /* 0 means 1 */
     uint64_t capacity; /* of each; 0: as the profile says */
-    bool may_refuse;   /* a layer is told to refuse requests */
+    bool may_refuse;   /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
 } torture_setting_t;
 
 typedef struct torture_block {
