@@ -64,3 +64,18 @@ TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borr
     torture_look(&o.world, TORTURE_GPU);
     opened_end(&o);
 }
+
+/* Before any wait of the host too, what two streams used and merged is several users'. */
+TEST(torture_found, what_two_streams_used_merges_before_the_first_wait) {
+    opened_t o;
+    opened_begin(&o, "stack: [naive_best_fit: {streams: ignored, fraction: 0.5}, system]\n", 1, 0);
+    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, first, 1, 1);
+    torture_allocate(&o.world, 1, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 2, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 3, 50, (const uint8_t[]){2}, 1, 1);
+    torture_free(&o.world, 2, TORTURE_NO_STREAM, true, false);
+    opened_end(&o);
+}
