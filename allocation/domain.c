@@ -308,7 +308,9 @@ static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
 }
 
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
-    STRATA_DOMAIN_EACH(domain, each) strata_stack_stream_gone(each, stream);
+    /* The trunk last: what the layers of a stack fill and give back when their stream ends is work of the stream too. */
+    STRATA_DOMAIN_EACH(domain, each) if (!each->trunk) strata_stack_stream_gone(each, stream);
+    STRATA_DOMAIN_EACH(domain, each) if (each->trunk) strata_stack_stream_gone(each, stream);
     strata_place_kind_t kind = strata_place_kind(domain->place);
     bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stack_t *stack;

@@ -27,7 +27,7 @@ endfunction()
 
 # What the library is made of, lowest rank first; replay, conform and tools belong to the command alone.
 set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade)
-foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform tools)
+foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform torture tools)
   strata_folder(${folder})
 endforeach()
 

@@ -38,7 +38,7 @@ foreach(target strata strata_static)
 endforeach()
 
 # The command holds the library's objects itself, so that it runs from anywhere.
-strata_objects(command_objects replay conform tools)
+strata_objects(command_objects replay conform torture tools)
 add_executable(strata_command ${library_objects} ${command_objects})
 # Layers that it loads find what strata/layer.h offers in the command itself.
 set_target_properties(strata_command PROPERTIES OUTPUT_NAME strata ENABLE_EXPORTS ON)

@@ -28,6 +28,7 @@ int strata_command_check(const strata_command_t *self, int argc, char **argv);
 int strata_command_explain(const strata_command_t *self, int argc, char **argv);
 int strata_command_diff(const strata_command_t *self, int argc, char **argv);
 int strata_command_conform(const strata_command_t *self, int argc, char **argv);
+int strata_command_torture(const strata_command_t *self, int argc, char **argv);
 int strata_command_layers(const strata_command_t *self, int argc, char **argv);
 int strata_command_grammar(const strata_command_t *self, int argc, char **argv);
 int strata_command_presets(const strata_command_t *self, int argc, char **argv);

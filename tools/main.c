@@ -84,6 +84,24 @@ const strata_command_t strata_commands[] = {
      "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a simulated\n"
      "device, with the defaults of its options. Exit status: 0 all checks passed, 1 one failed, 2 the object or its\n"
      "layers cannot be loaded.\n"},
+    {"torture", strata_command_torture,
+     "[--programs N] [--seed S] [--first I] [--strategy NAME|FILE]... [--layers FILE.so]...\n"
+     "           [--allow-code] [--stacks N] [--jobs N]",
+     "runs random stream programs under every strategy: hazards, contents, leaks",
+     "Programs of several streams, host threads and devices, each in order by its own events and borrows, so that whatever the\n"
+     "happens-before checker finds is the allocator's fault. Simulated devices with contents. A failing program is made small and\n"
+     "printed as a C test (docs/torture.md).\n"
+     "\n"
+     "  --programs N           how many (500)\n"
+     "  --seed S               what they are drawn by (1)\n"
+     "  --first I              begins with program I of the seed (0)\n"
+     "  --strategy NAME|FILE   a preset or a strategy file, instead of all presets and random legal stacks\n"
+     "  --layers FILE.so       the layers of a shared object, in random legal stacks; runs its code\n"
+     "  --allow-code           strategies may load shared objects with layers (load:), and so run their code\n"
+     "  --stacks N             random legal stacks, three for each program in turn (200)\n"
+     "  --jobs N               processes at a time (as many as processors)\n"
+     "\n"
+     "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer.\n"},
     {"grammar", strata_command_grammar, "", "explains strategy files (docs/strategy.md)", NULL},
     {"presets", strata_command_presets, "[NAME]", "lists the presets, or prints one", NULL},
     {"import", strata_command_import, "pytorch|paddle|tensorflow [STRING] [--as-of VERSION]\n"

@@ -194,6 +194,15 @@ static strata_status_t ask_below(caching_t *self, uint64_t size, const strata_re
                        STRATA_CACHING_ALIGNMENT);
 }
 
+/* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool is
+ * valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
+static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
+    const strata_layer_type_t *below = self->base.below[0]->type;
+    bool anybodys = below->role == STRATA_SOURCE && !(below->gives & STRATA_TRAIT_STREAM_ORDERED);
+    if (!caching_ignores_streams(self) || anybodys) strata_mark(block, 0, 0);
+    else strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
+}
+
 /* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left (E_LIMIT), it goes back. */
 static strata_record_t *take_in(caching_t *self, strata_record_t *below, const want_t *want) {
     uint64_t size = below->size;
@@ -205,7 +214,7 @@ static strata_record_t *take_in(caching_t *self, strata_record_t *below, const w
         strata_path_lock(want->request->path, opened);
         return NULL;
     }
-    strata_mark(caching_block(self, slot), 0, 0);
+    mark_fresh(self, caching_block(self, slot), want->request->stream);
     self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
     strata_record_t *block = hand_out(self, slot, want);
     if (block) return block;

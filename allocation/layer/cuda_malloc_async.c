@@ -414,6 +414,8 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_pat
     uint32_t node = strata_users_find(&self->users, stream);
     bool holds = node && strata_user_at(&self->users, node)->holds > 0;
     if (node && !holds) strata_users_end(&self->users, node);
+    /* Held here too: the last block may go while the locks are open, and would end it. */
+    if (holds) strata_user_at(&self->users, node)->holds++;
     drop_lock(self);
     if (!holds) return;
     bool covered = cover(self, node, strata_free_stream_make(&self->frees) == STRATA_OK);
@@ -421,7 +423,7 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_pat
     strata_user_t *user = strata_user_at(&self->users, node);
     user->state = covered ? STRATA_USER_BEHIND : STRATA_USER_LOST;
     while (user->busy > 0) strata_condition_wait(&self->left, &base->stack->lock, UINT64_MAX);
-    if (user->holds == 0) strata_users_end(&self->users, node);
+    strata_users_let_go(&self->users, node);
     drop_lock(self);
 }
 

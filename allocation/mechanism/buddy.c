@@ -3,7 +3,8 @@
 #include "platform/arithmetic.h"
 
 void strata_buddy_init(strata_buddy_t *buddy, uint64_t unit, uint64_t header) {
-    *buddy = (strata_buddy_t){.unit = unit, .header = header};
+    /* The mark of several users is above `clean` from the beginning. */
+    *buddy = (strata_buddy_t){.unit = unit, .header = header, .several = 1, .last = 1};
 }
 
 bool strata_buddy_round(const strata_buddy_t *buddy, uint64_t size, uint64_t *rounded) {

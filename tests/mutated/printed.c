@@ -1,0 +1,113 @@
+/* Programs as C: what is printed compiles, and fails as the program did. The pages stand beside this file and are compiled here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "strata/strata.h"
+#include "tests/checker/mutant_safe.h"
+#include "tests/mutated/pages.h"
+#include "torture/print.h"
+#include "torture/strategies.h"
+
+unsigned pages_failed;
+
+#define STACK                                                                                         \
+    "strategy: \"mutant\"\nstack: # a borrow \\ is noted\n  - mutant_safe\n  - auto_growth: {chunk_size: 2MiB}\n" \
+    "  - system\n"
+
+/* Every kind of operation, and a borrow that a faulty layer does not note. */
+static const torture_op_t every_kind[] = {
+    {.kind = TORTURE_ALLOCATE, .stream = 3, .count = 1, .size = 4096, .flags = STRATA_ZERO, .alignment = 256, .tag = "weights"},
+    {.kind = TORTURE_WORK, .stream = 3, .count = 1, .us = 20, .writes = 1},
+    {.kind = TORTURE_BORROW, .stream = 2, .count = 1},
+    {.kind = TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
+    {.kind = TORTURE_FILL, .stream = 3, .count = 1},
+    {.kind = TORTURE_CHECK, .stream = 3, .count = 1},
+    {.kind = TORTURE_RETAIN, .stream = 3, .count = 1},
+    {.kind = TORTURE_ERASE, .stream = 2, .count = 1, .how = TORTURE_COVER_OWNER},
+    {.kind = TORTURE_FREE, .stream = 2, .count = 1, .how = TORTURE_COVER_FREE_ON},
+    {.kind = TORTURE_ALLOCATE, .place = TORTURE_PINNED, .stream = TORTURE_NO_STREAM, .count = 1, .blocks = {1}, .size = 100},
+    {.kind = TORTURE_HOST, .count = 1, .blocks = {1}, .writes = 1},
+    {.kind = TORTURE_WORK, .stream = 3, .count = 2, .blocks = {0, 1}, .us = 20, .writes = 2},
+    {.kind = TORTURE_ORDER, .stream = 2, .other = 3},
+    {.kind = TORTURE_SYNCHRONISE, .stream = 3},
+    {.kind = TORTURE_LOOK, .place = TORTURE_GPU},
+    {.kind = TORTURE_LOOK, .count = 1},
+    {.kind = TORTURE_PASS, .us = 30},
+    {.kind = TORTURE_RELEASE, .place = TORTURE_HOST_PLACE},
+    {.kind = TORTURE_TRIM, .place = TORTURE_MANAGED, .size = 1000},
+    {.kind = TORTURE_RENEW, .stream = 1, .other = 3, .how = TORTURE_COVER_OWNER},
+    {.kind = TORTURE_FREE, .count = 1, .blocks = {1}, .refused = true, .by_pointer = true},
+    {.kind = TORTURE_BORROW, .stream = 2, .count = 1},
+    {.kind = TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
+    {.kind = TORTURE_FREE, .count = 1},
+    {.kind = TORTURE_ALLOCATE, .stream = 3, .count = 1, .blocks = {2}, .size = 4096},
+    {.kind = TORTURE_WORK, .stream = 3, .count = 1, .blocks = {2}, .us = 20, .writes = 1},
+};
+
+static const torture_page_t page_of_calls = {.name = "calls", .strategy = STACK, .about = "every kind of operation"};
+static const torture_page_t page_of_threads = {.name = "threads", .strategy = STACK, .mode = TORTURE_TURNS};
+
+static torture_program_t *program_of(uint32_t threads) {
+    static torture_program_t program;
+    program = (torture_program_t){.devices = 1, .threads = threads, .count = sizeof every_kind / sizeof *every_kind};
+    memcpy(program.ops, every_kind, sizeof every_kind);
+    /* What frees the block asks for it again: no thread comes between. */
+    for (uint32_t i = 0; i < program.count; i++) program.ops[i].thread = (uint8_t)(i + 4 < program.count ? i % threads : 0);
+    torture_law(&program, TORTURE_FREE_COVERS);
+    return &program;
+}
+
+static char *text_of_file(const char *path) {
+    static char text[1 << 16];
+    FILE *file = fopen(path, "rb");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[length] = '\0';
+    if (file) fclose(file);
+    return text;
+}
+
+static void expect_page(const torture_program_t *program, const torture_page_t *page, const char *path) {
+    char *printed = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&printed, &length);
+    ASSERT_TRUE(out);
+    torture_print(out, program, page);
+    fclose(out);
+    EXPECT_STREQ(printed, text_of_file(path));
+    free(printed);
+}
+
+/* To write the pages anew: copy what this test says is printed. */
+TEST(torture_printed, pages_are_what_is_printed) {
+    expect_page(program_of(1), &page_of_calls, STRATA_SOURCE_DIR "/tests/mutated/printed_calls.inc");
+    expect_page(program_of(2), &page_of_threads, STRATA_SOURCE_DIR "/tests/mutated/printed_threads.inc");
+}
+
+static unsigned failures_of(mutation_t mutation, void (*page)(void)) {
+    pages_failed = 0;
+    mutant_choose(mutation);
+    page();
+    return pages_failed;
+}
+
+TEST(torture_printed, pages_fail_as_their_programs_do) {
+    EXPECT_EQ(failures_of(MUTATION_NONE, page_calls), 0);
+    EXPECT_EQ(failures_of(MUTATION_NO_BORROW, page_calls), 1);
+    EXPECT_EQ(failures_of(MUTATION_NONE, page_threads), 0);
+    EXPECT_EQ(failures_of(MUTATION_NO_BORROW, page_threads), 1);
+}
+
+/* Threads and turns are as good as one thread to find it, and say the same. */
+TEST(torture_printed, every_mode_finds_it) {
+    static torture_verdict_t verdicts[TORTURE_MODES];
+    torture_strategies_t list = {0};
+    mutant_choose(MUTATION_NO_BORROW);
+    ASSERT_OK(torture_add_text(&list, "mutant", STACK));
+    for (int mode = 0; mode < TORTURE_MODES; mode++) {
+        torture_play(program_of(2), list.all[0].strategy, false, (torture_mode_t)mode, &verdicts[mode]);
+        EXPECT_EQ(verdicts[mode].fault, TORTURE_FAULT_HAZARD);
+        EXPECT_EQ(verdicts[mode].detail, STRATA_HAZARD_NEW_OWNER);
+    }
+    torture_strategies_delete(&list);
+}

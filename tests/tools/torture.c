@@ -1,0 +1,61 @@
+/* strata torture. */
+#include <stdio.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+
+#define MODULES STRATA_BINARY_DIR "/modules"
+
+TEST(torture, runs_every_strategy) {
+    ran_t ran = run_command("torture --programs 6 --stacks 6 --seed 3");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "6 programs, ");
+    EXPECT_CONTAINS(ran.out, "(6 of them random stacks), ");
+    EXPECT_CONTAINS(ran.out, "\n0 hazards, 0 failed\n");
+}
+
+TEST(torture, runs_a_strategy_file) {
+    FILE *file = fopen(STRATA_BINARY_DIR "/tortured.yaml", "w");
+    ASSERT_TRUE(file);
+    fputs("stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n", file);
+    fclose(file);
+    ran_t ran = run_command("torture --programs 20 --jobs 1 --strategy " STRATA_BINARY_DIR "/tortured.yaml --strategy paddle");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "20 programs, ");
+    EXPECT_CONTAINS(ran.out, ", 2 strategies (0 of them");
+}
+
+TEST(torture, runs_the_layers_of_an_object) {
+    ran_t ran = run_command("torture --programs 12 --layers " MODULES "/my_layer.so");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "24 strategies (24 of them random stacks)");
+    EXPECT_CONTAINS(ran.out, "\n0 hazards, 0 failed\n");
+}
+
+/* One layer keeps what it should give back, another ends the process. */
+TEST(torture, tells_what_a_faulty_layer_does) {
+    ran_t ran = run_command("torture --programs 10 --layers " MODULES "/faulty.so");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "the process ended");
+    EXPECT_CONTAINS(ran.out, "ended by signal 6");
+    EXPECT_CONTAINS(ran.out, "made small in ");
+    EXPECT_CONTAINS(ran.out, "TEST(torture, seed_1_program_");
+    EXPECT_CONTAINS(ran.out, "    torture_world_open(&w, ");
+}
+
+TEST(torture, refuses_wrong_usage) {
+    ran_t ran = run_command("torture --programs none");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "--programs wants a number from 1 to ");
+    ran = run_command("torture --seeds 1");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "unknown argument \"--seeds\"");
+    ran = run_command("torture --strategy no_such.yaml");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "no_such.yaml");
+    ran = run_command("torture --layers no_such.so");
+    EXPECT_EQ(ran.exit_status, 2);
+    ran = run_command("torture --strategy");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "--strategy wants a file or a preset");
+}

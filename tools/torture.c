@@ -1,0 +1,175 @@
+/* strata torture: random stream programs under every strategy, or under a user's own. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "strategy/code.h"
+#include "tools/command.h"
+#include "torture/campaign.h"
+
+enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24 };
+
+typedef struct arguments {
+    uint64_t programs, seed, first, stacks, jobs;
+    bool allow_code;
+    const char *files[FILES], *objects[OBJECTS];
+    size_t file_count, object_count;
+} arguments_t;
+
+/* ---- the command line ---- */
+
+static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *number) {
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    unsigned long long value = strtoull(text, &end, 10);
+    *number = value;
+    return *end == '\0' && value >= low && value <= high;
+}
+
+typedef struct number_row {
+    const char *name;
+    uint64_t low, high, *value;
+} number_row_t;
+
+static const number_row_t *find_row(const number_row_t *rows, const char *name) {
+    while (rows->name && strcmp(rows->name, name) != 0) rows++;
+    return rows->name ? rows : NULL;
+}
+
+static bool add_name(const char **names, size_t most, size_t *count, const char *text) {
+    if (!text || *count == most) return false;
+    names[(*count)++] = text;
+    return true;
+}
+
+/* One argument with its value. */
+static int read_pair(const strata_command_t *self, const number_row_t *rows, const char *name, const char *text, arguments_t *a) {
+    const number_row_t *row = find_row(rows, name);
+    if (row && (!text || !read_number(text, row->low, row->high, row->value)))
+        return strata_wrong_usage(self, "%s wants a number from %" PRIu64 " to %" PRIu64, name, row->low, row->high);
+    if (row) return STRATA_EXIT_DONE;
+    if (strcmp(name, "--strategy") == 0)
+        return add_name(a->files, FILES, &a->file_count, text)
+                   ? STRATA_EXIT_DONE
+                   : strata_wrong_usage(self, "--strategy wants a file or a preset, %d times at most", FILES);
+    if (strcmp(name, "--layers") == 0)
+        return add_name(a->objects, OBJECTS, &a->object_count, text)
+                   ? STRATA_EXIT_DONE
+                   : strata_wrong_usage(self, "--layers wants a shared object, %d times at most", OBJECTS);
+    return strata_wrong_usage(self, "unknown argument \"%.40s\"", name);
+}
+
+static int read_arguments(const strata_command_t *self, int argc, char **argv, arguments_t *a) {
+    const number_row_t rows[] = {{"--programs", 1, 1000000000, &a->programs}, {"--seed", 0, UINT32_MAX, &a->seed},
+                                 {"--first", 0, 1000000000, &a->first},       {"--stacks", 0, 10000, &a->stacks},
+                                 {"--jobs", 1, TORTURE_JOBS, &a->jobs},       {NULL, 0, 0, NULL}};
+    int result = STRATA_EXIT_DONE;
+    for (int i = 0; i < argc && result == STRATA_EXIT_DONE; i++) {
+        a->allow_code |= strcmp(argv[i], "--allow-code") == 0;
+        if (strcmp(argv[i], "--allow-code") == 0) continue;
+        result = read_pair(self, rows, argv[i], i + 1 < argc ? argv[i + 1] : NULL, a);
+        i++;
+    }
+    return result;
+}
+
+/* ---- what it runs ---- */
+
+/* The layers of shared objects come as random stacks with each of them. */
+static strata_status_t add_layers(const arguments_t *a, torture_strategies_t *list) {
+    const strata_layer_type_t *const *table;
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < a->object_count && status == STRATA_OK; i++) {
+        status = strata_code_load(a->objects[i], &table);
+        for (size_t n = 0; status == STRATA_OK && table[n]; n++)
+            status = torture_add_drawn(list, a->seed + n, OWN_STACKS, strata_layer_find(table[n]->name));
+    }
+    return status;
+}
+
+static strata_status_t collect(const arguments_t *a, torture_strategies_t *list) {
+    strata_status_t status = STRATA_OK;
+    bool own = a->file_count || a->object_count;
+    if (!own) status = torture_add_presets(list);
+    for (size_t i = 0; i < a->file_count && status == STRATA_OK; i++)
+        status = torture_add_file(list, a->files[i], a->allow_code);
+    if (status == STRATA_OK) status = add_layers(a, list);
+    if (status == STRATA_OK && !own) status = torture_add_drawn(list, a->seed, (uint32_t)a->stacks, NULL);
+    return status;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, double took) {
+    printf("%" PRIu64 " programs, %" PRIu64 " operations, %u strategies (%u of them random stacks), %" PRIu64
+           " schedules (%" PRIu64 " by one thread, %" PRIu64 " by threads in turns, %" PRIu64 " by threads at once), %.0f s\n",
+           sum->programs, sum->operations, c->strategies->count, c->strategies->drawn,
+           sum->runs[TORTURE_INTERLEAVED] + sum->runs[TORTURE_TURNS] + sum->runs[TORTURE_AT_ONCE], sum->runs[TORTURE_INTERLEAVED],
+           sum->runs[TORTURE_TURNS], sum->runs[TORTURE_AT_ONCE], took);
+    if (sum->programs < c->programs) printf("the rest was left out: too many runs ended their processes\n");
+    printf("%" PRIu64 " hazards, %" PRIu64 " failed\n", sum->hazards, sum->failed);
+}
+
+/* The first failure of each kind tells the most. */
+static bool is_first_of_kind(const torture_failure_t *failures, uint32_t index) {
+    for (uint32_t i = 0; i < index; i++)
+        if (torture_same_fault(&failures[i].verdict, &failures[index].verdict)) return false;
+    return true;
+}
+
+static strata_status_t tell_failures(const torture_campaign_t *c, const torture_failure_t *failures, uint32_t count) {
+    strata_status_t status = STRATA_OK;
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < count; i++)
+        printf("failed: program %" PRIu64 " under %s: %s\n", failures[i].run.number,
+               c->strategies->all[failures[i].run.strategy].name, torture_fault_text(failures[i].verdict.fault));
+    for (uint32_t i = 0; i < count && told < TOLD && status == STRATA_OK; i++) {
+        if (!is_first_of_kind(failures, i)) continue;
+        printf("\n");
+        status = torture_tell(stdout, c, &failures[i], true);
+        told++;
+    }
+    if (count) printf("\n");
+    return status;
+}
+
+static int run(const torture_campaign_t *c) {
+    static torture_failure_t failures[TORTURE_FAILURES_KEPT];
+    torture_sum_t sum;
+    uint32_t count = 0;
+    double begin = seconds();
+    strata_status_t status = torture_run_apart(c, &sum, failures, &count);
+    double took = seconds() - begin;
+    if (status == STRATA_OK) status = tell_failures(c, failures, count);
+    if (status != STRATA_OK) return strata_tell_failure();
+    print_sum(c, &sum, took);
+    return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
+}
+
+static uint64_t processors(void) {
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > TORTURE_JOBS ? TORTURE_JOBS : (uint64_t)count;
+}
+
+int strata_command_torture(const strata_command_t *self, int argc, char **argv) {
+    arguments_t a = {.programs = 500, .seed = 1, .stacks = STACKS, .jobs = processors()};
+    torture_strategies_t list = {0};
+    int result = read_arguments(self, argc, argv, &a);
+    if (result != STRATA_EXIT_DONE) return result;
+    if (collect(&a, &list) == STRATA_OK) {
+        if (a.jobs > a.programs) a.jobs = a.programs;
+        torture_campaign_t campaign = {.strategies = &list, .seed = a.seed, .first = a.first, .programs = a.programs,
+                                       .drawn_each = DRAWN_EACH, .jobs = (uint32_t)a.jobs};
+        result = run(&campaign);
+    } else {
+        result = strata_tell_failure();
+    }
+    torture_strategies_delete(&list);
+    return result;
+}

@@ -1,0 +1,182 @@
+#include "torture/apart.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "torture/campaign.h"
+
+void *torture_shared_new(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) return memory;
+    (void)strata_fail(STRATA_E_HOST_MEMORY, 0, "no memory to share with other processes: %s", strerror(errno));
+    return NULL;
+}
+
+void torture_shared_delete(void *memory, size_t size) {
+    if (memory) (void)munmap(memory, size);
+}
+
+void torture_ended(int how, torture_verdict_t *verdict) {
+    *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_CRASH};
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM) {
+        verdict->fault = TORTURE_FAULT_HANG;
+        snprintf(verdict->text, sizeof verdict->text, "not done after %d s", TORTURE_SECONDS_SMALL);
+    } else if (WIFSIGNALED(how)) {
+        verdict->detail = WTERMSIG(how);
+        snprintf(verdict->text, sizeof verdict->text, "ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
+    } else {
+        verdict->detail = 1000 + WEXITSTATUS(how);
+        snprintf(verdict->text, sizeof verdict->text, "the process ended itself with status %d", WEXITSTATUS(how));
+    }
+}
+
+static pid_t begin_process(void) {
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    pid_t child = fork();
+    if (child < 0) (void)strata_fail(STRATA_E_IO, 0, "no process for a run: %s", strerror(errno));
+    /* Hundreds may crash while a program is made small: none leaves a core. */
+    if (child == 0) (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    return child;
+}
+
+static int wait_for(pid_t child) {
+    int how = 0;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {}
+    return how;
+}
+
+static bool ended_well(int how) {
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
+                                   torture_mode_t mode, torture_verdict_t *shared) {
+    pid_t child = begin_process();
+    if (child < 0) return STRATA_E_IO;
+    if (child == 0) {
+        (void)alarm(TORTURE_SECONDS_SMALL);
+        torture_play(program, strategy, may_refuse, mode, shared);
+        _exit(0);
+    }
+    int how = wait_for(child);
+    if (!ended_well(how)) torture_ended(how, shared);
+    return STRATA_OK;
+}
+
+/* ---- a campaign ---- */
+
+/* One process's part: every `jobs`-th program. It lies in shared memory; the process writes, and is read when it has ended. */
+typedef struct part {
+    uint64_t next;      /* the program under way, as an offset from the first */
+    torture_run_t run;  /* under way */
+    torture_sum_t sum;
+    uint32_t count;
+    torture_failure_t failures[TORTURE_FAILURES_KEPT];
+} part_t;
+
+typedef struct working {
+    const torture_campaign_t *campaign;
+    part_t *part;
+    const torture_run_t *behind; /* runs of its program up to this one were made by a process that ended */
+    torture_verdict_t verdict;
+} working_t;
+
+static void note_failure(part_t *part, const torture_run_t *run, const torture_verdict_t *verdict) {
+    part->sum.failed++;
+    if (part->count < TORTURE_FAILURES_KEPT) part->failures[part->count++] = (torture_failure_t){*run, *verdict};
+}
+
+static bool is_same(const torture_run_t *a, const torture_run_t *b) {
+    return a->number == b->number && a->strategy == b->strategy && a->mode == b->mode;
+}
+
+static bool work(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+    working_t *working = context;
+    part_t *part = working->part;
+    const torture_strategy_t *strategy = &working->campaign->strategies->all[run->strategy];
+    if (working->behind) {
+        if (is_same(run, working->behind)) working->behind = NULL;
+        return true;
+    }
+    part->run = *run;
+    part->sum.runs[run->mode]++;
+    part->sum.operations += lawful->count;
+    (void)alarm(TORTURE_SECONDS);
+    torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &working->verdict);
+    part->sum.hazards += working->verdict.hazards;
+    if (working->verdict.fault) note_failure(part, run, &working->verdict);
+    return true;
+}
+
+static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *behind) {
+    static working_t working;
+    torture_run_t ended = behind ? *behind : (torture_run_t){.number = 0};
+    working = (working_t){.campaign = campaign, .part = part, .behind = behind ? &ended : NULL};
+    for (; part->next < campaign->programs; part->next += campaign->jobs) {
+        torture_each_run(campaign, campaign->first + part->next, work, &working);
+        working.behind = NULL;
+        part->sum.programs++;
+    }
+    (void)alarm(0);
+    _exit(0);
+}
+
+static strata_status_t begin_part(const torture_campaign_t *campaign, part_t *part, const torture_run_t *behind, pid_t *child) {
+    *child = begin_process();
+    if (*child == 0) be_the_part(campaign, part, behind);
+    return *child < 0 ? STRATA_E_IO : STRATA_OK;
+}
+
+/* A part whose process ended in a run goes on behind that run in another one. A strategy that ends every process ends the part. */
+static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *part, pid_t child) {
+    static torture_verdict_t verdict;
+    for (;;) {
+        int how = wait_for(child);
+        if (ended_well(how)) return STRATA_OK;
+        torture_ended(how, &verdict);
+        torture_run_t run = part->run;
+        note_failure(part, &run, &verdict);
+        if (part->count == TORTURE_FAILURES_KEPT) return STRATA_OK;
+        strata_status_t status = begin_part(campaign, part, &run, &child);
+        if (status != STRATA_OK) return status;
+    }
+}
+
+static void add_part(const part_t *part, torture_sum_t *sum, torture_failure_t *failures, uint32_t *count) {
+    sum->programs += part->sum.programs;
+    sum->operations += part->sum.operations;
+    sum->hazards += part->sum.hazards;
+    sum->failed += part->sum.failed;
+    for (int i = 0; i < TORTURE_MODES; i++) sum->runs[i] += part->sum.runs[i];
+    for (uint32_t i = 0; i < part->count && *count < TORTURE_FAILURES_KEPT; i++) failures[(*count)++] = part->failures[i];
+}
+
+strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
+                                  uint32_t *failure_count) {
+    pid_t children[TORTURE_JOBS];
+    uint32_t begun = 0;
+    strata_status_t status = STRATA_OK;
+    part_t *parts = torture_shared_new(campaign->jobs * sizeof *parts);
+    if (!parts) return STRATA_E_HOST_MEMORY;
+    for (; begun < campaign->jobs && status == STRATA_OK; begun++) {
+        parts[begun].next = begun;
+        status = begin_part(campaign, &parts[begun], NULL, &children[begun]);
+    }
+    begun -= status != STRATA_OK;
+    *sum = (torture_sum_t){.programs = 0};
+    *failure_count = 0;
+    for (uint32_t i = 0; i < begun; i++) {
+        strata_status_t finished = finish_part(campaign, &parts[i], children[i]);
+        if (status == STRATA_OK) status = finished;
+        add_part(&parts[i], sum, failures, failure_count);
+    }
+    torture_shared_delete(parts, campaign->jobs * sizeof *parts);
+    return status;
+}

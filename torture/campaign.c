@@ -1,0 +1,76 @@
+#include "torture/campaign.h"
+
+#include <string.h>
+
+uint64_t torture_program_seed(uint64_t seed, uint64_t number) {
+    return (seed << 32) + number;
+}
+
+/* ---- the runs of one program ---- */
+
+typedef struct each {
+    const torture_campaign_t *campaign;
+    torture_each_fn tell;
+    void *context;
+    uint64_t number;
+    torture_program_t lawful[2]; /* by dialect */
+} each_t;
+
+/* Both orders of threads are tried in turn: one with the program's even strategies, the other with its odd ones. */
+static bool tell_modes(each_t *each, uint32_t strategy) {
+    const torture_program_t *lawful = &each->lawful[each->campaign->strategies->all[strategy].dialect];
+    torture_run_t run = {.number = each->number, .strategy = strategy, .mode = TORTURE_INTERLEAVED};
+    if (!each->tell(each->context, &run, lawful)) return false;
+    if (lawful->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
+    run.mode = (each->number + strategy) % 2 ? TORTURE_TURNS : TORTURE_AT_ONCE;
+    return each->tell(each->context, &run, lawful);
+}
+
+void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn tell, void *context) {
+    static _Thread_local each_t each;
+    const torture_strategies_t *list = campaign->strategies;
+    uint32_t others = list->count - list->drawn, drawn = campaign->drawn_each < list->drawn ? campaign->drawn_each : list->drawn;
+    each.campaign = campaign;
+    each.tell = tell;
+    each.context = context;
+    each.number = number;
+    torture_draw(&each.lawful[0], torture_program_seed(campaign->seed, number));
+    each.lawful[1] = each.lawful[0];
+    torture_law(&each.lawful[TORTURE_FREE_COVERS], TORTURE_FREE_COVERS);
+    torture_law(&each.lawful[TORTURE_USE_COVERS], TORTURE_USE_COVERS);
+    for (uint32_t i = 0; i < others; i++)
+        if (!tell_modes(&each, i)) return;
+    for (uint32_t i = 0; i < drawn; i++)
+        if (!tell_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn))) return;
+}
+
+/* ---- in this process ---- */
+
+typedef struct here {
+    const torture_campaign_t *campaign;
+    torture_sum_t *sum;
+    torture_failure_t *failures;
+    uint32_t count, room;
+    torture_verdict_t verdict;
+} here_t;
+
+static bool run_here(void *context, const torture_run_t *run, const torture_program_t *lawful) {
+    here_t *here = context;
+    const torture_strategy_t *strategy = &here->campaign->strategies->all[run->strategy];
+    torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &here->verdict);
+    here->sum->runs[run->mode]++;
+    here->sum->operations += lawful->count;
+    here->sum->hazards += here->verdict.hazards;
+    if (here->verdict.fault == TORTURE_FAULT_NONE) return true;
+    here->sum->failed++;
+    if (here->count < here->room) here->failures[here->count++] = (torture_failure_t){*run, here->verdict};
+    return true;
+}
+
+uint32_t torture_run_here(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures, uint32_t room) {
+    static _Thread_local here_t here;
+    here = (here_t){.campaign = campaign, .sum = sum, .failures = failures, .room = room};
+    *sum = (torture_sum_t){.programs = campaign->programs};
+    for (uint64_t i = 0; i < campaign->programs; i++) torture_each_run(campaign, campaign->first + i, run_here, &here);
+    return here.count;
+}

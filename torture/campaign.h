@@ -1,0 +1,57 @@
+/* Many programs under many strategies. */
+#ifndef STRATA_TORTURE_CAMPAIGN_H
+#define STRATA_TORTURE_CAMPAIGN_H
+
+#include <stdio.h>
+
+#include "torture/play.h"
+#include "torture/strategies.h"
+
+/* A run: a program by its number, a strategy of the list, a mode. */
+typedef struct torture_run {
+    uint64_t number;
+    uint32_t strategy;
+    torture_mode_t mode;
+} torture_run_t;
+
+typedef struct torture_failure {
+    torture_run_t run;
+    torture_verdict_t verdict;
+} torture_failure_t;
+
+typedef struct torture_sum {
+    uint64_t programs, operations, runs[TORTURE_MODES], hazards, failed;
+} torture_sum_t;
+
+enum { TORTURE_FAILURES_KEPT = 16, TORTURE_JOBS = 64 };
+
+typedef struct torture_campaign {
+    const torture_strategies_t *strategies;
+    uint64_t seed, first, programs; /* those of the numbers first, first + 1, ... */
+    uint32_t drawn_each;            /* of the drawn strategies so many a program, in turn */
+    uint32_t jobs;                  /* processes */
+    bool few_threads;               /* the runs by threads are made with every third strategy alone */
+} torture_campaign_t;
+
+/* The seed of program `number` of a campaign. */
+uint64_t torture_program_seed(uint64_t seed, uint64_t number);
+
+/* Told of every run; false: enough. */
+typedef bool (*torture_each_fn)(void *context, const torture_run_t *run, const torture_program_t *lawful);
+/* Every run of one program: all strategies but the drawn, and `drawn_each` of those; with threads a program is run in turns, or at
+ * once, as well. */
+void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn each, void *context);
+
+/* In this process, one after the other; the first failures are kept. Answers how many there are in `failures`. */
+uint32_t torture_run_here(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures, uint32_t room);
+/* In processes of their own, so that a crash or a hang is a failure like any other. No facade has been opened in this process. E_IO. */
+strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
+                                  uint32_t *failure_count);
+
+/* Shrinks a failure (in processes of its own if `apart`) and prints what it is and the C test of it. */
+strata_status_t torture_tell(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart);
+/* The smallest program found for a failure. */
+strata_status_t torture_smallest(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart,
+                                 torture_program_t *program, torture_mode_t *mode);
+
+#endif

@@ -1,0 +1,156 @@
+#include "torture/strategies.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocation/option.h"
+#include "conform/stacks.h"
+#include "platform/host_memory.h"
+
+/* ---- what a strategy asks of its programs ---- */
+
+static bool takes_events_at_use(const strata_model_layer_t *layer) {
+    char text[16];
+    const strata_option_row_t *row = strata_option_find(layer->type, "event");
+    if (!row || row->kind != STRATA_OPTION_CHOICE) return false;
+    strata_option_print(row, layer->options, text, sizeof text);
+    return strcmp(text, "use") == 0;
+}
+
+static torture_dialect_t dialect_of(const strata_strategy_t *strategy) {
+    const strata_model_layer_t *layers[STRATA_STACK_LAYERS];
+    for (int place = 0; place < STRATA_PLACE_KINDS; place++) {
+        for (uint32_t device = 0; device < TORTURE_DEVICES; device++) {
+            const strata_model_stack_t *stack = strata_strategy_stack(strategy, (strata_place_kind_t)place, device);
+            size_t count = strata_model_layers(stack, layers, STRATA_STACK_LAYERS);
+            for (size_t i = 0; i < count && i < STRATA_STACK_LAYERS; i++)
+                if (takes_events_at_use(layers[i])) return TORTURE_USE_COVERS;
+        }
+    }
+    return TORTURE_FREE_COVERS;
+}
+
+/* ---- loading ---- */
+
+/* A request that nobody can serve waits in real time while threads of the program wait for their turn: not for long. */
+static strata_status_t wait_shortly(const strata_model_stack_t *stack) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "strata torture"};
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) {
+        strata_model_layer_t *layer = &stack->layers[i];
+        const strata_option_row_t *row = strcmp(layer->type->name, "retry") == 0 ? strata_option_find(layer->type, "timeout") : NULL;
+        if (row) status = strata_model_layer_set(layer, row, "500us", &origin);
+        for (size_t b = 0; b < layer->branch_count && status == STRATA_OK; b++) status = wait_shortly(&layer->branches[b]);
+    }
+    return status;
+}
+
+static strata_status_t load(const strata_config_request_t *request, strata_strategy_t **strategy) {
+    strata_status_t status = strata_config_load(request, strategy);
+    for (int place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
+        status = wait_shortly(&(*strategy)->stacks[place]);
+        for (size_t i = 0; i < (*strategy)->own_count && status == STRATA_OK; i++)
+            status = wait_shortly(&(*strategy)->own[i].stacks[place]);
+    }
+    return status;
+}
+
+static strata_status_t make_room(torture_strategies_t *list) {
+    if (list->count < list->room) return STRATA_OK;
+    uint32_t room = list->room ? list->room * 2 : 16;
+    torture_strategy_t *all = strata_host_resize(list->all, room, sizeof *all);
+    if (!all) return STRATA_E_HOST_MEMORY;
+    list->all = all;
+    list->room = room;
+    return STRATA_OK;
+}
+
+/* `text` is copied; NULL: the file's. */
+static strata_status_t add(torture_strategies_t *list, const char *name, const char *text, strata_config_request_t *request,
+                           torture_strategy_t made) {
+    char *copy = NULL;
+    strata_status_t status = make_room(list);
+    if (status == STRATA_OK) copy = strata_host_strdup(text);
+    if (status == STRATA_OK && !copy) status = STRATA_E_HOST_MEMORY;
+    request->devices = "sim";
+    if (status == STRATA_OK) status = load(request, &made.strategy);
+    if (status != STRATA_OK) {
+        strata_strategy_delete(made.strategy);
+        strata_host_delete(copy);
+        return status;
+    }
+    snprintf(made.name, sizeof made.name, "%s", name);
+    made.text = copy;
+    made.dialect = dialect_of(made.strategy);
+    list->all[list->count++] = made;
+    list->drawn += made.drawn;
+    return STRATA_OK;
+}
+
+strata_status_t torture_add_presets(torture_strategies_t *list) {
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; strata_preset_name(i) && status == STRATA_OK; i++) {
+        strata_config_request_t request = {.preset = strata_preset_name(i)};
+        status = add(list, request.preset, strata_preset_text(request.preset), &request, (torture_strategy_t){.drawn = false});
+    }
+    return status;
+}
+
+strata_status_t torture_add_text(torture_strategies_t *list, const char *name, const char *text) {
+    strata_config_request_t request = {.text = text};
+    return add(list, name, text, &request, (torture_strategy_t){.drawn = false});
+}
+
+enum { FILE_BYTES = 1 << 16 };
+
+/* The text is for the page of a failure alone: config reads the file itself. */
+static strata_status_t read_text(const char *path, char *text) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return strata_fail(STRATA_E_IO, 0, "%s: %s", path, strerror(errno));
+    size_t length = fread(text, 1, FILE_BYTES - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    return STRATA_OK;
+}
+
+/* A user's layers may have reasons of their own to refuse. */
+strata_status_t torture_add_file(torture_strategies_t *list, const char *file, bool allow_code) {
+    strata_config_request_t request = {.file = file, .allow_code = allow_code};
+    if (strata_preset_text(file)) request = (strata_config_request_t){.preset = file};
+    const char *slash = strrchr(file, '/');
+    char *text = strata_host_new(1, FILE_BYTES);
+    if (!text) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = request.preset ? STRATA_OK : read_text(file, text);
+    if (status == STRATA_OK)
+        status = add(list, slash ? slash + 1 : file, request.preset ? strata_preset_text(file) : text, &request,
+                     (torture_strategy_t){.may_refuse = !request.preset});
+    strata_host_delete(text);
+    return status;
+}
+
+strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uint32_t count, const strata_layer_type_t *with) {
+    drawn_stack_t *stack = strata_host_new(1, sizeof *stack);
+    strata_status_t status = stack ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    for (uint32_t i = 0; i < count && status == STRATA_OK; i++) {
+        if (!stack_draw(stack, seed * 100000 + i, with)) {
+            status = strata_fail(STRATA_E_STRATEGY, 0, "no legal stack with the layer \"%s\" was found", with ? with->name : "?");
+            break;
+        }
+        strata_config_request_t request = {.text = stack->text};
+        torture_strategy_t made = {.drawn = true, .may_refuse = true};
+        status = add(list, stack->subject.name, stack->text, &request, made);
+    }
+    strata_host_delete(stack);
+    return status;
+}
+
+void torture_strategies_delete(torture_strategies_t *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        strata_strategy_delete(list->all[i].strategy);
+        strata_host_delete((void *)(uintptr_t)list->all[i].text);
+    }
+    strata_host_delete(list->all);
+    *list = (torture_strategies_t){0};
+}

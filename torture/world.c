@@ -1,0 +1,421 @@
+#include "torture/world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "facade/facade.h"
+
+/* ---- the verdict ---- */
+
+void torture_wrong(torture_world_t *w, torture_fault_t fault, int detail, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    pthread_mutex_lock(&w->lock);
+    if (w->verdict.fault == TORTURE_FAULT_NONE) {
+        w->verdict.fault = fault;
+        w->verdict.detail = detail;
+        vsnprintf(w->verdict.text, sizeof w->verdict.text, format, arguments);
+    }
+    pthread_mutex_unlock(&w->lock);
+    va_end(arguments);
+    atomic_store(&w->failed, true);
+}
+
+bool torture_same_fault(const torture_verdict_t *a, const torture_verdict_t *b) {
+    return a->fault == b->fault && a->detail == b->detail;
+}
+
+const char *torture_fault_text(torture_fault_t fault) {
+    static const char *const texts[] = {
+#define TORTURE_FAULT_TEXT(name, text) text,
+        TORTURE_FAULT_MAP(TORTURE_FAULT_TEXT)
+#undef TORTURE_FAULT_TEXT
+    };
+    return texts[fault];
+}
+
+/* Hazards are told in the calls that meet them: later calls would only follow from them. */
+static void look_for_hazards(torture_world_t *w) {
+    if (!w->checker) return;
+    uint64_t hazards = strata_checker_hazards(w->checker);
+    if (hazards == 0) return;
+    int kind = 0;
+    while (kind < STRATA_HAZARDS && strata_checker_hazards_of(w->checker, (strata_hazard_t)kind) == 0) kind++;
+    torture_wrong(w, TORTURE_FAULT_HAZARD, kind, "%s", strata_checker_report(w->checker, 0));
+    w->verdict.hazards = hazards;
+}
+
+static bool answered(torture_world_t *w, strata_status_t status, const char *call) {
+    if (status == STRATA_OK) return true;
+    torture_wrong(w, TORTURE_FAULT_CALL, (int)status, "%s answered %s: %s", call, strata_status_name(status),
+                  strata_last_error()->text);
+    return false;
+}
+
+/* ---- names ---- */
+
+static strata_place_t place_of(uint32_t place) {
+    switch (place) {
+    case TORTURE_PINNED: return strata_pinned();
+    case TORTURE_HOST_PLACE: return strata_host();
+    default: return place < TORTURE_MANAGED ? strata_gpu(place & 1u) : strata_managed(place & 1u);
+    }
+}
+
+static strata_device_t *device_of_place(const torture_world_t *w, uint32_t place) {
+    return w->devices[place < TORTURE_PINNED ? place & 1u : 0];
+}
+
+static strata_device_t *device_of(const torture_world_t *w, uint32_t stream) {
+    return w->devices[torture_device_of(stream)];
+}
+
+/* The block of a call; NULL: there is none, or the run is over. */
+static torture_block_t *there(torture_world_t *w, uint32_t block) {
+    torture_block_t *b = &w->blocks[block];
+    return b->there && !atomic_load(&w->failed) ? b : NULL;
+}
+
+/* ---- bytes ---- */
+
+static uint8_t *bytes_of(torture_world_t *w, const torture_block_t *b) {
+    if (b->block.size == 0) return NULL;
+    uint8_t *bytes = strata_device_host_view(device_of_place(w, b->place), (uintptr_t)b->block.ptr, b->block.size);
+    if (!bytes)
+        torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes is gone", b->block.size);
+    return bytes;
+}
+
+/* A mark each so many bytes, and one at the end: every page that is touched costs the host time. */
+static size_t step_of(const torture_block_t *b) {
+    return b->block.size / 32 > 1021 ? b->block.size / 32 | 1u : 1021;
+}
+
+static void write_marks(torture_world_t *w, torture_block_t *b) {
+    uint8_t *bytes = bytes_of(w, b);
+    b->mark = (uint8_t)(b->mark * 37 + 101);
+    if (!bytes) return;
+    for (size_t i = 0; i < b->block.size; i += step_of(b)) bytes[i] = b->mark;
+    bytes[b->block.size - 1] = b->mark;
+}
+
+static void expect_bytes(torture_world_t *w, const torture_block_t *b, uint8_t wanted, size_t step, size_t size) {
+    const uint8_t *bytes = bytes_of(w, b);
+    if (!bytes) return;
+    for (size_t i = 0; i < size; i += step) {
+        if (bytes[i] == wanted) continue;
+        torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "byte %zu of a block of %zu bytes is %u, not %u", i, b->block.size, bytes[i],
+                      wanted);
+        return;
+    }
+}
+
+static void expect_marks(torture_world_t *w, const torture_block_t *b) {
+    expect_bytes(w, b, b->mark, step_of(b), b->block.size);
+    if (b->block.size) expect_bytes(w, b, b->mark, b->block.size - 1 ? b->block.size - 1 : 1, b->block.size);
+}
+
+static void expect_zeros(torture_world_t *w, const torture_block_t *b, size_t size) {
+    const uint8_t *bytes = bytes_of(w, b);
+    /* Zero, and each byte like the one before it. */
+    if (bytes && (bytes[0] || memcmp(bytes, bytes + 1, size - 1) != 0))
+        torture_wrong(w, TORTURE_FAULT_CONTENTS, 1, "%zu bytes were asked for zeroed, and are not", size);
+}
+
+/* ---- opening ---- */
+
+#define ENOUGH (UINT64_C(512) << 20)
+
+static strata_status_t make_stream(torture_world_t *w, uint32_t stream) {
+    uint32_t within = stream % TORTURE_STREAMS_EACH;
+    if (within == 0) return STRATA_OK; /* NULL */
+    if (within == 1) return strata_device_stream_create(device_of(w, stream), STRATA_STREAM_BLOCKING, &w->streams[stream]);
+    return strata_stream_create(w->s, strata_gpu(torture_device_of(stream)), &w->streams[stream]);
+}
+
+static void name_stream(torture_world_t *w, uint32_t stream) {
+    char label[32];
+    snprintf(label, sizeof label, "stream %u", stream);
+    strata_checker_name(w->checker, device_of(w, stream), w->streams[stream], label);
+}
+
+void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, const torture_setting_t *setting) {
+    *w = (torture_world_t){.device_count = setting->devices ? setting->devices : 1, .small = setting->capacity != 0};
+    w->may_refuse = setting->may_refuse;
+    pthread_mutex_init(&w->lock, NULL);
+    strata_sim_options_t options = {.devices = w->device_count, .capacity = setting->capacity, .contents = true};
+    /* A layer that fills may stand below one that takes nearly all there is: that is host memory here. */
+    if (setting->may_refuse && !setting->capacity) options.capacity = ENOUGH;
+    strata_status_t status = strata_sim_new(&options, &w->sim);
+    for (uint32_t i = 0; i < w->device_count && status == STRATA_OK; i++)
+        status = strata_sim_open(w->sim, i, &w->devices[i]);
+    if (status == STRATA_OK) status = strata_checker_begin(w->sim, STRATA_CHECKER_ALL, &w->checker);
+    if (status == STRATA_OK) status = strata_facade_open_on(strategy, w->devices, w->device_count, 0, &w->s);
+    for (uint32_t i = 0; i < w->device_count * TORTURE_STREAMS_EACH && status == STRATA_OK; i++) {
+        status = make_stream(w, i);
+        if (status == STRATA_OK) name_stream(w, i);
+    }
+    /* Small memory may refuse what is got at open. */
+    if (status == STRATA_E_NO_MEMORY && w->small) atomic_store(&w->failed, true);
+    else (void)answered(w, status, "open");
+}
+
+/* ---- allocate and free ---- */
+
+static bool may_be_refused(const torture_world_t *w, const torture_request_t *request, strata_status_t status) {
+    if (status == STRATA_E_NO_MEMORY) return w->small || w->may_refuse || (request->flags & STRATA_NO_GROW);
+    /* UNSUPPORTED: a cache wants an alignment that those below have not, which the builder leaves to the first request. */
+    return (status == STRATA_E_DEVICE || status == STRATA_E_UNSUPPORTED) && w->may_refuse;
+}
+
+static void expect_shape(torture_world_t *w, const torture_block_t *b, const torture_request_t *request) {
+    uint64_t alignment = b->place == TORTURE_HOST_PLACE ? 64 : 256;
+    if (request->alignment > alignment) alignment = request->alignment;
+    if (b->block.size < request->size || (request->size == 0) != (b->block.ptr == NULL))
+        torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %p were served for %" PRIu64, b->block.size, b->block.ptr,
+                      request->size);
+    if ((uintptr_t)b->block.ptr % alignment)
+        torture_wrong(w, TORTURE_FAULT_SHAPE, 1, "a block at %p is not aligned to %" PRIu64, b->block.ptr, alignment);
+}
+
+static void tell_served(torture_world_t *w, const torture_block_t *b, strata_stream_t stream) {
+    strata_checker_block_t told = {.name = b->block.ref, .device = device_of_place(w, b->place), .stream = stream,
+                                   .address = (uintptr_t)b->block.ptr, .size = b->block.size,
+                                   .ownerless = torture_is_ownerless(b->place)};
+    strata_checker_allocated(w->checker, &told);
+}
+
+void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32_t stream, const torture_request_t *request) {
+    torture_block_t *b = &w->blocks[block];
+    strata_stream_t handle = stream < TORTURE_STREAMS ? w->streams[stream] : NULL;
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = request->size, .alignment = request->alignment,
+                                         .flags = request->flags, .tag = request->tag};
+    if (atomic_load(&w->failed)) return;
+    bool plain = !request->flags && !request->alignment && !request->tag;
+    strata_status_t status = plain ? strata_allocate(w->s, place_of(place), handle, request->size, &b->block)
+                                   : strata_allocate_with(w->s, place_of(place), handle, &options, &b->block);
+    if (may_be_refused(w, request, status) || !answered(w, status, "allocate")) return;
+    b->place = (uint8_t)place;
+    b->requested = request->size;
+    b->there = true;
+    b->mark = (uint8_t)(block * 11 + 1);
+    tell_served(w, b, handle);
+    expect_shape(w, b, request);
+    if ((request->flags & STRATA_ZERO) && !atomic_load(&w->failed)) expect_zeros(w, b, (size_t)request->size);
+    write_marks(w, b);
+    look_for_hazards(w);
+}
+
+static strata_status_t call_free(torture_world_t *w, const torture_block_t *b, uint32_t stream, bool by_pointer) {
+    if (stream < TORTURE_STREAMS) return strata_free_on(w->s, b->block.ref, w->streams[stream]);
+    return by_pointer ? strata_free_pointer(w->s, b->block.ptr) : strata_free(w->s, b->block.ref);
+}
+
+/* Told before the call: behind it the memory may be somebody else's. */
+static void tell_freed(torture_world_t *w, const torture_block_t *b, uint32_t stream, bool last) {
+    if (last && stream < TORTURE_STREAMS) strata_checker_freed_on(w->checker, b->block.ref, w->streams[stream]);
+    else if (last) strata_checker_freed(w->checker, b->block.ref);
+    else if (stream < TORTURE_STREAMS) strata_checker_borrowed(w->checker, b->block.ref, w->streams[stream]);
+}
+
+void torture_free(torture_world_t *w, uint32_t block, uint32_t stream, bool last, bool by_pointer) {
+    torture_block_t *b = there(w, block);
+    if (!b) return;
+    expect_marks(w, b);
+    tell_freed(w, b, stream, last);
+    (void)answered(w, call_free(w, b, stream, by_pointer), "free");
+    if (last) b->there = false;
+    look_for_hazards(w);
+}
+
+void torture_refuse_events(torture_world_t *w, bool refuse) {
+    if (atomic_load(&w->failed)) return;
+    for (uint32_t i = 0; i < w->device_count; i++) {
+        if (!refuse) strata_sim_clear_faults(w->devices[i]);
+        else (void)answered(w, strata_sim_fail(w->devices[i], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE), "fail");
+    }
+}
+
+void torture_retain(torture_world_t *w, uint32_t block) {
+    torture_block_t *b = there(w, block);
+    if (b) (void)answered(w, strata_retain(w->s, b->block.ref), "retain");
+}
+
+/* ---- uses ---- */
+
+void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint8_t *blocks, uint32_t count, uint32_t writes) {
+    strata_access_t accesses[TORTURE_NAMED];
+    uint64_t names[TORTURE_NAMED];
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        torture_block_t *b = there(w, blocks[i]);
+        if (!b || b->block.size == 0) continue;
+        names[used] = b->block.ref;
+        accesses[used++] = (strata_access_t){(uintptr_t)b->block.ptr, b->block.size, (writes >> i & 1u) != 0};
+        if (writes >> i & 1u) write_marks(w, b);
+    }
+    if (atomic_load(&w->failed)) return;
+    strata_checker_expect(w->checker, names, used);
+    (void)answered(w, strata_device_work(device_of(w, stream), w->streams[stream], us * UINT64_C(1000), accesses, used), "work");
+    look_for_hazards(w);
+}
+
+void torture_fill(torture_world_t *w, uint32_t stream, uint32_t block) {
+    torture_block_t *b = there(w, block);
+    if (!b || b->block.size == 0) return;
+    b->mark = (uint8_t)(b->mark * 37 + 101);
+    (void)answered(w, strata_device_fill(device_of(w, stream), (uintptr_t)b->block.ptr, b->mark, b->block.size, w->streams[stream]),
+                   "fill");
+    look_for_hazards(w);
+}
+
+void torture_host(torture_world_t *w, uint32_t block, bool write) {
+    torture_block_t *b = there(w, block);
+    if (!b || b->block.size == 0) return;
+    strata_checker_host_access(w->checker, (uintptr_t)b->block.ptr, b->block.size, write);
+    if (write) write_marks(w, b);
+    else expect_marks(w, b);
+    look_for_hazards(w);
+}
+
+void torture_check(torture_world_t *w, uint32_t block) {
+    torture_block_t *b = there(w, block);
+    if (b) expect_marks(w, b);
+}
+
+/* ---- streams ---- */
+
+/* Where no layer knows borrows the free waits on the host instead: the program's order is the same. */
+void torture_borrow(torture_world_t *w, uint32_t block, uint32_t stream) {
+    torture_block_t *b = there(w, block);
+    if (!b) return;
+    strata_status_t status = strata_record_stream(w->s, b->block.ref, w->streams[stream]);
+    if (status != STRATA_E_UNSUPPORTED) (void)answered(w, status, "record_stream");
+    strata_checker_borrowed(w->checker, b->block.ref, w->streams[stream]);
+}
+
+void torture_erase(torture_world_t *w, uint32_t block, uint32_t stream) {
+    torture_block_t *b = there(w, block);
+    if (!b) return;
+    strata_status_t status = strata_erase_stream(w->s, b->block.ref, w->streams[stream]);
+    if (status != STRATA_E_UNSUPPORTED) (void)answered(w, status, "erase_stream");
+    strata_checker_erased(w->checker, b->block.ref, w->streams[stream]);
+}
+
+void torture_order(torture_world_t *w, uint32_t stream, uint32_t other) {
+    strata_handle_t event = NULL;
+    if (atomic_load(&w->failed)) return;
+    if (!answered(w, strata_device_event_create(device_of(w, other), &event), "event_create")) return;
+    if (answered(w, strata_device_event_record(device_of(w, other), event, w->streams[other]), "event_record"))
+        (void)answered(w, strata_device_stream_wait(device_of(w, stream), w->streams[stream], event), "stream_wait");
+    (void)answered(w, strata_device_event_destroy(device_of(w, other), event), "event_destroy");
+}
+
+void torture_synchronise(torture_world_t *w, uint32_t stream) {
+    if (!atomic_load(&w->failed))
+        (void)answered(w, strata_device_stream_synchronise(device_of(w, stream), w->streams[stream]), "synchronise");
+}
+
+void torture_renew(torture_world_t *w, uint32_t stream) {
+    uint32_t device = torture_device_of(stream);
+    if (atomic_load(&w->failed)) return;
+    (void)answered(w, strata_stream_forget(w->s, strata_gpu(device), w->streams[stream]), "stream_forget");
+    for (uint32_t i = 0; i < w->device_count; i++)
+        (void)answered(w, strata_stream_forget(w->s, strata_managed(i), w->streams[stream]), "stream_forget");
+    (void)answered(w, strata_stream_forget(w->s, strata_pinned(), w->streams[stream]), "stream_forget");
+    (void)answered(w, strata_stream_forget(w->s, strata_host(), w->streams[stream]), "stream_forget");
+    (void)answered(w, strata_device_stream_destroy(device_of(w, stream), w->streams[stream]), "stream_destroy");
+    (void)answered(w, make_stream(w, stream), "stream_create");
+    name_stream(w, stream);
+    look_for_hazards(w);
+}
+
+/* ---- the rest ---- */
+
+void torture_release(torture_world_t *w, uint32_t place) {
+    if (atomic_load(&w->failed)) return;
+    (void)answered(w, strata_release(w->s, place_of(place), NULL), "release");
+    look_for_hazards(w);
+}
+
+void torture_trim(torture_world_t *w, uint32_t place, uint64_t keep) {
+    if (atomic_load(&w->failed)) return;
+    (void)answered(w, strata_trim(w->s, place_of(place), keep, NULL), "trim");
+    look_for_hazards(w);
+}
+
+static void count_row(const strata_snapshot_row_t *row, void *context) {
+    uint64_t *live = context;
+    *live += row->state == 1;
+}
+
+static void validate(torture_world_t *w) {
+    if (strata_validate(w->s) != STRATA_OK)
+        torture_wrong(w, TORTURE_FAULT_VALIDATE, 0, "validate: %s", strata_last_error()->text);
+}
+
+void torture_look(torture_world_t *w, uint32_t place) {
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    uint64_t live = 0;
+    if (atomic_load(&w->failed)) return;
+    validate(w);
+    (void)answered(w, strata_statistics_all(w->s, place_of(place), &figures), "statistics_all");
+    (void)answered(w, strata_snapshot(w->s, place_of(place), count_row, &live), "snapshot");
+}
+
+void torture_look_at(torture_world_t *w, uint32_t block) {
+    torture_block_t *b = there(w, block);
+    strata_block_t found = {0};
+    if (!b || b->block.size == 0) return;
+    if (answered(w, strata_block_of(w->s, b->block.ptr, &found), "block_of") && found.ref != b->block.ref)
+        torture_wrong(w, TORTURE_FAULT_CALL, 100, "block_of answered another block");
+    if (answered(w, strata_base_pointer(w->s, (char *)b->block.ptr + b->block.size / 2, &found), "base_pointer") &&
+        found.ref != b->block.ref)
+        torture_wrong(w, TORTURE_FAULT_CALL, 101, "base_pointer answered another block");
+}
+
+void torture_pass(torture_world_t *w, uint32_t us) {
+    if (!atomic_load(&w->failed)) strata_sim_advance_to(w->sim, strata_sim_now(w->sim) + us * UINT64_C(1000));
+}
+
+/* ---- the end ---- */
+
+static void release_all(torture_world_t *w) {
+    for (uint32_t i = 0; i < w->device_count; i++)
+        (void)answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
+    for (uint32_t place = 0; place < TORTURE_PLACES; place++)
+        if (place >= TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
+}
+
+static void expect_everything_back(torture_world_t *w, const char *when) {
+    for (uint32_t i = 0; i < w->device_count; i++) {
+        strata_sim_figures_t figures;
+        strata_sim_figures(w->devices[i], &figures);
+        if (figures.used_bytes)
+            torture_wrong(w, TORTURE_FAULT_LEFT, 0, "%s device %u lacks %" PRIu64 " bytes", when, i, figures.used_bytes);
+    }
+}
+
+static void close_facade(torture_world_t *w) {
+    bool sound = !atomic_load(&w->failed);
+    if (w->s) (void)answered(w, strata_close(w->s, sound ? STRATA_CLOSE_WAIT : STRATA_CLOSE_FORCE, NULL, NULL), "close");
+    if (w->checker && !strata_checker_complete(w->checker))
+        torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for what the checker remembers");
+    if (sound) look_for_hazards(w);
+}
+
+void torture_world_end(torture_world_t *w) {
+    if (!atomic_load(&w->failed)) {
+        validate(w);
+        release_all(w);
+        expect_everything_back(w, "behind the last free and a release");
+    }
+    close_facade(w);
+    strata_checker_end(w->checker);
+    for (uint32_t i = 0; i < w->device_count; i++)
+        if (w->devices[i]) strata_device_close(w->devices[i]);
+    if (w->sim) strata_sim_drop(w->sim);
+    pthread_mutex_destroy(&w->lock);
+}

@@ -1,0 +1,113 @@
+/* A facade over simulated devices that the happens-before checker watches, and a program's calls, told to both.
+ *
+ * What goes wrong first is kept in the verdict; the calls behind it do nothing. Any thread, as far as the program is in order.
+ */
+#ifndef STRATA_TORTURE_WORLD_H
+#define STRATA_TORTURE_WORLD_H
+
+#include <pthread.h>
+
+#include "platform/sim/checker.h"
+#include "strategy/model.h"
+#include "torture/program.h"
+
+/* X(name, text): what can be wrong. */
+#define TORTURE_FAULT_MAP(X)                                                    \
+    X(NONE, "nothing is wrong")                                                 \
+    X(HAZARD, "the checker found a hazard")                                     \
+    X(CONTENTS, "a block does not hold what was written there")                 \
+    X(CALL, "a call answered what it must not")                                 \
+    X(SHAPE, "a block is too small, or not aligned")                            \
+    X(VALIDATE, "a structure does not hold what it must")                       \
+    X(LEFT, "behind the last free and a release a device has not everything back") \
+    X(CRASH, "the process ended")                                               \
+    X(HANG, "it did not end")                                                   \
+    X(HOST, "the host has no memory for the run, or no process")
+
+typedef enum torture_fault {
+#define TORTURE_FAULT_ENUM(name, text) TORTURE_FAULT_##name,
+    TORTURE_FAULT_MAP(TORTURE_FAULT_ENUM)
+#undef TORTURE_FAULT_ENUM
+} torture_fault_t;
+
+enum { TORTURE_TEXT = 6000 };
+
+typedef struct torture_verdict {
+    torture_fault_t fault;
+    int detail; /* HAZARD: strata_hazard_t; CALL: strata_status_t; CRASH: the signal */
+    uint64_t hazards;
+    char text[TORTURE_TEXT];
+} torture_verdict_t;
+
+/* The same thing went wrong. */
+bool torture_same_fault(const torture_verdict_t *a, const torture_verdict_t *b);
+const char *torture_fault_text(torture_fault_t fault);
+
+typedef struct torture_setting {
+    uint32_t devices;  /* 0 means 1 */
+    uint64_t capacity; /* of each; 0: as the profile says */
+    bool may_refuse;   /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
+} torture_setting_t;
+
+typedef struct torture_block {
+    strata_block_t block;
+    bool there; /* a request that was refused makes none: later calls pass over it */
+    uint8_t place;
+    uint8_t mark;
+    uint64_t requested;
+} torture_block_t;
+
+typedef struct torture_world {
+    strata_sim_t *sim;
+    strata_device_t *devices[TORTURE_DEVICES];
+    uint32_t device_count;
+    strata_checker_t *checker;
+    strata_t s;
+    bool small, may_refuse;
+    strata_stream_t streams[TORTURE_STREAMS];
+    torture_block_t blocks[TORTURE_BLOCKS];
+    pthread_mutex_t lock; /* of the verdict */
+    _Atomic bool failed;
+    torture_verdict_t verdict;
+} torture_world_t;
+
+/* The strategy outlives the world. What goes wrong stands in the verdict; end it all the same. */
+void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, const torture_setting_t *setting);
+/* The last free is behind: the devices must have everything back after a release, and no hazard been found. */
+void torture_world_end(torture_world_t *w);
+
+/* What a request asks for. */
+typedef struct torture_request {
+    uint64_t size;
+    uint32_t alignment, flags;
+    const char *tag;
+} torture_request_t;
+
+/* Streams and places by their numbers in torture/program.h, blocks by a number that the program gives once. */
+void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32_t stream, const torture_request_t *request);
+/* A kernel that reads the blocks, and writes those whose bit is set. */
+void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint8_t *blocks, uint32_t count, uint32_t writes);
+void torture_fill(torture_world_t *w, uint32_t stream, uint32_t block);
+void torture_host(torture_world_t *w, uint32_t block, bool write);
+void torture_check(torture_world_t *w, uint32_t block);
+void torture_borrow(torture_world_t *w, uint32_t block, uint32_t stream);
+void torture_erase(torture_world_t *w, uint32_t block, uint32_t stream);
+void torture_retain(torture_world_t *w, uint32_t block);
+/* `last`: no other owner is left. `stream` TORTURE_NO_STREAM: the owner's. */
+void torture_free(torture_world_t *w, uint32_t block, uint32_t stream, bool last, bool by_pointer);
+/* From now on no device records an event, until it is said again with false. */
+void torture_refuse_events(torture_world_t *w, bool refuse);
+/* `stream` waits for what `other` was given. */
+void torture_order(torture_world_t *w, uint32_t stream, uint32_t other);
+void torture_synchronise(torture_world_t *w, uint32_t stream);
+void torture_renew(torture_world_t *w, uint32_t stream);
+void torture_release(torture_world_t *w, uint32_t place);
+void torture_trim(torture_world_t *w, uint32_t place, uint64_t keep);
+void torture_look(torture_world_t *w, uint32_t place);
+void torture_look_at(torture_world_t *w, uint32_t block);
+void torture_pass(torture_world_t *w, uint32_t us);
+
+/* Notes what is wrong, if nothing was so far. */
+void torture_wrong(torture_world_t *w, torture_fault_t fault, int detail, const char *format, ...) STRATA_PRINTF(4, 5);
+
+#endif
