@@ -83,7 +83,7 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
         f->reserved_bytes < tally.reserved_bytes || self->asked_bytes < self->segment_bytes)
         return corrupt("the sum of segments is wrong", 0);
     if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
-    if (tally.uses != (uint64_t)self->use_count + self->lost_blocks)
+    if (tally.uses != (uint64_t)self->use_count + self->lost_blocks + self->counts_held)
         return corrupt("the uses of freed blocks are not those of the streams", 0);
     if (self->pending_bytes > f->deferred_bytes) return corrupt("the sum of pending bytes is wrong", 0);
     strata_status_t status = validate_banks(self, &tally);

@@ -282,11 +282,13 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
     }
     bool known = true;
     block->bin_prev = 1;
+    self->counts_held++;
     while (block->borrows) {
         uint32_t node = block->borrows;
         known = make_use(self, block, borrow_at(self, node)->stream, path) && known;
         drop_borrow(self, &block->borrows);
     }
+    self->counts_held--;
     if (!known) {
         /* Nothing tells when its borrowers are done: never reused, given back with its segment when the trunk ends. */
         self->base.stack->figures.quarantined_bytes += block->size;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocation/option.h"
 #include "config/import/rows.h"
@@ -49,7 +50,9 @@ static void end(made_t *made) {
 /* The file that is printed is the strategy that was made. */
 static void expect_round_trip(const made_t *made) {
     FILE *errors = tmpfile(), *difference = tmpfile();
-    const char *path = file_of("imported.yaml", made->file);
+    char name[64];
+    snprintf(name, sizeof name, "imported.%ld.yaml", (long)getpid());
+    const char *path = file_of(name, made->file);
     strata_strategy_t *again = NULL;
     EXPECT_EQ(strata_config_check(path, false, errors), 0);
     EXPECT_STREQ(text_of(errors), "");
@@ -57,6 +60,7 @@ static void expect_round_trip(const made_t *made) {
     if (again) EXPECT_OK(strata_config_diff(made->strategy, again, "a", "b", difference));
     EXPECT_CONTAINS(text_of(difference), "no difference");
     strata_strategy_delete(again);
+    (void)remove(path);
 }
 
 static const char *value_in(const made_t *made, strata_place_kind_t place, const char *layer, const char *option) {
