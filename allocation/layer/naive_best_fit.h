@@ -47,6 +47,7 @@ typedef struct naive {
     bool ordered_below;   /* what comes from below is its requester's at first, and must be idle when it goes back */
     bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
     uint32_t waiting;
+    uint32_t asking;      /* requests under way that hold their user */
     strata_condition_t grown;
     strata_nodes_t chunks, users;
     uint32_t first_chunk, last_chunk, chunk_count;
