@@ -341,11 +341,12 @@ static strata_status_t read_limits(bfc_t *self) {
     return STRATA_OK;
 }
 
-/* Whether memory of a layer comes and goes in the order of a stream: that of any of its branches. */
+/* Whether memory of a layer may come in the order of a stream: where any layer below gives it so, or is a decorator, which may fill it
+ * on the request's stream. */
 static bool is_stream_ordered(const strata_layer_t *layer) {
-    if (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED) return true;
+    if (layer->type->role == STRATA_DECORATOR || (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
     for (uint32_t i = 0; i < layer->below_count; i++)
-        if ((layer->type->passes & STRATA_TRAIT_STREAM_ORDERED) && is_stream_ordered(layer->below[i])) return true;
+        if (is_stream_ordered(layer->below[i])) return true;
     return false;
 }
 

@@ -204,11 +204,11 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
     if (!strata_naive_user(self, request->stream, &want.user)) return STRATA_E_LIMIT;
     /* Until it holds a block the entry must not end. */
     if (want.user) naive_user_at(self, want.user)->user.holds++;
-    self->under_way += want.user != 0;
+    self->asking += want.user != 0;
     strata_record_t *block = NULL;
     bool huge = want.rounded > self->max_block;
     status = huge ? serve_huge(self, &want, &block) : serve(self, &want, &block);
-    self->under_way -= want.user != 0;
+    self->asking -= want.user != 0;
     strata_naive_let_go(self, want.user);
     if (status == STRATA_OK) *record = block;
     return status;
@@ -273,9 +273,9 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
     return STRATA_OK;
 }
 
-/* Whether what comes from below may at first be used by its requester alone. */
+/* Whether what comes from below may at first be used by its requester alone: a decorator may have filled it on that stream. */
 static bool gives_in_order(const strata_layer_t *layer) {
-    if (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED) return true;
+    if (layer->type->role == STRATA_DECORATOR || (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
     for (uint32_t i = 0; i < layer->below_count; i++)
         if (gives_in_order(layer->below[i])) return true;
     return false;

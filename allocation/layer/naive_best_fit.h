@@ -47,13 +47,13 @@ typedef struct naive {
     bool ordered_below;   /* what comes from below is its requester's at first, and must be idle when it goes back */
     bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
     uint32_t waiting;
+    uint32_t asking;      /* requests under way that hold their user */
     strata_condition_t grown;
     strata_nodes_t chunks, users;
     uint32_t first_chunk, last_chunk, chunk_count;
     uint64_t chunk_bytes; /* of the pool's chunks */
     uint64_t huge_bytes;
     uint64_t asked_bytes; /* of what is being asked for with the lock open */
-    uint64_t under_way;  /* requests that hold their stream's entry until they hold a block */
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
 

@@ -76,6 +76,6 @@ strata_status_t strata_naive_validate_users(const naive_t *self) {
             const strata_record_t *block = naive_block(self, slot);
             live += block->state != STRATA_RECORD_FREE && block->bin_prev != 0;
         }
-    if (self->one_user || holds == live + self->under_way) return STRATA_OK;
+    if (self->one_user || holds == live + self->asking) return STRATA_OK;
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: the streams do not hold the live blocks", self->base.type->name);
 }

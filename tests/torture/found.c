@@ -79,3 +79,21 @@ TEST(torture_found, what_two_streams_used_merges_before_the_first_wait) {
     torture_free(&o.world, 2, TORTURE_NO_STREAM, true, false);
     opened_end(&o);
 }
+
+/* A chunk that a layer below filled on one stream, in two pieces for two. */
+static void one_chunk_for_two_streams(const char *text) {
+    opened_t o;
+    opened_begin(&o, text, 1, 512u << 20);
+    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 1, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 3, 50, (const uint8_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    opened_end(&o);
+}
+
+TEST(torture_found, a_chunk_that_was_filled_below_a_cache_of_several_streams) {
+    one_chunk_for_two_streams("stack: [bfc, fill, system]\n");
+    one_chunk_for_two_streams("stack: [naive_best_fit: {streams: ignored, initial: 2MiB}, fill, system]\n");
+    one_chunk_for_two_streams("stack: [bfc, naive_best_fit: {initial: 4MiB}, fill, system]\n");
+}
