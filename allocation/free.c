@@ -40,7 +40,7 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_pat
     strata_stack_t *server = strata_stack_of(record->stack);
     *path = (strata_path_t){.stack = server};
     if (server == home) {
-        path->held[home->trunk ? 1 : 0] = home;
+        path->held[strata_path_level(path, home)] = home;
     } else {
         /* A branch's lock comes before a trunk's; the record is checked again once both are in order. */
         strata_unlock(&home->lock);

@@ -15,6 +15,8 @@
 
 /* ---- locks ---- */
 
+/* Where in held[] a stack's lock stands. */
+int strata_path_level(const strata_path_t *path, const strata_stack_t *stack);
 /* Takes the lock of a guarded layer if the path does not hold it; answers whether it did, for strata_path_leave(). */
 bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer);
 void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool entered);

@@ -20,9 +20,14 @@ void strata_path_lock(strata_path_t *path, strata_opened_t opened) {
     }
 }
 
+/* A thread's trunk is below the stacks that share it; to what its own cache asks below it is the upper one. */
+int strata_path_level(const strata_path_t *path, const strata_stack_t *stack) {
+    return stack->trunk && !(stack->of_thread && stack == path->stack) ? 1 : 0;
+}
+
 bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer) {
     strata_stack_t *stack = layer->stack;
-    int level = stack->trunk ? 1 : 0;
+    int level = strata_path_level(path, stack);
     if (!layer->type->guarded || path->held[level] == stack) return false;
     strata_lock(&stack->lock);
     path->held[level] = stack;
@@ -31,12 +36,12 @@ bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer) {
 
 void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool entered) {
     if (!entered) return;
-    path->held[layer->stack->trunk ? 1 : 0] = NULL;
+    path->held[strata_path_level(path, layer->stack)] = NULL;
     strata_unlock(&layer->stack->lock);
 }
 
 void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {
-    int own = stack->trunk ? 1 : 0;
+    int own = strata_path_level(path, stack);
     strata_stack_t *other = path->held[1 - own];
     /* A branch's lock comes before a trunk's: to take it again, the trunk's has to be open too. */
     if (!other) {

@@ -67,7 +67,7 @@ void strata_record_note(strata_record_t *record, const strata_note_t *note) {
     if (!has_table && make_table(home) != STRATA_OK) return;
     strata_path_t path = {.stack = server};
     strata_lock(&server->lock);
-    path.held[server->trunk ? 1 : 0] = server;
+    path.held[strata_path_level(&path, server)] = server;
     strata_stack_t *entered = enter_home(&path, record);
     strata_side_t *side = claim(record);
     if (side) side->note = *note;

@@ -214,6 +214,7 @@ static strata_status_t thread_trunk(strata_family_t *family, strata_stack_t **ou
         return status;
     }
     trunk->of_thread = thread;
+    trunk->lock.rank = STRATA_RANK_THREAD;
     status = instantiate(trunk, 1, OF_STREAM);
     if (status == STRATA_OK) status = strata_domain_add_stack(family->domain, trunk);
     if (status == STRATA_OK) *out = trunk;

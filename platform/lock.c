@@ -63,7 +63,7 @@ void strata_lock_note_take(const strata_lock_t *lock) {
         /* A snapshot holds the stacks of a domain, then its trunks, each by number and under the domain's lock, which comes
          * first: the only lawful pairs of one rank. */
         bool snapshot = (*held_at(0))->rank == STRATA_RANK_DOMAIN || lock->rank == STRATA_RANK_STACK;
-        bool pair = held->rank == lock->rank && snapshot && (lock->rank == STRATA_RANK_STACK || lock->rank == STRATA_RANK_TRUNK);
+        bool pair = held->rank == lock->rank && snapshot && lock->rank >= STRATA_RANK_STACK && lock->rank <= STRATA_RANK_TRUNK;
         if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);
     }
     if (held_count == HELD_MOST) wrong("too many locks are held", lock);

@@ -13,6 +13,7 @@ typedef enum strata_lock_rank {
     STRATA_RANK_FACADE = 1, /* building and dropping stacks */
     STRATA_RANK_DOMAIN,     /* registrations of a domain: stacks, callbacks, waiters */
     STRATA_RANK_STACK,      /* a stack of stream or thread scope; snapshots take several, by number */
+    STRATA_RANK_THREAD,     /* what a thread's stacks share, below those; likewise */
     STRATA_RANK_TRUNK,      /* a shared stack of device scope, below those; likewise */
     STRATA_RANK_EVENTS,     /* the event pool of a domain */
     STRATA_RANK_DEVICE      /* inside a device */

@@ -293,7 +293,8 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
     const naive_options_t *o = naive_options_of(self);
     strata_buddy_init(&self->buddy, o->min_block, o->header);
-    self->one_user = o->streams == STRATA_NAIVE_OWN_STREAMS || base->stack->ownerless;
+    /* Below what all streams share it serves all of them, whatever its option says. */
+    self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->trunk) || base->stack->ownerless;
     self->ordered_below = gives_in_order(base->below[0]);
     strata_status_t status = strata_nodes_init(&self->chunks, sizeof(naive_chunk_t), STRATA_NAIVE_CHUNKS);
     if (status != STRATA_OK) return status;

@@ -97,3 +97,15 @@ TEST(torture_found, a_chunk_that_was_filled_below_a_cache_of_several_streams) {
     one_chunk_for_two_streams("stack: [naive_best_fit: {streams: ignored, initial: 2MiB}, fill, system]\n");
     one_chunk_for_two_streams("stack: [bfc, naive_best_fit: {initial: 4MiB}, fill, system]\n");
 }
+
+/* Below what all streams share, a cache that every stream would have its own of serves all of them. */
+TEST(torture_found, a_cache_of_one_stream_below_a_shared_one) {
+    one_chunk_for_two_streams("stack: [caching, naive_best_fit: {streams: own, initial: 4MiB}, cuda_malloc_async]\n");
+    one_chunk_for_two_streams("stack: [bfc, naive_best_fit: {streams: own, initial: 4MiB}, fill, system]\n");
+}
+
+/* What a thread's stacks share is above what all share, and its lock comes first; a debug build aborts where it does not. */
+TEST(torture_found, a_decorator_between_a_cache_of_a_thread_and_one_of_all) {
+    one_chunk_for_two_streams("stack: [thread_local: {streams: ignored}, aligned: {alignment: 512}, "
+                              "naive_best_fit: {streams: ignored}, system]\n");
+}
