@@ -235,7 +235,7 @@ static strata_status_t check_borrower(strata_t handle, strata_ref_t ref, strata_
     strata_story_t story;
     strata_domain_t *domain;
     strata_story_of(ref, &story);
-    if (!story.owned || story.facade != handle) return STRATA_OK;
+    if (!story.live || !story.owned || story.facade != handle) return STRATA_OK;
     if (strata_facade_domain(facade, story.place, &domain) != STRATA_OK) return STRATA_OK;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
