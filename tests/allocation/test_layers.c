@@ -4,7 +4,8 @@ test_log_t test_log;
 _Atomic bool test_failing_armed;
 
 static void note(const strata_layer_t *self, int sign) {
-    if (test_log.count < TEST_LOG) test_log.seen[test_log.count++] = sign * (int)self->number;
+    uint32_t at = atomic_fetch_add(&test_log.count, 1);
+    if (at < TEST_LOG) test_log.seen[at] = sign * (int)self->number;
 }
 
 static strata_status_t nothing_to_create(strata_layer_t *self) {

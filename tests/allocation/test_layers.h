@@ -17,7 +17,7 @@ enum { TEST_LOG = 4096 };
 /* What the counters and the router saw: the layer's number, positive on the way up, negative at a free. */
 typedef struct test_log {
     int seen[TEST_LOG];
-    uint32_t count;
+    _Atomic uint32_t count; /* of all, those that found no room too */
 } test_log_t;
 extern test_log_t test_log;
 
