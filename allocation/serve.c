@@ -116,12 +116,19 @@ static void book(strata_record_t *record) {
     strata_unlock(&server->lock);
 }
 
+/* Whether the requests of `stack` go through what `other` shares. */
+static bool stands_on(const strata_stack_t *stack, const strata_stack_t *other) {
+    return other == stack->thread_trunk || (other->trunk && !other->of_thread && other->family == stack->family);
+}
+
+/* Other streams' caches are not its business: what is more may also be what another thread has grown by meanwhile. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
     strata_domain_t *domain = stack->domain;
     if (strata_domain_reserved(domain) <= reserved) return;
     const strata_error_t reason = *strata_last_error();
     (void)strata_stack_release(stack);
-    if (strata_domain_reserved(domain) > reserved) (void)strata_domain_release(domain);
+    STRATA_DOMAIN_EACH(domain, other)
+        if (stands_on(stack, other) && strata_domain_reserved(domain) > reserved) (void)strata_stack_release(other);
     (void)strata_fail_again(&reason);
 }
 
@@ -145,7 +152,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     if (status == STRATA_OK && stack->ownerless && serve->stream && !borrow_served(stack, serving.record, serve->stream))
         status = strata_last_error()->status;
     if (status != STRATA_OK) {
-        strata_stack_undo_growth(stack, reserved);
+        if (!(serve->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);
         return status;
     }
     book(serving.record);

@@ -125,8 +125,8 @@ typedef struct strata_serve {
 
 /* The whole way down the stack, ladder included; the record is booked and noted. */
 strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record);
-/* A request has failed behind a growth (CONTRACTS §7): idle chunks go back, of the stack and then of all, if more is reserved
- * now than the `reserved` of before. The reason of the failure stays. */
+/* A request has failed behind a growth (CONTRACTS §7): idle chunks go back, of the stack and then of what it shares with others, if
+ * more is reserved now than the `reserved` of before. The reason of the failure stays. */
 void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved);
 /* A record of 0 bytes, at no address. */
 strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **record);

@@ -65,3 +65,34 @@ TEST(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_it
         rig_close(&rig);
     }
 }
+
+typedef struct others {
+    rig_t *rig;
+    strata_stream_t holding, idle;
+    strata_block_t held;
+} others_t;
+
+/* As another thread would do beside the failing request. */
+static uint64_t grow_elsewhere(strata_place_t place, size_t size, void *context) {
+    others_t *others = context;
+    (void)place;
+    (void)size;
+    if (!others->held.ref) others->held = rig_allocate(others->rig, others->holding, MIB);
+    EXPECT_OK(strata_free(others->rig->s, rig_allocate(others->rig, others->idle, MIB).ref));
+    return 0;
+}
+
+/* More is reserved behind it than before, but by others: what they keep idle is theirs. */
+TEST(facade_undone, a_failing_request_leaves_the_caches_of_others_alone) {
+    rig_t rig;
+    uint32_t id;
+    rig_open(&rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1);
+    others_t others = {.rig = &rig, .holding = rig_stream(&rig), .idle = rig_stream(&rig)};
+    strata_block_t none = {.ref = 7};
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, grow_elsewhere, &others, &id));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4 * GIB, &none));
+    EXPECT_NE(others.held.ref, 0);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
+    EXPECT_OK(strata_free(rig.s, others.held.ref));
+    rig_close(&rig);
+}
