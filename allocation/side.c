@@ -11,14 +11,14 @@ static strata_side_t *entry_of(const strata_stack_t *home, const strata_record_t
     return slot < home->side_count ? &home->sides[slot] : NULL;
 }
 
-const strata_side_t *strata_side_of(const strata_record_t *record) {
-    if (!(record->attention & STRATA_ATTENTION_SIDE)) return NULL;
-    return entry_of(strata_stack_of(record->home), record);
-}
-
 const strata_side_t *strata_side_noted(const strata_stack_t *home, uint32_t slot, uint32_t generation) {
     const strata_side_t *side = slot < home->side_count ? &home->sides[slot] : NULL;
     return side && side->generation == generation ? side : NULL;
+}
+
+const strata_side_t *strata_side_of(const strata_record_t *record) {
+    const strata_stack_t *home = strata_stack_of(record->home);
+    return strata_side_noted(home, strata_slab_slot(&home->slab, record), record->generation);
 }
 
 /* The table of a stack; no lock is held. It may have been made by another thread meanwhile. */
@@ -39,7 +39,7 @@ static strata_status_t make_table(strata_stack_t *home) {
     return STRATA_OK;
 }
 
-/* A record's attention is read under its server's lock and under its home's: whoever writes it holds both. */
+/* A record's attention is its server's, guarded by that one's lock; the entry and the record's generation are its home's. */
 static strata_stack_t *enter_home(const strata_path_t *path, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     if (path->held[0] == home || path->held[1] == home) return NULL;

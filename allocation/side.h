@@ -1,7 +1,7 @@
 /* What is known of some allocations beside their record: further owners, who asked and when. A table beside the slab, made at
- * the first need, with an entry a slot. An entry counts while its record's attention has STRATA_ATTENTION_SIDE, so that the
- * others cost nothing; behind the free it still says whose it was, until the slot's next allocation has an entry. Guarded by
- * the lock of the record's home stack. */
+ * the first need, with an entry a slot. An entry counts for the record's generation that it names; that record's attention has
+ * STRATA_ATTENTION_SIDE, so that a free without an entry costs nothing. Behind the free it still says whose it was, until the
+ * slot's next allocation has an entry. Guarded by the lock of the record's home stack. */
 #ifndef STRATA_ALLOCATION_SIDE_H
 #define STRATA_ALLOCATION_SIDE_H
 
