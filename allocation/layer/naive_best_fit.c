@@ -239,9 +239,9 @@ void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_path
     if (naive_chunk_at(self, node)->huge) {
         strata_naive_let_go(self, block->bin_prev);
         (void)strata_naive_give_back(self, node, path);
-        return;
+    } else {
+        put_back(self, block);
     }
-    put_back(self, block);
     if (is_left(self)) (void)strata_naive_release(base, path);
 }
 

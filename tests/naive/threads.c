@@ -95,6 +95,96 @@ TEST(naive_threads, an_exited_threads_pool_lives_until_its_last_block) {
     }
 }
 
+static void *take_a_huge_one(void *context) {
+    visit_t *v = context;
+    v->block = rig_allocate(v->rig, v->stream, 6 * MIB);
+    EXPECT_OK(strata_free(v->rig->s, rig_allocate(v->rig, v->stream, MIB).ref));
+    return NULL;
+}
+
+/* Which may be larger than the pool serves, and no part of it. */
+TEST(naive_threads, an_exited_threads_pool_lives_until_its_last_huge_block) {
+    rig_t rig;
+    rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
+    visit_t v = {.rig = &rig};
+    join(take_a_huge_one, &v);
+    EXPECT_GT(rig_figures(&rig).reserved_bytes, 10 * MIB);
+    EXPECT_OK(strata_free(rig.s, v.block.ref));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}
+
+/* ---- threads that stay ---- */
+
+/* Takes two blocks and frees one of them; at its next turn it asks on another stream, if it has one, and goes. */
+typedef struct guest {
+    visit_t visit;
+    strata_stream_t other;
+    strata_block_t later;
+    pthread_t thread;
+    pthread_barrier_t turn;
+} guest_t;
+
+static void *stay(void *context) {
+    guest_t *g = context;
+    strata_block_t idle = rig_allocate(g->visit.rig, g->visit.stream, MIB);
+    take_one(&g->visit);
+    EXPECT_OK(strata_free(g->visit.rig->s, idle.ref));
+    pthread_barrier_wait(&g->turn);
+    pthread_barrier_wait(&g->turn);
+    if (g->other) g->later = rig_allocate(g->visit.rig, g->other, MIB);
+    return NULL;
+}
+
+static void guest_comes(guest_t *g, rig_t *rig, strata_stream_t stream, strata_stream_t other) {
+    *g = (guest_t){.visit = {.rig = rig, .stream = stream}, .other = other};
+    ASSERT_EQ(pthread_barrier_init(&g->turn, NULL, 2), 0);
+    ASSERT_EQ(pthread_create(&g->thread, NULL, stay, g), 0);
+    pthread_barrier_wait(&g->turn);
+}
+
+static void guest_goes(guest_t *g) {
+    pthread_barrier_wait(&g->turn);
+    pthread_join(g->thread, NULL);
+    pthread_barrier_destroy(&g->turn);
+}
+
+TEST(naive_threads, a_living_ones_pool_stays_when_another_frees_its_last_block) {
+    static const char *const streams[] = {"ignored", "own"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        guest_t g;
+        char options[64];
+        snprintf(options, sizeof options, "streams: %s, initial: 4MiB", streams[i]);
+        naive_open(&rig, "thread_local", options, 0);
+        guest_comes(&g, &rig, NULL, NULL);
+        EXPECT_OK(strata_free(rig.s, g.visit.block.ref));
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 4 * MIB);
+        guest_goes(&g);
+        rig_close(&rig);
+    }
+}
+
+/* It serves the thread's other streams, and no other thread. */
+TEST(naive_threads, what_a_forgotten_stream_left_is_its_threads) {
+    rig_t rig;
+    guest_t g;
+    naive_open(&rig, "thread_local", "streams: own, initial: 4MiB", 0);
+    strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
+    guest_comes(&g, &rig, stream, other);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
+    strata_block_t own = rig_allocate(&rig, other, MIB);
+    EXPECT_NE(strata_ref_home(own.ref), strata_ref_home(g.visit.block.ref));
+    guest_goes(&g);
+    EXPECT_EQ(strata_ref_home(g.later.ref), strata_ref_home(g.visit.block.ref));
+    EXPECT_EQ(mallocs(&rig), 2);
+    EXPECT_OK(strata_free(rig.s, own.ref));
+    EXPECT_OK(strata_free(rig.s, g.visit.block.ref));
+    EXPECT_OK(strata_free(rig.s, g.later.ref));
+    rig_close(&rig);
+}
+
 static void *come_and_go(void *context) {
     visit_t *v = context;
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(v->rig->s, rig_allocate(v->rig, v->stream, MIB).ref));
