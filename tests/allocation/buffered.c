@@ -106,6 +106,39 @@ TEST(buffered, of_exactly_the_size_alone) {
     EXPECT_EQ(served_by("reuse_below=1", sizes, 2, 8191), 8191);
 }
 
+static strata_status_t serve(bench_t *bench, size_t size, size_t alignment, uint32_t flags, strata_record_t **record) {
+    strata_serve_t serve = {.size = size, .alignment = alignment, .flags = flags};
+    return strata_stack_serve(bench->stack, &serve, record);
+}
+
+TEST(buffered, a_kept_block_serves_the_alignments_that_it_has) {
+    bench_t bench;
+    open_with(&bench, 0, NULL);
+    strata_record_t *kept = bench_allocate(&bench, MIB), *other = NULL;
+    uint64_t has = kept->ptr & -kept->ptr, asked = test_source_calls();
+    bench_free(&bench, kept);
+    EXPECT_OK(serve(&bench, MIB, 2 * has, 0, &other));
+    EXPECT_EQ(test_source_calls() - asked, 1);
+    EXPECT_OK(serve(&bench, MIB, has, 0, &kept));
+    EXPECT_EQ(test_source_calls() - asked, 1);
+    bench_free(&bench, kept);
+    bench_free(&bench, other);
+    bench_close(&bench);
+}
+
+/* Such a request costs nothing that is kept. */
+TEST(buffered, a_request_without_growth_leaves_what_is_kept) {
+    bench_t bench;
+    open_with(&bench, 0, NULL);
+    strata_record_t *record = NULL;
+    bench_free(&bench, bench_allocate(&bench, 8192));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, serve(&bench, MIB, 256, STRATA_NO_GROW, &record));
+    EXPECT_EQ(test_source_live(), 1);
+    EXPECT_OK(serve(&bench, 8000, 256, STRATA_NO_GROW, &record));
+    bench_free(&bench, record);
+    bench_close(&bench);
+}
+
 TEST(buffered, trims_the_largest_first) {
     bench_t bench;
     open_with(&bench, 0, NULL);

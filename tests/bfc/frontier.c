@@ -134,6 +134,24 @@ TEST(bfc_frontier, out_of_memory_merges_before_the_frontier_has_passed) {
     rig_close(&rig);
 }
 
+/* Before any region goes back. */
+TEST(bfc_frontier, what_is_held_apart_merges_before_regions_go_back) {
+    rig_t rig;
+    strata_block_t b[4];
+    bfc_open(&rig, "timestamps: true, memory_limit: 6MiB", 0);
+    for (int i = 0; i < 4; i++) b[i] = rig_allocate(&rig, NULL, i < 2 ? MIB : 2 * MIB);
+    EXPECT_EQ(bfc_of(&rig)->region_count, 2);
+    for (int i = 2; i < 4; i++) EXPECT_OK(strata_free(rig.s, b[i].ref));
+    strata_block_t four = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_TRUE(four.ptr == b[2].ptr);
+    EXPECT_EQ(bfc_of(&rig)->forced_merges, 1);
+    EXPECT_EQ(bfc_of(&rig)->collections, 0);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
+    EXPECT_OK(strata_free(rig.s, four.ref));
+    bfc_free_all(&rig, b, 2);
+    rig_close(&rig);
+}
+
 /* Of two blocks that merge by force the later count stays. */
 TEST(bfc_frontier, a_forced_merge_keeps_the_later_count) {
     rig_t rig;

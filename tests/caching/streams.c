@@ -44,6 +44,20 @@ TEST(caching_streams, the_fraction_counts_all_streams) {
     rig_close(&rig);
 }
 
+/* What the device refuses is not reserved. */
+TEST(caching_streams, a_refused_segment_is_not_of_the_fraction) {
+    rig_t rig;
+    caching_open(&rig, "memory_fraction: 0.5", 0);
+    caching_of(&rig)->allowed = 48 * MIB;
+    strata_block_t none;
+    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, 1, true, STRATA_E_NO_MEMORY));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 48 * MIB, &none));
+    strata_sim_clear_faults(rig.devices[0]);
+    strata_block_t all = rig_allocate(&rig, NULL, 48 * MIB);
+    EXPECT_OK(strata_free(rig.s, all.ref));
+    rig_close(&rig);
+}
+
 /* ---- borrows ---- */
 
 TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
