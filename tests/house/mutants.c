@@ -56,7 +56,8 @@ TEST(house, peers_caches_have_mutants) {
 
 TEST(house, mutants_rule_can_fail) {
     static report_t report;
-    static const char page[] = "| [a](#a) | cache | x |\n| [b](#b) | cache | x |\n| [c](#c) | cache | x |\n| [d](#d) | source | x |\n"
+    static const char page[] = "| [a](#a) | cache | x |\n| [b](#b) | cache | x |\n"
+                               "| [c](#c) | cache | x |\n| [d](#d) | source | x |\n"
                                "\n### a\n\nbest fit (Acme's pool).\n\n### b\n\nkeeps blocks (no one's).\n"
                                "\n### c\n\nfirst fit (Acme's heap).\n\n### d\n\nasks (Acme's driver).\n";
     char table[400] = "";
