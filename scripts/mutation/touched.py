@@ -8,8 +8,8 @@ import shutil
 import subprocess
 
 # The programs whose tests may kill a mutant of a layer or of the facade.
-PROGRAMS = ["mechanism", "allocation", "caching", "bfc", "naive", "peers", "async", "strategy", "config", "outside", "decorators",
-            "recorder", "replay", "facade", "conformance"]
+PROGRAMS = ["mechanism", "allocation", "async", "strategy", "config", "outside", "decorators", "recorder", "replay", "facade",
+            "naive", "bfc", "caching", "checker", "peers", "conformance"]
 # Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
 BY_SUITE = {"conformance"}
 WATCHED = ("allocation/", "facade/")
