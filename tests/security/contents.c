@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "replay/target.h"
 #include "tests/facade/fixture.h"
 #include "tests/trace/files.h"
 
@@ -98,6 +99,18 @@ TEST(contents, the_search_finds_what_is_planted) {
     all.length = 0;
     gather(pattern + 2, 4);
     EXPECT_STREQ(found_as(), "bytes");
+}
+
+TEST(contents, a_replay_on_simulated_devices_has_none) {
+    static const char *const names[] = {"sim", "sim:h100", "sim:a100"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        strata_target_t target = {.capacity = GIB};
+        strata_machine_t machine;
+        ASSERT_OK(strata_target_parse(names[i], &target));
+        ASSERT_OK(strata_machine_open(&target, 1, &machine));
+        EXPECT_TRUE(!machine.devices[0]->capabilities.contents);
+        strata_machine_close(&machine);
+    }
 }
 
 /* ---- everything that is told ---- */
