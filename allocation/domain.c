@@ -34,6 +34,13 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     return STRATA_OK;
 }
 
+void strata_domain_lose(strata_domain_t *domain) {
+    int nothing = 0;
+    if (!domain->lost || !atomic_compare_exchange_strong(&domain->lost->state, &nothing, 1)) return;
+    domain->lost->error = *strata_last_error();
+    atomic_store(&domain->lost->state, 2);
+}
+
 void strata_domain_destroy(strata_domain_t *domain) {
     /* The youngest first: a trunk, which the others of its family stand on, was made before them. */
     while (domain->stack_count > 0) {

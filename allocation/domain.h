@@ -14,6 +14,12 @@
 /* Asked by the ladder, no lock held: frees the caller's own memory and answers the bytes. */
 typedef uint64_t (*strata_domain_free_memory_fn)(void *context, strata_place_t place, size_t size);
 
+/* What failed where nobody can be told, as in a layer's end: the first, for the facade's close. */
+typedef struct strata_lost {
+    _Atomic int state; /* 0: nothing; 1: being written; 2: there */
+    strata_error_t error;
+} strata_lost_t;
+
 struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
@@ -34,6 +40,7 @@ struct strata_domain {
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
     void *free_memory_context;
+    strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
 
     strata_lock_t lock; /* guards what follows */
     strata_stack_t **stacks; /* of all families in order of making, trunks included */
@@ -53,6 +60,8 @@ struct strata_domain {
 /* Makes the ordinary family, by `plan`, with its trunk. `plan`, `device`, `directory` outlive the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
                                      strata_directory_t *directory, strata_domain_t **domain);
+/* Keeps the thread's last error, if none is kept yet. Any thread, under any lock. */
+void strata_domain_lose(strata_domain_t *domain);
 /* Destroys what stacks are left and the trunk, gives back every event. */
 void strata_domain_destroy(strata_domain_t *domain);
 

@@ -7,6 +7,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
+#include "platform/status.h"
 #include "trace/ids.h"
 
 enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
@@ -22,7 +23,8 @@ struct strata_recorder_file {
     strata_recorder_file_t *next;
     char *path;
     strata_trace_writer_t *writer;
-    strata_status_t status; /* of the first failure; nothing is written after it */
+    strata_error_t error; /* the first failure; nothing is written after it */
+    bool has_rows;
     strata_recorder_ring_t **rings;
     size_t ring_count, ring_room;
     uint64_t begin_ns, last_us;
@@ -100,13 +102,22 @@ static void sift_down(strata_recorder_ring_t **rings, size_t count, size_t at, u
     }
 }
 
+static void keep_failure(strata_recorder_file_t *file, strata_status_t status) {
+    if (status == STRATA_OK) file->has_rows = true;
+    else file->error = *strata_last_error();
+}
+
+static strata_status_t told_again(const strata_recorder_file_t *file) {
+    return file->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&file->error);
+}
+
 /* What is put meanwhile is later than the cut and waits for the next time, so that no ring runs ahead of another. */
 static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
     for (size_t at = file->ring_count / 2; at-- > 0;) sift_down(file->rings, file->ring_count, at, cut_ns);
     while (next_time(file->rings[0], cut_ns) != UINT64_MAX) {
         strata_recorder_ring_t *ring = file->rings[0];
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-        if (file->status == STRATA_OK) file->status = write_event(file, ring, &ring->events[tail % ring->capacity]);
+        if (file->error.status == STRATA_OK) keep_failure(file, write_event(file, ring, &ring->events[tail % ring->capacity]));
         atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
         sift_down(file->rings, file->ring_count, 0, cut_ns);
     }
@@ -115,7 +126,7 @@ static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
 strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns) {
     pthread_mutex_lock(&mutex);
     write_until(ring->file, now_ns);
-    strata_status_t status = ring->file->status;
+    strata_status_t status = told_again(ring->file);
     pthread_mutex_unlock(&mutex);
     return status;
 }
@@ -133,8 +144,11 @@ static void expand(const char *pattern, char *path, size_t capacity) {
     path[length] = '\0';
 }
 
-static void end_file(strata_recorder_file_t *file) {
-    if (file->writer && file->status == STRATA_OK) (void)strata_trace_writer_finish(file->writer);
+static strata_status_t end_file(strata_recorder_file_t *file) {
+    /* A program that could not begin leaves the trace of the one before. */
+    bool keep = file->writer && file->error.status == STRATA_OK && (file->has_rows || access(file->path, F_OK) != 0);
+    strata_status_t status = told_again(file);
+    if (keep) status = strata_trace_writer_finish(file->writer);
     else strata_trace_writer_abandon(file->writer);
     strata_ids_clear(&file->streams);
     strata_ids_clear(&file->blocks);
@@ -142,6 +156,7 @@ static void end_file(strata_recorder_file_t *file) {
     strata_host_delete(file->rings);
     strata_host_delete(file->path);
     strata_host_delete(file);
+    return status;
 }
 
 /* Stream 0 of a file is the default stream. */
@@ -153,7 +168,7 @@ static strata_status_t begin_file(const char *path, uint64_t now_ns, strata_reco
     strata_status_t status = file->path ? strata_ids_add(&file->streams, 0) : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) status = strata_trace_writer_open(path, COLUMNS, &file->writer);
     if (status != STRATA_OK) {
-        end_file(file);
+        (void)end_file(file);
         return status;
     }
     file->next = files;
@@ -162,17 +177,17 @@ static strata_status_t begin_file(const char *path, uint64_t now_ns, strata_reco
     return STRATA_OK;
 }
 
-static void leave_file(strata_recorder_file_t *file, strata_recorder_ring_t *ring) {
+static strata_status_t leave_file(strata_recorder_file_t *file, strata_recorder_ring_t *ring) {
     for (size_t i = 0; i < file->ring_count; i++) {
         if (file->rings[i] != ring) continue;
         file->rings[i] = file->rings[--file->ring_count];
         break;
     }
-    if (file->ring_count > 0) return;
+    if (file->ring_count > 0) return told_again(file);
     strata_recorder_file_t **link = &files;
     while (*link != file) link = &(*link)->next;
     *link = file->next;
-    end_file(file);
+    return end_file(file);
 }
 
 static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path, uint64_t now_ns) {
@@ -183,7 +198,7 @@ static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path,
     if (file->ring_count == file->ring_room) {
         strata_recorder_ring_t **larger = strata_host_resize(file->rings, 2 * file->ring_room + 16, sizeof(strata_recorder_ring_t *));
         if (!larger) {
-            if (file->ring_count == 0) leave_file(file, NULL);
+            if (file->ring_count == 0) (void)leave_file(file, NULL);
             return STRATA_E_HOST_MEMORY;
         }
         file->rings = larger;
@@ -213,12 +228,13 @@ strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *p
     return status;
 }
 
-void strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns) {
+strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns) {
     pthread_mutex_lock(&mutex);
     write_until(ring->file, now_ns);
     /* Another thread's clock may be ahead. */
     for (uint64_t time; (time = next_time(ring, UINT64_MAX - 1)) != UINT64_MAX;) write_until(ring->file, time);
-    leave_file(ring->file, ring);
+    strata_status_t status = leave_file(ring->file, ring);
     pthread_mutex_unlock(&mutex);
     strata_host_unreserve(ring->events, ring->reserved);
+    return status;
 }

@@ -37,8 +37,9 @@ typedef struct strata_recorder_ring {
  * begin of a file's time. E_IO, E_HOST_MEMORY: nothing is left. */
 strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, strata_place_t place,
                                      uint64_t now_ns);
-/* Writes what all rings of the file hold up to now; with the last ring the file is finished. */
-void strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns);
+/* Writes what all rings of the file hold up to now; with the last ring the file is finished, unless it has no row and another
+ * file stands under its name. The ring is gone whatever comes back: E_IO, E_HOST_MEMORY: there is no file, or will be none. */
+strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns);
 /* Writes what all rings of the file hold up to now. No lock of Strata is held. */
 strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns);
 

@@ -147,7 +147,8 @@ static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_
     static const char *const why[] = {[STRATA_CLASH_BELOW_SOURCE] = "no: a source ends the stack",
                                       [STRATA_CLASH_WAITS] = "no: a wait under a lock",
                                       [STRATA_CLASH_SHARED_LOCK] = "no: a shared lock on every hit",
-                                      [STRATA_CLASH_NARROW] = "no: shared above one per stream"};
+                                      [STRATA_CLASH_NARROW] = "no: shared above one per stream",
+                                      [STRATA_CLASH_UNSEEN] = "no: owners change unseen"};
     char missing[256];
     uint32_t given = strata_traits_above(lower, 0);
     strata_clash_t clash = strata_clash_of_neighbours(upper, lower, given);

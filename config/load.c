@@ -107,7 +107,7 @@ static strata_status_t read_base(strata_reader_t *reader, const strata_config_re
                                                          .text = request->text,
                                                          .length = strlen(request->text)});
     if (request->import) return strata_read_import(reader, request->import);
-    if (request->file) return strata_read_file(reader, request->file);
+    if (request->file) return strata_read_file(reader, request->file, STRATA_FILE_NAMED_BY_USER);
     if (request->preset) return strata_read_preset(reader, request->preset);
     const char *named = request->environment ? getenv("STRATA_STRATEGY") : NULL;
     if (named && *named) return strata_read_named(reader, named, NULL, &environment);
@@ -154,7 +154,7 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
     strata_reader_t reader;
     strata_status_t status = reader_begin(&reader, &wrongs);
     reader.allow_code = allow_code;
-    if (status == STRATA_OK) status = strata_read_file(&reader, file);
+    if (status == STRATA_OK) status = strata_read_file(&reader, file, STRATA_FILE_NAMED_BY_USER);
     if (status == STRATA_OK) status = complete(&reader);
     if (status == STRATA_OK) status = plan_all(&reader);
     if (status && status != STRATA_E_STRATEGY) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "config/tree.h"
+#include "platform/file.h"
 #include "strategy/model.h"
 
 enum { STRATA_EXTENDS_DEPTH = 8, STRATA_WRONGS_MOST = 100 };
@@ -43,8 +44,8 @@ strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t statu
 strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *text);
 /* E_STRATEGY if there is none of that name, with the nearest. */
 strata_status_t strata_read_preset(strata_reader_t *reader, const char *name);
-/* E_IO. */
-strata_status_t strata_read_file(strata_reader_t *reader, const char *path);
+/* E_IO. What a file names is a regular file (platform/file.h). */
+strata_status_t strata_read_file(strata_reader_t *reader, const char *path, strata_file_named_t named);
 /* A preset's name or a file's path, as `extends:` and STRATA_STRATEGY have them; relative to `beside` (a file), if not NULL. */
 strata_status_t strata_read_named(strata_reader_t *reader, const char *name, const char *beside, const strata_origin_t *origin);
 

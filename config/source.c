@@ -9,6 +9,7 @@
 #include "config/import/import.h"
 #include "config/reader.h"
 #include "platform/host_memory.h"
+#include "platform/printable.h"
 
 enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
 
@@ -39,36 +40,33 @@ strata_status_t strata_read_preset(strata_reader_t *reader, const char *name) {
                                                      .length = strlen(text)});
 }
 
-static strata_status_t fail_file(const char *path, const char *why) {
-    return strata_fail(STRATA_E_IO, 0, "%.1500s: the file cannot be read: %s", path, why);
+static ssize_t read_some(int file, char *bytes) {
+    ssize_t got;
+    do {
+        got = read(file, bytes, READ_AT_ONCE);
+    } while (got < 0 && errno == EINTR);
+    return got;
 }
 
-/* The whole file, up to one byte more than a strategy may have; to be given back by strata_host_delete(). */
-static strata_status_t read_whole(const char *path, char **text, size_t *length) {
-    strata_status_t status = STRATA_OK;
+/* The whole file, up to a piece more than a strategy may have; to be given back by strata_host_delete(), after a failure too. */
+static strata_status_t read_whole(const char *path, strata_file_named_t named, char **text, size_t *length) {
     char *bytes = NULL;
     size_t used = 0;
-    FILE *file = fopen(path, "rbe");
-    if (!file) return fail_file(path, strerror(errno));
-    while (used <= STRATA_TREE_BYTES && !feof(file)) {
+    int file;
+    strata_status_t status = strata_file_open(path, named, &file);
+    if (status) return status;
+    ssize_t got = 1;
+    while (status == STRATA_OK && got > 0 && used <= STRATA_TREE_BYTES) {
         char *larger = strata_host_resize(bytes, used + READ_AT_ONCE, 1);
-        if (!larger) {
-            status = STRATA_E_HOST_MEMORY;
-            goto done;
-        }
-        bytes = larger;
-        used += fread(bytes + used, 1, READ_AT_ONCE, file);
-        if (ferror(file)) {
-            status = fail_file(path, strerror(errno));
-            goto done;
-        }
+        if (larger) bytes = larger;
+        got = larger ? read_some(file, bytes + used) : 0;
+        if (!larger) status = STRATA_E_HOST_MEMORY;
+        else if (got < 0) status = strata_fail(STRATA_E_IO, 0, "%.1500s: the file cannot be read: %s", path, strerror(errno));
+        else used += (size_t)got;
     }
+    close(file);
     *text = bytes;
     *length = used;
-    bytes = NULL;
-done:
-    fclose(file);
-    strata_host_delete(bytes);
     return status;
 }
 
@@ -80,18 +78,20 @@ static void short_name_of(const char *path, char *name, size_t capacity) {
     if (dot && dot != name && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
 }
 
-strata_status_t strata_read_file(strata_reader_t *reader, const char *path) {
-    char name[256], *text = NULL;
+strata_status_t strata_read_file(strata_reader_t *reader, const char *path, strata_file_named_t named) {
+    char name[256], shown[PATH_LETTERS], *text = NULL;
     size_t length = 0;
-    strata_status_t status = read_whole(path, &text, &length);
-    if (status) return status;
-    short_name_of(path, name, sizeof name);
-    status = strata_read_text(reader, &(strata_text_t){.source = STRATA_FROM_FILE,
-                                                       .file = path,
-                                                       .short_name = name,
-                                                       .path = path,
-                                                       .text = text,
-                                                       .length = length});
+    strata_status_t status = read_whole(path, named, &text, &length);
+    snprintf(shown, sizeof shown, "%s", path);
+    strata_make_printable(shown, false);
+    short_name_of(shown, name, sizeof name);
+    if (status == STRATA_OK)
+        status = strata_read_text(reader, &(strata_text_t){.source = STRATA_FROM_FILE,
+                                                           .file = shown,
+                                                           .short_name = name,
+                                                           .path = path,
+                                                           .text = text,
+                                                           .length = length});
     strata_host_delete(text);
     return status;
 }
@@ -118,7 +118,8 @@ strata_status_t strata_read_named(strata_reader_t *reader, const char *name, con
         strata_hint_t hint = strata_hint(name, strata_preset_words(), strata_preset_word, NULL);
         return strata_fail_origin(origin, "\"%.40s\" is neither a preset nor a file; %s, or a file's path", name, hint.text);
     }
-    strata_status_t status = strata_read_file(reader, path);
+    bool by_file = origin->source == STRATA_FROM_FILE;
+    strata_status_t status = strata_read_file(reader, path, by_file ? STRATA_FILE_NAMED_BY_FILE : STRATA_FILE_NAMED_BY_USER);
     return status == STRATA_E_IO
                ? strata_fail_origin(origin, "%s; write a preset's name or a file's path", strata_last_error()->text)
                : status;

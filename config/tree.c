@@ -7,6 +7,7 @@
 #include "allocation/option.h"
 #include "config/page.h"
 #include "platform/arithmetic.h"
+#include "platform/printable.h"
 
 /* A collection that is open, with the key whose value is awaited. */
 typedef struct frame {
@@ -131,9 +132,10 @@ static strata_status_t open_collection(reading_t *reading, yaml_mark_t mark, str
 /* Values are of one line, whatever the file looks like: messages quote them. False: a control character. */
 static bool make_one_line(char *text) {
     size_t length = strlen(text);
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0, character; i < length; i += character) {
         if (text[i] == '\n' || text[i] == '\t') text[i] = ' ';
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) return false;
+        character = strata_printable_length(text + i);
+        if (character == 0) return false;
     }
     while (length > 0 && text[length - 1] == ' ') text[--length] = '\0';
     return true;

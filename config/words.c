@@ -1,5 +1,8 @@
 #include "config/words.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "allocation/option.h"
 #include "config/page.h"
 #include "platform/status.h"
@@ -31,8 +34,10 @@ const char *strata_kind_word(strata_option_kind_t kind) {
 }
 
 strata_status_t strata_config_written(FILE *out) {
-    if (fflush(out) == 0 && !ferror(out)) return STRATA_OK;
-    return strata_fail(STRATA_E_IO, 0, "the text could not be written");
+    int before = ferror(out);
+    if (fflush(out) == 0 && !before) return STRATA_OK;
+    return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", out == stdout ? "standard output" : "the text",
+                       before ? "an earlier part of it was lost" : strerror(errno));
 }
 
 static const char *how_to_write(strata_option_kind_t kind) {

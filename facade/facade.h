@@ -46,6 +46,7 @@ typedef struct strata_facade {
     strata_names_t names;   /* of tags, operators, streams and pools */
     strata_named_stream_t *named_streams; /* while building alone */
     uint32_t named_stream_count, named_stream_room;
+    strata_lost_t lost;     /* told by strata_close() */
     _Atomic uint64_t step;  /* how many strata_step() have ended */
 } strata_facade_t;
 

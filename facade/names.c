@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "platform/host_memory.h"
+#include "platform/printable.h"
 
 enum { SLOTS = STRATA_NAMES * 2, OTHERS = 1 };
 #define OTHERS_TEXT "(other names)"
@@ -39,8 +40,9 @@ static strata_status_t make_table(strata_names_t *names) {
 /* What is kept of a name: its beginning, as it may stand in a report of one line. */
 static size_t clean(const char *name, char *kept) {
     size_t length = strnlen(name, STRATA_NAME_LENGTH);
-    for (size_t i = 0; i < length; i++) kept[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+    memcpy(kept, name, length);
     kept[length] = 0;
+    strata_make_printable(kept, false);
     return length;
 }
 

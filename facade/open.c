@@ -136,6 +136,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
     if (status != STRATA_OK) return status;
     domain->free_memory = strata_facade_ask_callbacks;
     domain->free_memory_context = facade;
+    domain->lost = &facade->lost;
     domain->fleet = facade->devices;
     domain->fleet_count = STRATA_FACADE_DEVICES;
     domain->pointers_noted = atomic_load(&facade->noted) != NULL;
@@ -327,8 +328,13 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
         return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live, %llu bytes wait for the device",
                            (unsigned long long)live, (unsigned long long)pending);
+    strata_lost_t *lost = &facade->lost;
+    strata_facade_end_domains(facade);
+    strata_status_t status = STRATA_OK;
+    if (atomic_load(&lost->state) != 0)
+        status = strata_fail(lost->error.status, 0, "the facade is closed, but %s", lost->error.text);
     end_facade(facade);
-    return STRATA_OK;
+    return status;
 }
 
 /* ---- open ---- */
@@ -358,6 +364,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     if (status != STRATA_OK) return status;
     atomic_store(&ever_opened, true);
     (*facade)->flags = flags;
+    atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);
     strata_names_init(&(*facade)->names);

@@ -1,3 +1,4 @@
+#include "platform/printable.h"
 #include "platform/status.h"
 
 #include <pthread.h>
@@ -78,6 +79,7 @@ static strata_status_t set(strata_status_t status, int64_t code, uint32_t line, 
     /* An argument may point into the last error's own text. */
     char text[sizeof error->text];
     vsnprintf(text, sizeof text, format, arguments);
+    strata_make_printable(text, status == STRATA_E_NO_MEMORY);
     error->status = status;
     error->device_code = code;
     error->line = line;
@@ -108,6 +110,7 @@ strata_status_t strata_fail_context(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(context, sizeof context, format, arguments);
     va_end(arguments);
+    strata_make_printable(context, false);
     if (!mine) return without_words;
     char text[sizeof mine->text];
     snprintf(text, sizeof text, "%s: %.3500s", context, mine->text);

@@ -1,4 +1,5 @@
-/* Failing with a reason: `return strata_fail(STRATA_E_X, code, "...")` is the one way an error begins. */
+/* Failing with a reason: `return strata_fail(STRATA_E_X, code, "...")` is the one way an error begins. The text is made printable:
+ * what it quotes may have come from anywhere. Only that of E_NO_MEMORY has more lines than one. */
 #ifndef STRATA_PLATFORM_STATUS_H
 #define STRATA_PLATFORM_STATUS_H
 

@@ -3,12 +3,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "platform/printable.h"
+
 strata_cell_t strata_cell(const char *format, ...) {
     strata_cell_t cell;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(cell.text, sizeof cell.text, format, arguments);
     va_end(arguments);
+    strata_make_printable(cell.text, false);
     return cell;
 }
 

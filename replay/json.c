@@ -1,25 +1,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "platform/printable.h"
 #include "replay/figures.h"
 #include "replay/json.h"
 
-/* How many bytes the UTF-8 character at `at` has; 0: it is none. */
-static size_t character(const char *at) {
-    const unsigned char *byte = (const unsigned char *)at;
-    size_t length = byte[0] < 0x80 ? 1 : byte[0] >> 5 == 6 ? 2 : byte[0] >> 4 == 14 ? 3 : byte[0] >> 3 == 30 ? 4 : 0;
-    for (size_t i = 1; i < length; i++)
-        if (byte[i] >> 6 != 2) return 0;
-    bool overlong = (byte[0] == 0xc0 || byte[0] == 0xc1) || (byte[0] == 0xe0 && byte[1] < 0xa0) ||
-                    (byte[0] == 0xf0 && byte[1] < 0x90);
-    bool outside = (byte[0] == 0xed && byte[1] > 0x9f) || byte[0] > 0xf4 || (byte[0] == 0xf4 && byte[1] > 0x8f);
-    return overlong || outside ? 0 : length;
+/* Of two or three bytes: no control character has more. */
+static unsigned code_of(const unsigned char *byte, size_t length) {
+    if (length == 2) return (byte[0] & 0x1fu) << 6 | (byte[1] & 0x3fu);
+    return (byte[0] & 0xfu) << 12 | (byte[1] & 0x3fu) << 6 | (byte[2] & 0x3fu);
 }
 
 static void put_string(strata_output_t *out, const char *text, size_t count) {
     strata_output_write(out, "\"", 1);
     for (const char *end = text + count; text < end;) {
-        size_t length = character(text);
+        size_t length = strata_utf8_length(text);
         if (length == 0 || text + length > end) {
             strata_output_print(out, "\\ufffd");
             text++;
@@ -29,6 +24,8 @@ static void put_string(strata_output_t *out, const char *text, size_t count) {
             strata_output_print(out, "\\%c", *text);
         } else if ((unsigned char)*text < ' ' || *text == 0x7f) {
             strata_output_print(out, "\\u%04x", (unsigned)*text);
+        } else if (strata_printable_length(text) == 0) {
+            strata_output_print(out, "\\u%04x", code_of((const unsigned char *)text, length));
         } else {
             strata_output_write(out, text, length);
         }

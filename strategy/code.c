@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "platform/file.h"
 
 enum { PATH_LETTERS = 4096 };
 
@@ -41,6 +44,10 @@ strata_status_t strata_code_load(const char *path, const strata_layer_type_t *co
     char file[PATH_LETTERS];
     int length = snprintf(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof file) return strata_fail(STRATA_E_IO, 0, "%.80s...: the path is too long", path);
+    struct stat found;
+    /* dlopen() of a pipe waits for a writer. What is not there is left to its own words. */
+    if (stat(file, &found) == 0 && strata_file_is_regular(file) != STRATA_OK)
+        return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", strata_last_error()->text);
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!object) return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", dlerror());
     const strata_layer_type_t *const *table;

@@ -36,6 +36,7 @@ strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, const stra
     if (is_shared(upper) && (lower->scope == STRATA_SCOPE_STREAM || lower->scope == STRATA_SCOPE_THREAD))
         return STRATA_CLASH_NARROW;
     if (upper->scope == STRATA_SCOPE_THREAD && lower->scope == STRATA_SCOPE_STREAM) return STRATA_CLASH_NARROW;
+    if (upper->role == STRATA_CACHE && (lower->gives & STRATA_TRAIT_TELLS_OWNERS)) return STRATA_CLASH_UNSEEN;
     return STRATA_CLASH_NONE;
 }
 

@@ -10,7 +10,8 @@ typedef enum strata_clash {
     STRATA_CLASH_NEEDS,        /* the upper needs what the lower does not give */
     STRATA_CLASH_WAITS,        /* the lower may wait, under the upper's lock */
     STRATA_CLASH_SHARED_LOCK,  /* the upper would be a lock that all streams share, above a cache */
-    STRATA_CLASH_NARROW        /* the lower is of one stream or thread, the upper shared by all */
+    STRATA_CLASH_NARROW,       /* the lower is of one stream or thread, the upper shared by all */
+    STRATA_CLASH_UNSEEN        /* the upper is a cache, in which memory changes its owner unseen by the lower */
 } strata_clash_t;
 
 /* Whose the instances of a layer are: the type's scope says; but one that gives single_stream is a stream's, unless its option

@@ -43,6 +43,11 @@ static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer
                                   "\"%s\" is shared by all streams%s and stands above \"%s\", of which every %s has its "
                                   "own; put \"%s\" above \"%s\"",
                                   a, upper->type->scope == STRATA_SCOPE_THREAD ? " of a thread" : "", b, lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
+    case STRATA_CLASH_UNSEEN:
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is a cache and stands above \"%s\": its blocks would pass from owner to owner unseen; put "
+                                  "\"%s\" above \"%s\"",
+                                  a, b, b, a);
     case STRATA_CLASH_BELOW_SOURCE:
         return strata_fail_origin(&upper->origin,
                                   "\"%s\" is a source: nothing can stand below it, and \"%s\" does; end the stack with "

@@ -6,6 +6,7 @@
 
 #include "platform/cuda/cuda.h"
 #include "platform/host_memory.h"
+#include "platform/printable.h"
 #include "tools/named.h"
 
 enum { SETS = 3 * STRATA_ARGUMENT_SETS, LABEL = STRATA_ARGUMENT_LABEL + 8 };
@@ -113,6 +114,7 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
         if (label_taken(memory, count, i, label))
             return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", label);
         strcpy(memory->loaded[i].label, label);
+        strata_make_printable(memory->loaded[i].label, false);
     }
     for (size_t i = 0; i < count; i++) {
         loaded_t *loaded = &memory->loaded[i];

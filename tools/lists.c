@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "platform/printable.h"
 #include "replay/figures.h"
 #include "strategy/code.h"
 #include "tools/command.h"
@@ -71,6 +72,7 @@ int strata_command_diff(const strata_command_t *self, int argc, char **argv) {
         strata_named_strategy(argv[i], &request);
         status = strata_config_load(&request, &strategies[i]);
     }
+    for (int i = 0; i < 2; i++) strata_make_printable(argv[i], false);
     if (status == STRATA_OK) status = strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout);
     for (int i = 0; i < 2; i++) strata_strategy_delete(strategies[i]);
     return status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();

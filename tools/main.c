@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/option.h"
+#include "platform/printable.h"
 #include "strata/strata.h"
 #include "tools/command.h"
 
@@ -128,20 +129,24 @@ static const char *command_word(size_t index, const void *unused) {
     return strata_commands[index].name;
 }
 
-static void unknown_command(const char *name) {
+static void unknown_command(const char *given) {
+    char name[64];
+    snprintf(name, sizeof name, "%.40s", given);
+    strata_make_printable(name, false);
     size_t count = sizeof strata_commands / sizeof *strata_commands - 1;
     const char *near = strata_nearest_word(name, count, command_word, NULL);
-    fprintf(stderr, "strata: there is no command \"%.40s\"; %s%s\n", name, near ? "did you mean strata " : "see strata help",
+    fprintf(stderr, "strata: there is no command \"%s\"; %s%s\n", name, near ? "did you mean strata " : "see strata help",
             near ? near : "");
 }
 
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
+    char text[512];
     va_list arguments;
-    fprintf(stderr, "strata %s: ", self->name);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "; see strata help %s\n", self->name);
+    strata_make_printable(text, false);
+    fprintf(stderr, "strata %s: %s; see strata help %s\n", self->name, text, self->name);
     return STRATA_EXIT_WRONG;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "config/import/import.h"
+#include "platform/printable.h"
 
 void strata_named_strategy(const char *name, strata_config_request_t *request) {
     bool path = strchr(name, '/') || strchr(name, '.');
@@ -21,4 +22,5 @@ void strata_named_label(const char *name, char *label, size_t capacity) {
     snprintf(label, capacity, "%s", slash && slash[1] ? slash + 1 : name);
     char *dot = strrchr(label, '.');
     if (dot && dot != label && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
+    strata_make_printable(label, false);
 }

@@ -1,12 +1,13 @@
 #include "torture/strategies.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocation/option.h"
 #include "conform/stacks.h"
+#include "platform/file.h"
 #include "platform/host_memory.h"
 
 /* ---- what a strategy asks of its programs ---- */
@@ -107,11 +108,15 @@ enum { FILE_BYTES = 1 << 16 };
 
 /* The text is for the page of a failure alone: config reads the file itself. */
 static strata_status_t read_text(const char *path, char *text) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return strata_fail(STRATA_E_IO, 0, "%s: %s", path, strerror(errno));
-    size_t length = fread(text, 1, FILE_BYTES - 1, file);
+    int file;
+    size_t length = 0;
+    ssize_t got = 1;
+    strata_status_t status = strata_file_open(path, STRATA_FILE_NAMED_BY_FILE, &file);
+    if (status != STRATA_OK) return status;
+    for (; got > 0 && length < FILE_BYTES - 1; length += got > 0 ? (size_t)got : 0)
+        got = read(file, text + length, FILE_BYTES - 1 - length);
     text[length] = '\0';
-    fclose(file);
+    close(file);
     return STRATA_OK;
 }
 

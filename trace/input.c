@@ -1,12 +1,12 @@
 #include "trace/input.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "platform/file.h"
 #include "platform/host_memory.h"
 
 enum { BUFFER_BYTES = 65536 };
@@ -34,8 +34,9 @@ static void zlib_delete(voidpf unused, voidpf memory) {
 }
 
 strata_status_t strata_input_open(const char *path, strata_input_t **input) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return strata_fail(STRATA_E_IO, 0, "%s: %s", path, strerror(errno));
+    int file;
+    strata_status_t status = strata_file_open(path, STRATA_FILE_NAMED_BY_USER, &file);
+    if (status != STRATA_OK) return status;
     strata_input_t *made = strata_host_new(1, sizeof *made);
     if (!made) {
         close(file);

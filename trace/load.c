@@ -5,6 +5,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
+#include "platform/printable.h"
 #include "trace/ids.h"
 #include "trace/trace.h"
 
@@ -245,6 +246,7 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
     strata_trace_t *trace = loader->trace = strata_host_new(1, sizeof *trace);
     if (!trace) return STRATA_E_HOST_MEMORY;
     trace->path = strata_host_strdup(path);
+    if (trace->path) strata_make_printable(trace->path, false);
     trace->streams = strata_host_new(STRATA_TRACE_STREAMS, sizeof *trace->streams);
     trace->pools = strata_host_new(STRATA_TRACE_POOLS, sizeof *trace->pools);
     loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -16,6 +17,7 @@ enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192 };
 struct strata_output {
     int file;
     bool standard; /* standard output: no name, nothing to rename */
+    bool direct;   /* a pipe or character device: what is written is gone, and nothing is renamed over it */
     bool gzip;
     strata_status_t status; /* of the first failure */
     char *path;
@@ -50,21 +52,56 @@ static void output_delete(strata_output_t *output) {
     strata_host_delete(output);
 }
 
-/* A name of its own beside the file: of several writers of one file the last to finish wins, whole. */
-static strata_status_t open_beside(strata_output_t *output, const char *path) {
+static strata_status_t fail(const strata_output_t *output, const char *why) {
+    return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path ? output->path : "standard output", why);
+}
+
+/* Whoever could not read the file that is replaced cannot read what replaces it. */
+static bool keep_rights(int file, const struct stat *replaced) {
+    struct stat own;
+    mode_t mode = replaced->st_mode & 0777;
+    if (fstat(file, &own) != 0) return false;
+    bool given = (own.st_uid == replaced->st_uid && own.st_gid == replaced->st_gid) ||
+                 fchown(file, replaced->st_uid, replaced->st_gid) == 0;
+    if (!given && own.st_gid != replaced->st_gid) mode &= ~(mode_t)S_IRWXG;
+    return fchmod(file, mode) == 0;
+}
+
+/* A name of its own beside the file: of several writers of one file the last to finish wins, whole. `replaced` is what stands
+ * there, NULL: nothing. */
+static strata_status_t open_beside(strata_output_t *output, const struct stat *replaced) {
     enum { ENDING_BYTES = 48, TRIES = 100 };
-    size_t length = strlen(path);
-    output->path = strata_host_strdup(path);
+    size_t length = strlen(output->path);
     output->beside = strata_host_new(length + ENDING_BYTES, 1);
-    if (!output->path || !output->beside) return STRATA_E_HOST_MEMORY;
-    memcpy(output->beside, path, length);
+    if (!output->beside) return STRATA_E_HOST_MEMORY;
+    memcpy(output->beside, output->path, length);
     for (int i = 0; i < TRIES && output->file < 0; i++) {
         snprintf(output->beside + length, ENDING_BYTES, ".%ld.%d.part", (long)getpid(), i);
-        output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced ? 0600 : 0666);
         if (output->file < 0 && errno != EEXIST) break;
     }
-    if (output->file < 0) return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", path, strerror(errno));
+    if (output->file < 0 || (replaced && !keep_rights(output->file, replaced))) return fail(output, strerror(errno));
     return STRATA_OK;
+}
+
+/* A pipe that nobody reads is an error, not a wait. */
+static strata_status_t open_direct(strata_output_t *output) {
+    output->direct = true;
+    output->file = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int flags = output->file < 0 ? -1 : fcntl(output->file, F_GETFL);
+    if (flags < 0 || fcntl(output->file, F_SETFL, flags & ~O_NONBLOCK) != 0)
+        return fail(output, errno == ENXIO ? "nobody reads the pipe" : strerror(errno));
+    return STRATA_OK;
+}
+
+/* To rename over a link would lose it, to follow one may lead to another's file: whoever has one names what it leads to. */
+static strata_status_t open_path(strata_output_t *output) {
+    struct stat named, meant;
+    if (lstat(output->path, &named) != 0) return open_beside(output, NULL);
+    if (S_ISREG(named.st_mode)) return open_beside(output, &named);
+    if (stat(output->path, &meant) == 0 && (S_ISFIFO(meant.st_mode) || S_ISCHR(meant.st_mode))) return open_direct(output);
+    if (S_ISLNK(named.st_mode)) return fail(output, "it is a symbolic link; write the name of the file that it leads to");
+    return fail(output, S_ISDIR(named.st_mode) ? strerror(EISDIR) : "it is neither a file nor a pipe nor a character device");
 }
 
 strata_status_t strata_output_open(const char *path, strata_output_t **output) {
@@ -76,7 +113,8 @@ strata_status_t strata_output_open(const char *path, strata_output_t **output) {
     if (made->standard) {
         made->file = STDOUT_FILENO;
     } else {
-        status = open_beside(made, path);
+        made->path = strata_host_strdup(path);
+        status = made->path ? open_path(made) : STRATA_E_HOST_MEMORY;
     }
     if (status == STRATA_OK && ends_with(path, ".gz")) {
         made->deflate.zalloc = zlib_new;
@@ -97,9 +135,7 @@ static strata_status_t to_file(strata_output_t *output, const void *bytes, size_
     while (count > 0) {
         ssize_t put = write(output->file, at, count);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0)
-            return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path ? output->path : "standard output",
-                               strerror(errno));
+        if (put < 0) return fail(output, strerror(errno));
         at += put;
         count -= (size_t)put;
     }
@@ -113,7 +149,7 @@ static strata_status_t pack(strata_output_t *output, int flush) {
     do {
         z->next_out = output->packed;
         z->avail_out = BUFFER_BYTES;
-        if (deflate(z, flush) == Z_STREAM_ERROR) return strata_fail(STRATA_E_IO, 0, "%s cannot be packed", output->path);
+        if (deflate(z, flush) == Z_STREAM_ERROR) return fail(output, "it cannot be packed");
         strata_status_t status = to_file(output, output->packed, BUFFER_BYTES - z->avail_out);
         if (status != STRATA_OK) return status;
     } while (z->avail_out == 0);
@@ -153,17 +189,24 @@ strata_status_t strata_output_print(strata_output_t *output, const char *format,
     return output->status == STRATA_OK ? strata_output_write(output, text, (size_t)written) : output->status;
 }
 
+/* Some file systems say only at the end, or when they are made to write, that they are full. */
+static strata_status_t put_in_place(strata_output_t *output) {
+    bool kept = output->direct || fsync(output->file) == 0 || errno == EINVAL;
+    int why = errno;
+    bool closed = close(output->file) == 0;
+    output->file = -1;
+    if (kept && !closed) why = errno;
+    bool placed = kept && closed && (output->direct || rename(output->beside, output->path) == 0);
+    if (placed) return STRATA_OK;
+    strata_status_t status = fail(output, strerror(kept && closed ? errno : why));
+    if (!output->direct) unlink(output->beside);
+    return status;
+}
+
 strata_status_t strata_output_finish(strata_output_t *output) {
     flush(output, true);
     strata_status_t status = output->status;
-    if (status == STRATA_OK && !output->standard) {
-        bool closed = close(output->file) == 0;
-        output->file = -1;
-        if (!closed || rename(output->beside, output->path) != 0) {
-            status = strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path, strerror(errno));
-            unlink(output->beside);
-        }
-    }
+    if (status == STRATA_OK && !output->standard) status = put_in_place(output);
     output_delete(output);
     return status;
 }

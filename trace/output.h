@@ -1,4 +1,7 @@
-/* Files that are whole or not there: written beside and renamed. Gzip where the name ends in .gz; "-" is standard output. */
+/* Files that are whole or not there: written beside and renamed. Gzip where the name ends in .gz; "-" is standard output.
+ *
+ * What replaces a file has its owner and rights, where that may be, and never wider ones. Pipes and character devices are written
+ * into, symbolic links to anything else are refused, as are folders, sockets and block devices. */
 #ifndef STRATA_TRACE_OUTPUT_H
 #define STRATA_TRACE_OUTPUT_H
 
@@ -13,7 +16,8 @@ strata_status_t strata_output_open(const char *path, strata_output_t **output);
 /* A failure is remembered and said again by every later call. */
 strata_status_t strata_output_write(strata_output_t *output, const char *bytes, size_t count);
 strata_status_t strata_output_print(strata_output_t *output, const char *format, ...) STRATA_PRINTF(2, 3);
-/* Puts the file under its name and ends the output; after any failure no file is left. */
+/* Puts the file under its name and ends the output; after any failure what stood there before stands there still, and
+ * nothing beside it. The text of a failure names the path. */
 strata_status_t strata_output_finish(strata_output_t *output);
 /* Ends the output; no file is left. NULL is ignored. */
 void strata_output_abandon(strata_output_t *output);

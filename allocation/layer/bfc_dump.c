@@ -117,12 +117,13 @@ static strata_status_t write_map(const map_t *map, const char *layer, const char
 }
 
 void strata_bfc_dump(bfc_t *self, const strata_telling_t *telling) {
-    char path[STRATA_OPTION_TEXT_BYTES + 128], line[STRATA_OPTION_TEXT_BYTES + 256];
+    char path[STRATA_OPTION_TEXT_BYTES + 128], line[2 * STRATA_OPTION_TEXT_BYTES + 512];
     map_t map = {.rows = NULL};
     snprintf(path, sizeof path, "%s_%s.%llu.json", bfc_options_of(self)->memory_dump, telling->layer,
              (unsigned long long)(strata_real_now() / 1000));
-    bool written = read_map(self, telling, &map) && write_map(&map, telling->layer, path) == STRATA_OK;
-    snprintf(line, sizeof line, "\n    memory map %s %s", written ? "in" : "could not be written to", path);
+    if (!read_map(self, telling, &map)) snprintf(line, sizeof line, "\n    memory map could not be read for %s", path);
+    else if (write_map(&map, telling->layer, path) == STRATA_OK) snprintf(line, sizeof line, "\n    memory map in %s", path);
+    else snprintf(line, sizeof line, "\n    memory map could not be written to %s (%.400s)", path, strata_last_error()->text);
     telling->say(telling, line);
     strata_host_delete(map.rows);
     strata_host_delete(map.history);

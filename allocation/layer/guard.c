@@ -13,6 +13,7 @@
 
 #include "allocation/layer.h"
 #include "platform/arithmetic.h"
+#include "platform/printable.h"
 
 enum { ZONE = 0xfd, POISON = 0xdb, BLOCKS = 1 << 20 };
 enum { UNUSED, LIVE, KEPT };
@@ -239,6 +240,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
     guarded_t *block = block_at(self, node);
     *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE};
     snprintf(block->tag, sizeof block->tag, "%s", request->tag ? request->tag : "");
+    strata_make_printable(block->tag, false);
     self->live++;
     *record = outer;
     return STRATA_OK;

@@ -121,6 +121,7 @@ const strata_layer_type_t strata_scrub_type = {
     .doc = "zeroes memory that passes to another owner (another pool or tag) on the new owner's stream",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
+    .gives = STRATA_TRAIT_TELLS_OWNERS,
     .passes = ~0u,
     .guarded = true,
     .state_size = sizeof(scrub_layer_t),

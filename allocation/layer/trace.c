@@ -182,7 +182,7 @@ static strata_status_t create(strata_layer_t *base) {
 
 static void destroy(strata_layer_t *base) {
     trace_layer_t *self = (trace_layer_t *)base;
-    if (self->recording) strata_recorder_leave(&self->ring, now(self));
+    if (self->recording && strata_recorder_leave(&self->ring, now(self)) != STRATA_OK) strata_domain_lose(base->domain);
 }
 
 static strata_status_t validate(strata_layer_t *base) {

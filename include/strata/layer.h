@@ -153,7 +153,8 @@ typedef enum strata_scope {
     X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
     X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")                             \
     X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                       \
-    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")
+    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")                                         \
+    X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")
 
 enum {
 #define STRATA_TRAIT_ENUM(name, bit, meaning) STRATA_TRAIT_##name = 1u << (bit),

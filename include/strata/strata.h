@@ -137,7 +137,9 @@ typedef struct strata_leak {
 typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
 
 /* Closes a facade. `report` (may be NULL) hears of every live block, in all three modes. The caller makes sure that no other
- * thread is inside a call of this facade; later calls with the handle are E_STALE. */
+ * thread is inside a call of this facade; later calls with the handle are E_STALE. E_IO, E_HOST_MEMORY: it is closed all the
+ * same, but a file that a layer writes (`trace`) could not be written; the text names it, and what stood there stands there
+ * still. */
 STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
 
 /* Another strategy from now on, when nothing is live: `options` as for strata_open(), flags included. The handle, the devices and

@@ -1,4 +1,4 @@
-/* Every test that docs/promises.md and docs/peers-tests.md name is there. A row is | rule | suite.name, ... |. */
+/* Every test that docs/promises.md, docs/security.md and docs/peers-tests.md name is there. A row is | rule | suite.name, ... |. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,7 @@ static void expect_named(const char *path, bool peers) {
 }
 
 TEST(house, promises_name_tests_that_exist) { expect_named("docs/promises.md", false); }
+TEST(house, what_is_promised_of_security_names_tests_that_exist) { expect_named("docs/security.md", false); }
 TEST(house, tests_of_peers_are_named_and_exist) { expect_named("docs/peers-tests.md", true); }
 
 TEST(house, promises_rule_can_fail) {

@@ -21,6 +21,8 @@ const strata_layer_type_t waiter = FAKE(.name = "waiter", .role = STRATA_DECORAT
                                       .gives = STRATA_TRAIT_WAITS);
 const strata_layer_type_t needs_order = FAKE(.name = "needs_order", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
                                              .needs = STRATA_TRAIT_STREAM_ORDERED);
+const strata_layer_type_t tells_owners = FAKE(.name = "tells_owners", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
+                                              .gives = STRATA_TRAIT_TELLS_OWNERS, .passes = ~0u);
 const strata_layer_type_t passes = FAKE(.name = "passes", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
                                         .passes = STRATA_TRAIT_STREAM_ORDERED);
 const strata_layer_type_t device_count = FAKE(.name = "device_count", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE);

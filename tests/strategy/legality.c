@@ -47,6 +47,12 @@ TEST(legality, no_shared_lock_above_a_cache) {
                    "put \"process_count\" below \"device_cache\"");
 }
 
+TEST(legality, what_tells_owners_stands_below_no_cache) {
+    expect_legal((list_t){&passes, &tells_owners, &passes, &cache, &source});
+    expect_illegal((list_t){&cache, &tells_owners, &source}, 0, "put \"tells_owners\" above \"cache\"");
+    expect_illegal((list_t){&passes, &device_cache, &passes, &tells_owners, &source}, 1, "would pass from owner to owner unseen");
+}
+
 TEST(legality, what_is_of_one_stream_stands_below_nothing_shared) {
     expect_illegal((list_t){&device_count, &locker, &source}, 0, "above \"locker\", of which every stream has its own");
     expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0,
@@ -89,7 +95,8 @@ TEST(legality, an_empty_stack_is_told_at_its_place) {
 /* Every pair of fakes: the builder's verdict on a stack of two (and a source) is the verdict on its pairs. */
 TEST(legality, every_pair_is_judged_as_the_matrix_says) {
     static const strata_layer_type_t *const all[] = {&cache,   &device_cache, &thread_cache, &locker,          &waiter,
-                                                     &needs_order, &passes,   &device_count, &process_count, &router};
+                                                     &needs_order, &passes,   &device_count, &process_count, &router,
+                                                     &tells_owners};
     size_t legal = 0, illegal = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         for (size_t j = 0; j < sizeof all / sizeof *all; j++) {

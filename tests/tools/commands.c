@@ -144,7 +144,7 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
     expect_wrong("replay --strategy paddle --strategy strata x.csv", "one --strategy alone");
     expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0, sim, sim:");
-    expect_wrong("compare --strategy paddle --device sim missing.csv", "missing.csv: No such file");
+    expect_wrong("compare --strategy paddle --device sim missing.csv", "missing.csv: the file cannot be read: No such file");
 }
 
 TEST(command, refuses_wrong_traces) {

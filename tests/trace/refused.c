@@ -174,7 +174,7 @@ TEST(trace, refuses_damaged_gzip) {
 TEST(trace, says_what_cannot_be_read) {
     strata_trace_t *trace = NULL;
     EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/nonexistent/x.csv", &trace));
-    EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv: No such file");
+    EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv: the file cannot be read: No such file");
     EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/", &trace));
     EXPECT_TRUE(trace == NULL);
 }

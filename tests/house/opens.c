@@ -1,0 +1,49 @@
+/* Files are opened by name in few places, so that what is promised of reading and writing them holds everywhere. */
+#include <ctype.h>
+#include <string.h>
+
+#include "tests/harness/test.h"
+#include "tests/house/house.h"
+
+/* Each with the one reason why it may. */
+static const char *const may_open[] = {
+    "platform/file.c",             /* what is read */
+    "trace/output.c",              /* what is written */
+    "strategy/code.c",             /* layers from outside */
+    "platform/cuda/cuda_driver.c", /* the driver */
+    NULL,
+};
+
+static bool is_library(const char *path) {
+    static const char *const ranks[] = {"platform/", "trace/",  "allocation/", "planning/", "strategy/", "config/",
+                                        "facade/",   "replay/", "conform/",    "torture/",  "tools/",    NULL};
+    for (size_t i = 0; ranks[i]; i++)
+        if (starts_with(path, ranks[i])) return true;
+    return false;
+}
+
+/* A call of one of these by its whole name. */
+static void check_opens(const char *path, const char *text, report_t *report) {
+    static const char *const calls[] = {"open", "openat", "creat", "fopen", "freopen", "gzopen", "mkstemp", "dlopen", "rename",
+                                        "remove", "unlink", "opendir", "popen", "system", "execv", "execvp", "socket", NULL};
+    for (size_t i = 0; is_library(path) && may_open[i]; i++)
+        if (strcmp(path, may_open[i]) == 0) return;
+    for (size_t i = 0; is_library(path) && calls[i]; i++) {
+        size_t length = strlen(calls[i]);
+        for (const char *at = text; (at = strstr(at, calls[i])); at += length) {
+            bool begins = at == text || !(isalnum((unsigned char)at[-1]) || strchr("_.>\"", at[-1]));
+            if (begins && at[length] == '(' && at[length + 1] != ')') report_add(report, "%s: calls %s()", path, calls[i]);
+        }
+    }
+}
+
+TEST(house, files_are_opened_in_few_places) { expect_clean(c_files, check_opens); }
+
+TEST(house, files_opened_rule_can_fail) {
+    expect_found(check_opens, "config/x.c", "int f = open(path, 0);\n", "config/x.c: calls open()");
+    expect_found(check_opens, "tools/x.c", "if (!fopen(path, \"r\")) return;\n", "calls fopen()");
+    expect_found(check_opens, "facade/x.c", "\tsystem(\"rm\");\n", "calls system()");
+    expect_nothing(check_opens, "platform/file.c", "int f = open(path, 0);\n");
+    expect_nothing(check_opens, "tests/x.c", "int f = open(path, 0);\n");
+    expect_nothing(check_opens, "config/x.c", "reader_open(path); self->open(path); /* as open() does */\n");
+}
