@@ -91,7 +91,7 @@ static inline bfc_part_t *bfc_part_at(const bfc_t *self, uint32_t node) { return
 static inline bfc_stamp_t *bfc_stamp_at(const bfc_t *self, uint32_t node) { return strata_node(&self->stamps, node); }
 static inline uint64_t bfc_idle(const bfc_t *self) { return self->reserved - self->used_bytes; }
 static inline bool bfc_is_free(const bfc_t *self, uint32_t slot) {
-    return bfc_block(self, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
+    return strata_slab_is_idle(bfc_slab(self), slot); /* the sentinel never is */
 }
 /* The stamp of a free block, in the word that is a live block's decorator stack; 0: it has none. */
 static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->path; }

@@ -51,6 +51,7 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     record->bin_prev = left;
     record->bin_next = right;
     *link = slot;
+    strata_slab_note_idle(slab, slot);
     tree->count++;
     tree->bytes += record->size;
 }
@@ -80,6 +81,7 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
         link = before(above, record) ? &above->bin_next : &above->bin_prev;
     }
     merge(slab, record->bin_prev, record->bin_next, link);
+    strata_slab_note_used(slab, slot);
     tree->count--;
     tree->bytes -= record->size;
 }
