@@ -102,8 +102,6 @@ static inline void strata_bins_insert_at(strata_bins_t *bins, strata_slab_t *sla
     if (bins->loose) strata_bins_link(bins, slab, bins->loose, bins->loose_bin);
     record->bin_prev = record->bin_next = 0;
     strata_slab_note_idle(slab, slot);
-    /* Written when the next block comes in: among many blocks a cache miss, which is over by then. */
-    __builtin_prefetch(&slab->records[bins->heads[bin]], 1);
     bins->loose = slot;
     bins->loose_bin = bin;
 }

@@ -10,7 +10,7 @@
 enum {
     STRATA_TREE_SUB_BITS = 5,
     STRATA_TREE_SHIFT = 8 + STRATA_TREE_SUB_BITS, /* below 2^13 bytes a class is 256 bytes wide */
-    STRATA_TREE_CLASSES = 32 << STRATA_TREE_SUB_BITS, /* the last one has all sizes from 2^44 bytes on */
+    STRATA_TREE_CLASSES = 32 << STRATA_TREE_SUB_BITS, /* the last one has all larger sizes too */
     STRATA_TREE_WORDS = STRATA_TREE_CLASSES / 64
 };
 
