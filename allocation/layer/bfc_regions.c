@@ -42,9 +42,6 @@ static uint32_t leave_slot(bfc_t *self, uint32_t slot) {
 
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     uint32_t slot = strata_slab_slot(bfc_slab(self), block);
-    /* Among many blocks each of these is a cache miss: they are under way together. */
-    __builtin_prefetch(bfc_block(self, block->prev));
-    __builtin_prefetch(bfc_block(self, block->next));
     if (block->generation >= STRATA_GENERATION_LAST) {
         slot = leave_slot(self, slot);
         if (slot == 0) {

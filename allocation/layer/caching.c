@@ -69,9 +69,8 @@ typedef struct want {
 static bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
     const caching_options_t *o = caching_options_of(self);
     uint64_t rest = block->size - want->rounded;
-    const caching_segment_t *segment = caching_segment_at(self, block->chunk);
-    if (o->pool_no_split && caching_bank_at(self, segment->bank)->pool != 0) return false;
-    if (segment->kind == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
+    if (o->pool_no_split && caching_bank_at(self, caching_bank_of(self, block))->pool != 0) return false;
+    if (caching_kind_of(self, block) == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
     return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
 
@@ -81,6 +80,7 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
     if (behind == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
     bool marked = caching_ignores_streams(self);
+    caching_block(self, behind)->pool = block->pool;
     strata_mark(caching_block(self, behind), marked ? strata_mark_count(block) : self->searches,
                  marked ? strata_mark_stream(block) : 0);
     strata_caching_index(self, behind);

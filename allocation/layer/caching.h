@@ -15,6 +15,7 @@ enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };
 enum { STRATA_CACHING_OWN_STREAMS, STRATA_CACHING_NO_STREAMS };
 enum { STRATA_CACHING_RECLAIM_OWN, STRATA_CACHING_RECLAIM_LADDER };
 enum { STRATA_CACHING_UNIT = 512, STRATA_CACHING_ALIGNMENT = 256, STRATA_CACHING_OCTAVES = 16, STRATA_CACHING_SEGMENTS = 1 << 20 };
+enum { STRATA_CACHING_CODED_BANKS = 256 / STRATA_CACHING_KINDS }; /* number 0 is none */
 #define STRATA_CACHING_SMALL_LIMIT (1ull << 20)
 
 typedef struct caching_options {
@@ -98,6 +99,19 @@ static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t no
 static inline caching_segment_t *caching_segment_at(const caching_t *self, uint32_t node) {
     return strata_node(&self->segments, node);
 }
+
+/* The bank and the kind of a block, in its record: among many segments the segment's node is a cache miss more. 0: the number
+ * does not fit, and the segment says. */
+static inline uint8_t caching_code(uint32_t bank, uint32_t kind) {
+    return bank < STRATA_CACHING_CODED_BANKS ? (uint8_t)(bank * STRATA_CACHING_KINDS + kind) : 0;
+}
+static inline uint32_t caching_bank_of(const caching_t *self, const strata_record_t *block) {
+    return block->pool ? block->pool / STRATA_CACHING_KINDS : caching_segment_at(self, block->chunk)->bank;
+}
+static inline uint32_t caching_kind_of(const caching_t *self, const strata_record_t *block) {
+    return block->pool ? block->pool % STRATA_CACHING_KINDS : caching_segment_at(self, block->chunk)->kind;
+}
+
 static inline uint64_t caching_idle(const caching_t *self) { return self->segment_bytes - self->used_bytes; }
 static inline bool caching_is_split(const strata_record_t *block) { return block->prev != 0 || block->next != 0; }
 

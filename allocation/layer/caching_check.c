@@ -28,6 +28,7 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node, ta
         const strata_record_t *block = caching_block(self, slot);
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
         if (lost) status = corrupt("a free block is in no bank", slot);
+        if (block->pool != caching_code(segment->bank, segment->kind)) status = corrupt("a block names another bank", slot);
         if (block->state == STRATA_RECORD_DEFERRED) tally->uses += block->bin_prev;
     }
     tally->segment_bytes += segment->size;

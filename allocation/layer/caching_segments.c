@@ -5,8 +5,7 @@
 /* ---- blocks ---- */
 
 static strata_tree_t *tree_of(const caching_t *self, const strata_record_t *block) {
-    const caching_segment_t *segment = caching_segment_at(self, block->chunk);
-    return &caching_bank_at(self, segment->bank)->idle[segment->kind];
+    return &caching_bank_at(self, caching_bank_of(self, block))->idle[caching_kind_of(self, block)];
 }
 
 void strata_caching_index(caching_t *self, uint32_t slot) {
@@ -25,10 +24,6 @@ static uint32_t leave_slot(caching_t *self, uint32_t slot) {
     return fresh;
 }
 
-static bool is_free(const caching_t *self, uint32_t slot) {
-    return caching_block(self, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
-}
-
 /* Without streams the mark tells who used the block last, and when; else since when the block is idle. */
 static void mark_freed(caching_t *self, strata_record_t *block) {
     if (caching_ignores_streams(self)) strata_mark(block, ++self->frees, strata_caching_end_use(self, block));
@@ -40,16 +35,13 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     uint32_t slot = strata_slab_slot(slab, block);
     uint64_t size = block->size;
     bool no_streams = caching_ignores_streams(self);
-    /* Among many blocks each of these is a cache miss: they are under way together. */
-    __builtin_prefetch(caching_block(self, block->prev));
-    __builtin_prefetch(caching_block(self, block->next));
     mark_freed(self, block);
-    if (is_free(self, block->next)) {
+    if (strata_slab_is_idle(slab, block->next)) {
         strata_caching_unindex(self, block->next);
         if (no_streams) strata_mark_merge(block, caching_block(self, block->next), self->waited);
         strata_pieces_join(slab, slot);
     }
-    if (is_free(self, block->prev)) {
+    if (strata_slab_is_idle(slab, block->prev)) {
         uint32_t low = block->prev;
         strata_caching_unindex(self, low);
         if (no_streams) strata_mark_merge(block, caching_block(self, low), self->waited);
@@ -97,6 +89,7 @@ uint32_t strata_caching_publish(caching_t *self, strata_record_t *below, uint32_
     }
     *caching_segment_at(self, node) = (caching_segment_t){.below = below, .base = below->ptr, .size = below->size,
                                                           .first = slot, .bank = bank, .kind = kind};
+    strata_slab_record(slab, slot)->pool = caching_code(bank, kind);
     list(self, node);
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;

@@ -124,7 +124,7 @@ strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *blo
 
 /* The stream that a block needs no event of; 0: none. */
 static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
-    return caching_bank_at(self, caching_segment_at(self, block->chunk)->bank)->stream;
+    return caching_bank_at(self, caching_bank_of(self, block))->stream;
 }
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,

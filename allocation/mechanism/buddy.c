@@ -53,19 +53,15 @@ static uint64_t merged(const strata_buddy_t *buddy, uint64_t a, uint64_t b) {
     return b <= buddy->clean ? a : buddy->several;
 }
 
-static bool is_free(const strata_slab_t *slab, uint32_t slot) {
-    return strata_slab_record(slab, slot)->state == STRATA_RECORD_FREE; /* the sentinel never is */
-}
-
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t mark) {
     strata_record_t *block = strata_slab_record(slab, slot);
     uint32_t low = block->prev;
-    if (is_free(slab, block->next)) {
+    if (strata_slab_is_idle(slab, block->next)) {
         strata_tree_remove(&buddy->idle, slab, block->next);
         mark = merged(buddy, mark, strata_buddy_mark(strata_slab_record(slab, block->next)));
         strata_pieces_join(slab, slot);
     }
-    if (is_free(slab, low)) {
+    if (strata_slab_is_idle(slab, low)) {
         strata_tree_remove(&buddy->idle, slab, low);
         mark = merged(buddy, mark, strata_buddy_mark(strata_slab_record(slab, low)));
         strata_pieces_join(slab, low);

@@ -66,6 +66,7 @@ strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *s
         if (block->size == 0 || block->size > ptr + size - at) return corrupt(layer, "a block's size is wrong", slot);
         if (block->state == STRATA_RECORD_UNUSED) return corrupt(layer, "an unused slot is linked", slot);
         bool is_free = block->state == STRATA_RECORD_FREE;
+        if (is_free != strata_slab_is_idle(slab, slot)) return corrupt(layer, "a block's bit and its state differ", slot);
         if (is_free && was_free && !tally->apart) return corrupt(layer, "two free blocks were not merged", slot);
         tally->free_bytes += is_free ? block->size : 0;
         tally->free_blocks += is_free;

@@ -1,5 +1,9 @@
 /* The slab of a stack: its records, in one reserved range. Slots are 32-bit numbers, reused last-in first-out, warm; slot 0 is
- * the sentinel that is never free. Guarded by the stack's lock. */
+ * the sentinel that is never free. Guarded by the stack's lock.
+ *
+ * Behind the records lies a bit a slot: whether the block is idle, in the index of its cache. A freed block asks for the bits of
+ * its neighbours instead of touching their records, most of which are in use: among many blocks each of those is a cache miss,
+ * while the bits of 32,768 slots fit a page. A cache whose index does not keep them must ask the records. */
 #ifndef STRATA_ALLOCATION_MECHANISM_SLAB_H
 #define STRATA_ALLOCATION_MECHANISM_SLAB_H
 
@@ -14,6 +18,7 @@ enum {
 
 typedef struct strata_slab {
     strata_record_t *records; /* records[slot] */
+    uint64_t *idle;           /* bit slot % 64 of idle[slot / 64] */
     uint32_t free_head;       /* linked by `next` of unused records; 0: none */
     uint32_t used;            /* slots ever touched, the sentinel included: records[used ..] are zero */
     uint32_t capacity;
@@ -42,6 +47,12 @@ static inline strata_record_t *strata_slab_record(const strata_slab_t *slab, uin
 static inline uint32_t strata_slab_slot(const strata_slab_t *slab, const strata_record_t *record) {
     return (uint32_t)(record - slab->records);
 }
+
+static inline bool strata_slab_is_idle(const strata_slab_t *slab, uint32_t slot) {
+    return slab->idle[slot / 64] >> (slot % 64) & 1;
+}
+static inline void strata_slab_note_idle(strata_slab_t *slab, uint32_t slot) { slab->idle[slot / 64] |= 1ull << (slot % 64); }
+static inline void strata_slab_note_used(strata_slab_t *slab, uint32_t slot) { slab->idle[slot / 64] &= ~(1ull << (slot % 64)); }
 
 /* A slot in state UNUSED with its generation and home set, all else undefined; 0 when the slab is full. */
 static inline uint32_t strata_slab_take(strata_slab_t *slab) {
