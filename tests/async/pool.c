@@ -1,5 +1,6 @@
 /* What the driver's pool serves through cuda_malloc_async. The tests of the peer's async allocator are written anew from their
  * descriptions; each names the peer's. */
+#include "allocation/layer.h"
 #include "tests/async/async.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents) {
@@ -172,6 +173,33 @@ TEST(async_pool, release_threshold) {
         EXPECT_EQ(async_used(&rig), i == 0 ? kept : 0);
         rig_close(&rig);
     }
+}
+
+static strata_layer_t *async_layer(rig_t *rig) {
+    const strata_stack_t *stack = rig_stack(rig, NULL);
+    for (uint32_t i = 1; i <= stack->family->plan->count; i++)
+        if (stack->layers[i]->type == strata_layer_find("cuda_malloc_async")) return stack->layers[i];
+    return NULL;
+}
+
+/* What a trim of the layer is to keep is kept beside what is live. */
+TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t live = rig_allocate(&rig, NULL, 64 * MIB), freed[8];
+    for (int i = 0; i < 8; i++) freed[i] = rig_allocate(&rig, NULL, 32 * MIB);
+    for (int i = 0; i < 8; i++) EXPECT_OK(strata_free(rig.s, freed[i].ref));
+    strata_layer_t *layer = async_layer(&rig);
+    ASSERT_TRUE(layer);
+    strata_path_t path = {.stack = layer->stack};
+    bool entered = strata_path_enter(&path, layer);
+    EXPECT_EQ(layer->type->trim(layer, 96 * MIB, &path), 160 * MIB);
+    EXPECT_EQ(async_used(&rig), (64 + 96) * MIB);
+    EXPECT_EQ(layer->type->trim(layer, 0, &path), 96 * MIB);
+    EXPECT_EQ(async_used(&rig), 64 * MIB);
+    strata_path_leave(&path, layer, entered);
+    EXPECT_OK(strata_free(rig.s, live.ref));
+    rig_close(&rig);
 }
 
 TEST(async_pool, own_pool) {
