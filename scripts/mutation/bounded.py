@@ -1,4 +1,5 @@
 """Runs a program that may hang, fork or eat all memory: whatever it does, it ends, with all that it started."""
+import collections
 import os
 import resource
 import signal
@@ -8,6 +9,7 @@ import time
 MEMORY = 4 << 30  # bytes in use by the program and what it started, together; the largest test uses a tenth of it
 OUTPUT = 64 << 20
 LOOK = 0.1        # seconds between two looks at it
+Ended = collections.namedtuple("Ended", "code text seconds")
 
 
 def session_of(number):
@@ -45,8 +47,26 @@ def end_all(session):
         time.sleep(0.01)
 
 
+def watch(process, log, seconds):
+    """(what wait4 says of its end, or None; why it has to be stopped, or None)"""
+    deadline, pause = time.monotonic() + seconds, 0.002
+    while True:
+        ended = os.wait4(process, os.WNOHANG)
+        if ended[0]:
+            return ended, None
+        if pause >= LOOK:
+            if time.monotonic() > deadline:
+                return None, "hangs"
+            if sum(members(process).values()) > MEMORY:
+                return None, "takes all memory"
+            if os.path.getsize(log) > OUTPUT:
+                return None, "writes without end"
+        time.sleep(pause)
+        pause = min(2 * pause, LOOK)
+
+
 def run(words, folder, seconds, environment=None):
-    """(exit code, None when it was stopped; what it wrote, or why it was stopped).
+    """Ended(its exit code, None when it was stopped; what it wrote, or why it was stopped; the seconds of processors it took).
 
     The memory in use is watched: a limit of the address space (ulimit -v) would end every program, as the simulated device and the
     sanitizers reserve hundreds of GiB that they never touch.
@@ -56,24 +76,17 @@ def run(words, folder, seconds, environment=None):
         process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                    start_new_session=True, env=environment,
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
-        stopped, deadline = None, time.monotonic() + seconds
-        try:
-            while stopped is None:
-                try:
-                    process.wait(LOOK)
-                    break
-                except subprocess.TimeoutExpired:
-                    if time.monotonic() > deadline:
-                        stopped = "hangs"
-                    elif sum(members(process.pid).values()) > MEMORY:
-                        stopped = "takes all memory"
-                    elif os.path.getsize(log) > OUTPUT:
-                        stopped = "writes without end"
-        finally:
+    ended = None
+    try:
+        ended, stopped = watch(process.pid, log, seconds)
+    finally:
+        if not ended:
             process.kill()
-            process.wait()
-            end_all(process.pid)
+            ended = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(ended[1])
+        end_all(process.pid)
+    used = ended[2].ru_utime + ended[2].ru_stime
     if stopped:
-        return None, stopped
+        return Ended(None, stopped, used)
     with open(log, encoding="utf-8", errors="replace") as written:
-        return process.returncode, written.read()
+        return Ended(process.returncode, written.read(), used)
