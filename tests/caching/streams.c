@@ -188,6 +188,44 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     rig_close(&rig);
 }
 
+TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
+    rig_work(&rig, gone, MILLISECOND, a.ref);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    rig_pass(&rig, 2 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* The borrower's work cannot be marked: the free waits for it instead. */
+TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    strata_sim_clear_faults(rig.devices[0]);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 static void *use_own_stream(void *context) {
     rig_t *rig = context;
     strata_block_t b = rig_allocate(rig, STRATA_STREAM_PER_THREAD, 5 * MIB);
