@@ -317,6 +317,16 @@ static void finds_planted_faults(const char *order) {
     bench_close(&bench);
 }
 
+/* During a warm-up every hit takes the same road, and pools that nothing is in are no fault of their own. */
+TEST(auto_growth, validate_finds_other_pools_than_the_options_say) {
+    bench_t bench;
+    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL});
+    auto_growth_t *layer = (auto_growth_t *)bench.stack->top;
+    EXPECT_FOUND(layer->first_up_to, 4096);
+    EXPECT_CONTAINS(strata_last_error()->text, "the chunks are not divided as the options say");
+    bench_close(&bench);
+}
+
 TEST(auto_growth, validate_finds_planted_faults_by_address) { finds_planted_faults("order=address"); }
 TEST(auto_growth, validate_finds_planted_faults_in_any_order) { finds_planted_faults("order=any"); }
 
