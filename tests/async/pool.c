@@ -211,8 +211,27 @@ TEST(async_pool, own_pool) {
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RESERVED_CURRENT), 0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &b));
     EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_destroy), 1);
+    rig_end(&rig);
+}
+
+/* What the device does not take back is told in figures and never served again. */
+TEST(async_pool, a_refused_free_is_quarantined) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 40 * MIB);
+    strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
+    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }
+
 
 static void expect_refused(const char *text, const char *why) {
     strata_config_request_t request = {.text = text, .devices = "sim"};

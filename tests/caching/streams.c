@@ -146,6 +146,8 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
+    /* Its name ended with the last of its memory: the other stream's is left. */
+    EXPECT_EQ(caching_of(&rig)->streams.used - 1 - caching_of(&rig)->streams.unused, 1);
     EXPECT_OK(strata_free(rig.s, early.ref));
     EXPECT_OK(strata_free(rig.s, fill.ref));
     rig_close(&rig);
@@ -221,6 +223,27 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
     strata_sim_clear_faults(rig.devices[0]);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* Nor can it be waited for: the block is never reused. */
+TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
+    static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise, STRATA_CALL_synchronise};
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    for (int i = 0; i < 3; i++) ASSERT_OK(strata_sim_fail(rig.devices[0], refused[i], 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 5 * MIB);
+    rig_pass(&rig, 10 * MILLISECOND);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr != a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);

@@ -414,6 +414,22 @@ TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined)
     end(&p);
 }
 
+/* A borrower may be another device's stream: that one is waited for, not all that its device does. */
+TEST(facade_borrows, another_devices_stream_is_waited_for_alone) {
+    rig_t rig;
+    strata_stream_t short_one, long_one;
+    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), &short_one));
+    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), &long_one));
+    EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), short_one, LONG, NULL, 0));
+    EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), long_one, 100 * LONG, NULL, 0));
+    uint64_t done = strata_sim_stream_end(rig.devices[1], short_one), all_done = strata_sim_stream_end(rig.devices[1], long_one);
+    EXPECT_TRUE(strata_domain_wait_for(rig_domain(&rig), short_one));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_LT(strata_sim_now(rig.world), all_done);
+    rig_close(&rig);
+}
+
 /* ---- each thread's own default stream ---- */
 
 static const strata_stream_t OWN = (strata_stream_t)2;
