@@ -182,3 +182,24 @@ TEST(allocation_walk, a_cache_over_a_cache_cuts_its_chunks_from_the_other) {
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_close(&bench);
 }
+
+static uint64_t release_nothing(strata_layer_t *self, strata_path_t *path) {
+    (void)self;
+    (void)path;
+    return 0;
+}
+
+/* Layers may release and have no idle bytes to tell: a trim passes them by. */
+TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
+    strata_layer_type_t releasing = test_counter_type;
+    releasing.release = release_nothing;
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *types[] = {&releasing, strata_layer_find("auto_growth"), &test_source_type, NULL};
+    bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
+    bench_open(&bench, 64 * MIB);
+    bench_free(&bench, bench_allocate(&bench, 1000));
+    EXPECT_EQ(strata_stack_trim(bench.stack, 0), MIB);
+    EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}

@@ -182,6 +182,15 @@ static strata_layer_t *async_layer(rig_t *rig) {
     return NULL;
 }
 
+static uint64_t borrowed_frees(rig_t *rig) {
+    const strata_layer_t *layer = async_layer(rig);
+    const strata_stat_row_t *row = layer->type->stats;
+    uint64_t value = UINT64_MAX;
+    while (row->name && strcmp(row->name, "borrowed_frees") != 0) row++;
+    if (row->name) memcpy(&value, (const char *)layer + row->offset, sizeof value);
+    return value;
+}
+
 /* What a trim of the layer is to keep is kept beside what is live. */
 TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
     rig_t rig;
@@ -214,6 +223,48 @@ TEST(async_pool, own_pool) {
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_destroy), 1);
     rig_end(&rig);
+}
+
+/* A pool of its own that cannot be set up goes back at once; the device's default pool is never destroyed. */
+TEST(async_pool, a_pool_that_cannot_be_set_up_is_dropped) {
+    static const char *const pools[] = {"cuda_malloc_async.pool=default", "cuda_malloc_async.pool=own"};
+    for (uint64_t own = 0; own < 2; own++) {
+        rig_t rig;
+        strata_block_t a = {.ref = 7};
+        async_open(&rig, &pools[own], 1, 0, false);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 1, true, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), own);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_destroy), own);
+        strata_sim_clear_faults(rig.devices[0]);
+        a = rig_allocate(&rig, NULL, 1000);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
+}
+
+/* The free stream cannot be marked behind the free: the host waits for it. */
+TEST(async_pool, a_free_behind_others_that_cannot_be_marked_is_waited_for) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB), b = rig_allocate(&rig, NULL, 10 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
+    uint64_t before = rig_calls(&rig, STRATA_CALL_event_record);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    uint64_t records = rig_calls(&rig, STRATA_CALL_event_record) - before;
+    EXPECT_EQ(borrowed_frees(&rig), 1);
+    rig_work(&rig, borrower, 5 * 1000 * 1000, b.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, records, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
+    EXPECT_EQ(borrowed_frees(&rig), 2);
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
 }
 
 /* What the device does not take back is told in figures and never served again. */

@@ -56,6 +56,10 @@ TEST(bfc_memory, a_trim_gives_regions_back_until_no_more_is_kept_than_asked) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 12 * MIB, &released));
     EXPECT_EQ(released, 0);
+    bfc_of(&rig)->captures = 1;
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 5 * MIB, &released));
+    EXPECT_EQ(released, 0);
+    bfc_of(&rig)->captures = 0;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 5 * MIB, &released));
     EXPECT_EQ(released, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6 * MIB);

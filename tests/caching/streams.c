@@ -99,6 +99,25 @@ TEST(caching_streams, a_poll_asks_each_stream_once) {
     rig_close(&rig);
 }
 
+TEST(caching_streams, what_is_deferred_is_pending) {
+    rig_t rig;
+    strata_pending_t pending;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, MILLISECOND, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
+    EXPECT_EQ(pending.pending_bytes, 5 * MIB);
+    EXPECT_EQ(pending.ready_at, done);
+    rig_pass(&rig, 2 * MILLISECOND);
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 5 * MIB);
+    EXPECT_EQ(pending.pending_bytes, 0);
+    rig_close(&rig);
+}
+
 TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 0, 1);
@@ -246,6 +265,33 @@ TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     EXPECT_TRUE(b.ptr != a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* A stack's number lives again, and so does a bank's node: what the one stack knew of the other is forgotten. The new stream has a
+ * name, as a borrower, before it has a bank. */
+TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t held = rig_allocate(&rig, owner, 5 * MIB), a = rig_allocate(&rig, gone, 5 * MIB);
+    uint16_t number = rig_stack(&rig, gone)->number;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    rig_pass(&rig, MILLISECOND);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_record_stream(rig.s, held.ref, stream));
+    strata_block_t b = rig_allocate(&rig, stream, 5 * MIB);
+    EXPECT_EQ(rig_stack(&rig, stream)->number, number);
+    EXPECT_OK(strata_validate(rig.s));
+    strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 5 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, held.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
     rig_close(&rig);
 }
 

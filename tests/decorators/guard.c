@@ -344,3 +344,25 @@ TEST(guard, a_device_that_refuses_its_zones) {
     strata_sim_clear_faults(rig.devices[0]);
     rig_close(&rig);
 }
+
+/* A request that finds no slot for its record leaves no trace in the layer's table either. */
+TEST(guard, a_full_slab_costs_nothing) {
+    rig_t rig;
+    strata_block_t none, b;
+    open_guarded(&rig, "[guard, auto_growth, system]");
+    strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
+    b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    uint32_t capacity = slab->capacity;
+    uint64_t reserved = rig_figures(&rig).reserved_bytes;
+    for (int i = 0; i < 3; i++) {
+        slab->capacity = slab->used;
+        while (strata_allocate(rig.s, rig.gpu, NULL, 1000, &none) == STRATA_OK) EXPECT_OK(strata_free(rig.s, none.ref));
+        slab->capacity = capacity;
+    }
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved);
+    EXPECT_OK(strata_validate(rig.s));
+    b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
