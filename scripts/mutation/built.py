@@ -54,7 +54,7 @@ def build(folder, *options):
 
 
 class Built:
-    """A build, the seconds that a mutant's tests may take in it, and how long it takes for a second of the build that counts."""
+    """A build; the seconds of processors that a mutant's tests may take in it; what it takes for a second of the build that counts."""
 
     def __init__(self, name, budget, pace, environment=None):
         self.budget, self.pace = budget, pace
