@@ -54,7 +54,7 @@ def build(folder, *options):
 
 
 class Built:
-    """A build; the seconds of processors that a mutant's tests may take in it; what it takes for a second of the build that counts."""
+    """A build; the seconds of processors that a mutant's tests may take; what a second of the build that counts takes here."""
 
     def __init__(self, name, budget, pace, environment=None):
         self.budget, self.pace = budget, pace
@@ -107,7 +107,7 @@ class Built:
     def test(self, path, chosen, folder, seconds):
         """As bounded.run."""
         return bounded.run([path, "--gtest_filter=" + ":".join(chosen), "--gtest_fail_fast", "--gtest_brief=1"], folder,
-                           max(self.budget, 3 * seconds), self.environment)
+                           max(2 * self.budget, 6 * seconds), self.environment)
 
 
 def is_equivalent(plain, name, text, folder):

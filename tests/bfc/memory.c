@@ -50,7 +50,8 @@ TEST(bfc_memory, a_trim_gives_regions_back_until_no_more_is_kept_than_asked) {
     rig_t rig;
     uint64_t released = 7;
     bfc_open(&rig, "allow_growth: true", 0);
-    strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
+    strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB);
+    strata_block_t b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 14 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));

@@ -249,7 +249,8 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
 
 /* Nor can it be waited for: the block is never reused. */
 TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
-    static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise, STRATA_CALL_synchronise};
+    static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
+                                                   STRATA_CALL_synchronise};
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 0, 1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
