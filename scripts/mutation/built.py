@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 import shlex
 import subprocess
 
@@ -45,25 +46,38 @@ def copy_tree():
                 os.unlink(os.path.join(top, file))
 
 
-def build(folder, *options):
-    jobs = str(os.cpu_count() or 2)
-    subprocess.run(["cmake", "-S", TREE, "-B", folder, "-G", "Unix Makefiles", "-DSTRATA_BENCH=OFF", "-DSTRATA_CHECK_LOCKS=ON",
-                    *options], check=True, stdout=subprocess.DEVNULL)
-    targets = ["test_" + name for name in touched.PROGRAMS]
+def build(name, preset):
+    """The programs of the tests, as the preset has them, in a folder of that name; the folder."""
+    jobs, folder = str(os.cpu_count() or 2), os.path.join(WORK, name)
+    presets = {each["name"]: each for each in json.loads(read(os.path.join(TREE, "CMakePresets.json")))["configurePresets"]}
+    options = ["-D%s=%s" % option for option in presets[preset]["cacheVariables"].items()]
+    subprocess.run(["cmake", "-S", TREE, "-B", folder, "-G", "Unix Makefiles", "-DSTRATA_BENCH=OFF", *options],
+                   check=True, stdout=subprocess.DEVNULL)
+    targets = ["test_" + program for program in touched.PROGRAMS]
     subprocess.run(["cmake", "--build", folder, "-j", jobs, "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def options_of_sanitizers():
+    """What .ci/run tells them."""
+    return dict(re.findall(r"^export (\w+SAN_OPTIONS)=(\S+)$", read(os.path.join(TREE, ".ci/run")), re.M))
+
+
+def plainly():
+    """ThreadSanitizer of GCC 12 does not know the address layout that newer kernels give out at random."""
+    words = ["setarch", os.uname().machine, "-R"]
+    return words if subprocess.run(words + ["true"], stderr=subprocess.DEVNULL).returncode == 0 else []
 
 
 class Built:
     """A build; the seconds of processors that a mutant's tests may take; what a second of the build that counts takes here."""
 
-    def __init__(self, name, budget, pace, environment=None):
-        self.budget, self.pace = budget, pace
-        self.environment = dict(os.environ, **(environment or {}))
-        self.folder = os.path.join(WORK, name)
+    def __init__(self, name, preset, title, budget, pace):
+        self.title, self.budget, self.pace = title, budget, pace
+        self.before = plainly() if preset == "tsan" else []
+        self.environment = dict(os.environ, **options_of_sanitizers())
+        self.folder = build(name, preset)
         self.commands, self.links = collections.defaultdict(list), {}
-
-    def make(self, *options):
-        build(self.folder, *options)
         for entry in json.loads(read(os.path.join(self.folder, "compile_commands.json"))):
             words = [word for word in shlex.split(entry["command"]) if os.path.basename(word) != "ccache"]
             out = words.index("-o") + 1
@@ -106,7 +120,7 @@ class Built:
 
     def test(self, path, chosen, folder, seconds):
         """As bounded.run."""
-        return bounded.run([path, "--gtest_filter=" + ":".join(chosen), "--gtest_fail_fast", "--gtest_brief=1"], folder,
+        return bounded.run(self.before + [path, "--gtest_filter=" + ":".join(chosen), "--gtest_fail_fast", "--gtest_brief=1"], folder,
                            max(2 * self.budget, 6 * seconds), self.environment)
 
 
