@@ -51,17 +51,17 @@ def blanked(line, in_comment):
 
 
 def bodies(lines):
-    """(first, last) line numbers from 0 of each function's body: in the tree's style it ends with "}" at column 0."""
-    first = None
+    """(first, last, name) of each function's body, line numbers from 0: in the tree's style it ends with "}" at column 0."""
+    first, name = None, ""
     for number, line in enumerate(lines):
         if first is None and line.rstrip().endswith(") {") and not line.startswith("#"):
             back = number
             while back > 0 and lines[back][:1] in (" ", "\t"):
                 back -= 1
             if re.match(r"[A-Za-z_]", lines[back]):
-                first = number + 1
+                first, name = number + 1, re.search(r"\w*(?=\()", lines[back]).group(0)
         elif first is not None and line.startswith("}"):
-            yield first, number
+            yield first, number, name
             first = None
 
 
@@ -79,11 +79,11 @@ def changes_of(line, code):
 
 
 def candidates(path, text):
-    """(path, line number from 1, the line, its changed form) for a whole file."""
+    """(path, function, line number from 1, the line, its changed form) for a whole file."""
     lines = text.split("\n")
-    inside = set()
-    for first, last in bodies(lines):
-        inside.update(range(first, last))
+    inside = {}
+    for first, last, name in bodies(lines):
+        inside.update({number: name for number in range(first, last)})
     in_comment = False
     for number, line in enumerate(lines):
         code, in_comment = blanked(line, in_comment)
@@ -91,4 +91,4 @@ def candidates(path, text):
             continue
         for changed in changes_of(line, code):
             if changed != line:
-                yield path, number + 1, line, changed
+                yield path, inside[number], number + 1, line, changed

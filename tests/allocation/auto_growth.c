@@ -1,4 +1,5 @@
 /* auto_growth: the peer's own tests, its order of blocks against a naive model, growth, and what validate finds. */
+#include "allocation/layer/auto_growth.h"
 #include "tests/allocation/planted.h"
 
 static uint64_t reserved(const bench_t *bench) {
@@ -306,8 +307,24 @@ static void finds_planted_faults(const char *order) {
     /* Wrong sum. */
     EXPECT_FOUND(bench.stack->figures.reserved_bytes, MIB - 256);
     EXPECT_FOUND(bench.stack->figures.chunks, 0);
+    /* Other rules than the options'. */
+    auto_growth_t *layer = (auto_growth_t *)bench.stack->top;
+    EXPECT_FOUND(layer->first_up_to, 4096);
+    EXPECT_FOUND(layer->spills, true);
+    EXPECT_FOUND(layer->warming_up, true);
+    EXPECT_FOUND(layer->road, layer->road + 1);
     for (int i = 0; i < 8; i++)
         if (i != 3 && i != 5) bench_free(&bench, blocks[i]);
+    bench_close(&bench);
+}
+
+/* During a warm-up every hit takes the same road, and pools that nothing is in are no fault of their own. */
+TEST(auto_growth, validate_finds_other_pools_than_the_options_say) {
+    bench_t bench;
+    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL});
+    auto_growth_t *layer = (auto_growth_t *)bench.stack->top;
+    EXPECT_FOUND(layer->first_up_to, 4096);
+    EXPECT_CONTAINS(strata_last_error()->text, "the chunks are not divided as the options say");
     bench_close(&bench);
 }
 

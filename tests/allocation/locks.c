@@ -57,6 +57,15 @@ static void domain_under_stack(bench_t *bench) {
     strata_unlock(&bench->domain->lock);
     strata_unlock(&bench->stack->lock);
 }
+
+static void facade_under_domain(bench_t *bench) {
+    strata_lock_t facade;
+    strata_lock_init(&facade, STRATA_RANK_FACADE, NULL);
+    strata_lock(&bench->domain->lock);
+    strata_lock(&facade);
+    strata_unlock(&facade);
+    strata_unlock(&bench->domain->lock);
+}
 #endif
 
 static void open_plain(bench_t *bench) {
@@ -76,6 +85,7 @@ TEST(allocation_locks, wrong_orders_and_blocking_calls_abort) {
     EXPECT_TRUE(aborts(trunk_before_stack, &bench));
     EXPECT_FALSE(aborts(stack_before_trunk, &bench));
     EXPECT_TRUE(aborts(domain_under_stack, &bench));
+    EXPECT_TRUE(aborts(facade_under_domain, &bench));
     bench_close(&bench);
 #else
     TEST_SKIP("this build does not check locks");

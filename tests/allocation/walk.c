@@ -182,3 +182,36 @@ TEST(allocation_walk, a_cache_over_a_cache_cuts_its_chunks_from_the_other) {
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_close(&bench);
 }
+
+static uint64_t kept;
+
+static uint64_t idle_kept(strata_layer_t *self) {
+    (void)self;
+    return kept;
+}
+
+static uint64_t release_kept(strata_layer_t *self, strata_path_t *path) {
+    uint64_t released = kept;
+    (void)self;
+    (void)path;
+    kept = 0;
+    return released;
+}
+
+/* A trim asks layers that tell what is idle, by their release where they have no trim; others that release it passes by. */
+TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
+    strata_layer_type_t keeping = test_counter_type, releasing = test_counter_type;
+    keeping.idle_bytes = idle_kept;
+    keeping.release = releasing.release = release_kept;
+    bench_t bench;
+    bench_begin(&bench);
+    const strata_layer_type_t *types[] = {&keeping, &releasing, strata_layer_find("auto_growth"), &test_source_type, NULL};
+    bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
+    bench_open(&bench, 64 * MIB);
+    bench_free(&bench, bench_allocate(&bench, 1000));
+    kept = 4096;
+    EXPECT_EQ(strata_stack_trim(bench.stack, 0), MIB + 4096);
+    EXPECT_EQ(kept, 0);
+    EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}

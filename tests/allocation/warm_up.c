@@ -2,6 +2,7 @@
  * program clears; here each stack counts the program's steps. */
 #include "allocation/layer/auto_growth.h"
 #include "tests/allocation/planted.h"
+#include "tests/facade/fixture.h"
 
 static uint64_t reserved(const bench_t *bench) {
     return strata_domain_reserved(bench->domain);
@@ -137,4 +138,18 @@ TEST(auto_growth_warm_up, validate_finds_planted_faults) {
     EXPECT_FOUND(self->first_up_to, MIB);
     bench_free(&bench, record);
     bench_close(&bench);
+}
+
+/* The short way to a hit keeps the rule too. */
+TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone_through_the_facade) {
+    rig_t rig;
+    rig_open(&rig, "version: 1\nstack:\n  - auto_growth: {warm_up_steps: 1, order: any}\n  - system\n", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 8192);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t less = rig_allocate(&rig, NULL, 7936), same = rig_allocate(&rig, NULL, 8000);
+    EXPECT_TRUE(same.ptr == a.ptr);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8192 + 7936);
+    EXPECT_OK(strata_free(rig.s, less.ref));
+    EXPECT_OK(strata_free(rig.s, same.ref));
+    rig_close(&rig);
 }

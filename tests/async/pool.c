@@ -1,5 +1,6 @@
 /* What the driver's pool serves through cuda_malloc_async. The tests of the peer's async allocator are written anew from their
  * descriptions; each names the peer's. */
+#include "allocation/layer.h"
 #include "tests/async/async.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents) {
@@ -174,6 +175,42 @@ TEST(async_pool, release_threshold) {
     }
 }
 
+static strata_layer_t *async_layer(rig_t *rig) {
+    const strata_stack_t *stack = rig_stack(rig, NULL);
+    for (uint32_t i = 1; i <= stack->family->plan->count; i++)
+        if (stack->layers[i]->type == strata_layer_find("cuda_malloc_async")) return stack->layers[i];
+    return NULL;
+}
+
+static uint64_t borrowed_frees(rig_t *rig) {
+    const strata_layer_t *layer = async_layer(rig);
+    const strata_stat_row_t *row = layer->type->stats;
+    uint64_t value = UINT64_MAX;
+    while (row->name && strcmp(row->name, "borrowed_frees") != 0) row++;
+    if (row->name) memcpy(&value, (const char *)layer + row->offset, sizeof value);
+    return value;
+}
+
+/* What a trim of the layer is to keep is kept beside what is live. */
+TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t live = rig_allocate(&rig, NULL, 64 * MIB), freed[8];
+    for (int i = 0; i < 8; i++) freed[i] = rig_allocate(&rig, NULL, 32 * MIB);
+    for (int i = 0; i < 8; i++) EXPECT_OK(strata_free(rig.s, freed[i].ref));
+    strata_layer_t *layer = async_layer(&rig);
+    ASSERT_TRUE(layer);
+    strata_path_t path = {.stack = layer->stack};
+    bool entered = strata_path_enter(&path, layer);
+    EXPECT_EQ(layer->type->trim(layer, 96 * MIB, &path), 160 * MIB);
+    EXPECT_EQ(async_used(&rig), (64 + 96) * MIB);
+    EXPECT_EQ(layer->type->trim(layer, 0, &path), 96 * MIB);
+    EXPECT_EQ(async_used(&rig), 64 * MIB);
+    strata_path_leave(&path, layer, entered);
+    EXPECT_OK(strata_free(rig.s, live.ref));
+    rig_close(&rig);
+}
+
 TEST(async_pool, own_pool) {
     static const char *const own[] = {"cuda_malloc_async.pool=own", "cuda_malloc_async.max_size=64MiB"};
     rig_t rig;
@@ -183,8 +220,69 @@ TEST(async_pool, own_pool) {
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RESERVED_CURRENT), 0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &b));
     EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_destroy), 1);
+    rig_end(&rig);
+}
+
+/* A pool of its own that cannot be set up goes back at once; the device's default pool is never destroyed. */
+TEST(async_pool, a_pool_that_cannot_be_set_up_is_dropped) {
+    static const char *const pools[] = {"cuda_malloc_async.pool=default", "cuda_malloc_async.pool=own"};
+    for (uint64_t own = 0; own < 2; own++) {
+        rig_t rig;
+        strata_block_t a = {.ref = 7};
+        async_open(&rig, &pools[own], 1, 0, false);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 1, true, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), own);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_destroy), own);
+        strata_sim_clear_faults(rig.devices[0]);
+        a = rig_allocate(&rig, NULL, 1000);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
+}
+
+/* The free stream cannot be marked behind the free: the host waits for it. */
+TEST(async_pool, a_free_behind_others_that_cannot_be_marked_is_waited_for) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB), b = rig_allocate(&rig, NULL, 10 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
+    uint64_t before = rig_calls(&rig, STRATA_CALL_event_record);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    uint64_t records = rig_calls(&rig, STRATA_CALL_event_record) - before;
+    EXPECT_EQ(borrowed_frees(&rig), 1);
+    rig_work(&rig, borrower, 5 * 1000 * 1000, b.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, records, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
+    EXPECT_EQ(borrowed_frees(&rig), 2);
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }
+
+/* What the device does not take back is told in figures and never served again. */
+TEST(async_pool, a_refused_free_is_quarantined) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 40 * MIB);
+    strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
+    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
+
 
 static void expect_refused(const char *text, const char *why) {
     strata_config_request_t request = {.text = text, .devices = "sim"};

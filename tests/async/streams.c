@@ -194,3 +194,30 @@ TEST(async_throttle, pending_bytes_count_once) {
     EXPECT_OK(strata_free(rig.s, above.ref));
     rig_close(&rig);
 }
+
+/* A stream waits once for what is pending; another one in its place, under its very handle, has not waited. */
+TEST(async_throttle, a_recycled_handle_waits_anew) {
+    static const char *const half[] = {"cuda_malloc_async.throttle=0.5"};
+    rig_t rig;
+    async_open(&rig, half, 1, CAPACITY, false);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), gone = rig_stream(&rig), again = NULL;
+    uint64_t free_bytes, total;
+    ASSERT_TRUE(strata_device_mem_info(rig.devices[0], &free_bytes, &total) == STRATA_OK);
+    strata_block_t a = rig_allocate(&rig, owner, total / 4);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 100 * LONG, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t below = rig_allocate(&rig, owner, total / 5);
+    for (uint64_t round = 0; round < 2; round++) {
+        uint64_t waits = rig_calls(&rig, STRATA_CALL_stream_wait);
+        for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, round ? again : gone, total / 5).ref));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_wait), waits + 1);
+        if (round > 0) break;
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+        for (int i = 0; i < 4 && again != gone; i++) again = rig_stream(&rig);
+        ASSERT_TRUE(again == gone);
+    }
+    EXPECT_OK(strata_free(rig.s, below.ref));
+    rig_close(&rig);
+}

@@ -45,6 +45,31 @@ TEST(bfc_memory, asks_for_the_request_alone_where_it_may) {
 
 /* ---- regions go back ---- */
 
+/* Regions of 2, 4 and 8 MiB of which the first is in use: a trim gives the largest back first. */
+TEST(bfc_memory, a_trim_gives_regions_back_until_no_more_is_kept_than_asked) {
+    rig_t rig;
+    uint64_t released = 7;
+    bfc_open(&rig, "allow_growth: true", 0);
+    strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB);
+    strata_block_t b = rig_allocate(&rig, NULL, 8 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 14 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 12 * MIB, &released));
+    EXPECT_EQ(released, 0);
+    bfc_of(&rig)->captures = 1;
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 5 * MIB, &released));
+    EXPECT_EQ(released, 0);
+    bfc_of(&rig)->captures = 0;
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 5 * MIB, &released));
+    EXPECT_EQ(released, 8 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6 * MIB);
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 1, &released));
+    EXPECT_EQ(released, 4 * MIB);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
 /* 2, 4 and 8 MiB, of which the first is in use: the others go back together, in address order, before 12 MiB are asked for. */
 TEST(bfc_memory, regions_without_a_live_block_go_back_and_one_more_try_is_made) {
     for (int collects = 0; collects < 2; collects++) {

@@ -44,6 +44,34 @@ TEST(caching_memory, callbacks_come_before_growth) {
     rig_close(&rig);
 }
 
+typedef struct forgetter {
+    rig_t *rig;
+    strata_stream_t stream;
+} forgetter_t;
+
+static uint64_t forget(strata_place_t place, size_t size, void *context) {
+    forgetter_t *forgetter = context;
+    (void)size;
+    if (forgetter->stream) EXPECT_OK(strata_stream_forget(forgetter->rig->s, place, forgetter->stream));
+    forgetter->stream = NULL;
+    return 0;
+}
+
+/* The locks are open for a callback: the stream may go in it, and leaves no bank when its request fails. */
+TEST(caching_memory, a_stream_that_goes_during_its_failing_request_leaves_nothing) {
+    rig_t rig;
+    strata_block_t none;
+    rig_open(&rig, "pytorch", NULL, 0, 64 * MIB, 1);
+    forgetter_t forgetter = {.rig = &rig, .stream = rig_stream(&rig)};
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, forget, &forgetter, NULL));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, forgetter.stream, 100, &none));
+    EXPECT_TRUE(forgetter.stream == NULL);
+    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    EXPECT_EQ(caching_of(&rig)->first_bank, 0);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
+
 /* ---- garbage ---- */
 
 /* Four idle segments; the first two were not searched past for longer than the mean. */

@@ -113,6 +113,25 @@ TEST(caching_streams, a_poll_asks_each_stream_once) {
     rig_close(&rig);
 }
 
+TEST(caching_streams, what_is_deferred_is_pending) {
+    rig_t rig;
+    strata_pending_t pending;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, MILLISECOND, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
+    EXPECT_EQ(pending.pending_bytes, 5 * MIB);
+    EXPECT_EQ(pending.ready_at, done);
+    rig_pass(&rig, 2 * MILLISECOND);
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 5 * MIB);
+    EXPECT_EQ(pending.pending_bytes, 0);
+    rig_close(&rig);
+}
+
 TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 0, 1);
@@ -160,6 +179,8 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
+    /* Its name ended with the last of its memory: the other stream's is left. */
+    EXPECT_EQ(caching_of(&rig)->streams.used - 1 - caching_of(&rig)->streams.unused, 1);
     EXPECT_OK(strata_free(rig.s, early.ref));
     EXPECT_OK(strata_free(rig.s, fill.ref));
     rig_close(&rig);
@@ -199,6 +220,93 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_TRUE(b.ptr == a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
+    rig_work(&rig, gone, MILLISECOND, a.ref);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    rig_pass(&rig, 2 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* The borrower's work cannot be marked: the free waits for it instead. */
+TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    strata_sim_clear_faults(rig.devices[0]);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* Nor can it be waited for: the block is never reused. */
+TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
+    static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
+                                                   STRATA_CALL_synchronise};
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 5 * MILLISECOND, a.ref);
+    for (int i = 0; i < 3; i++) ASSERT_OK(strata_sim_fail(rig.devices[0], refused[i], 1, true, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 5 * MIB);
+    rig_pass(&rig, 10 * MILLISECOND);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* A stack's number lives again, and so does a bank's node: what the one stack knew of the other is forgotten. The new stream has a
+ * name, as a borrower, before it has a bank. */
+TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t held = rig_allocate(&rig, owner, 5 * MIB), a = rig_allocate(&rig, gone, 5 * MIB);
+    uint16_t number = rig_stack(&rig, gone)->number;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
+    rig_pass(&rig, MILLISECOND);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_record_stream(rig.s, held.ref, stream));
+    strata_block_t b = rig_allocate(&rig, stream, 5 * MIB);
+    EXPECT_EQ(rig_stack(&rig, stream)->number, number);
+    EXPECT_OK(strata_validate(rig.s));
+    strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 5 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, held.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
     rig_close(&rig);
 }
 

@@ -107,6 +107,9 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
     PLANT(self->use_count, 0, "");
+    PLANT(self->streams.unused, self->streams.used, "the nodes count");
+    PLANT(self->borrows.unused, self->borrows.used, "the nodes count");
+    PLANT(self->uses.unused, self->uses.used, "the nodes count");
     end(&p);
 }
 

@@ -282,16 +282,18 @@ TEST(guard, tells_leaks_with_who_asked) {
     heard_t heard;
     char tag[] = "attention.weights";
     open_guarded(&rig, "[guard, auto_growth, system]");
+    strata_block_t first = allocate_for(&rig, "the first", 777);
     strata_block_t freed = allocate_for(&rig, "freed", 10);
     strata_block_t leaked = allocate_for(&rig, tag, 123456);
     memset(tag, 'x', sizeof tag - 1); /* the layer has its own copy */
     EXPECT_OK(strata_free(rig.s, freed.ref));
-    EXPECT_NE(leaked.ref, 0);
+    EXPECT_TRUE(first.ref != 0 && leaked.ref != 0);
     listen_begin(&heard);
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
     listen_end(&heard);
     EXPECT_CONTAINS(heard.text, "guard: 123456 bytes at ");
-    EXPECT_CONTAINS(heard.text, "(allocation 2, of attention.weights) were never freed\n");
+    EXPECT_CONTAINS(heard.text, "(allocation 3, of attention.weights) were never freed\n");
+    EXPECT_CONTAINS(heard.text, "guard: 777 bytes at ");
     EXPECT_TRUE(strstr(heard.text, "of freed") == NULL);
     rig_end(&rig);
 }
@@ -340,5 +342,27 @@ TEST(guard, a_device_that_refuses_its_zones) {
     EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, true, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, b.ref));
     strata_sim_clear_faults(rig.devices[0]);
+    rig_close(&rig);
+}
+
+/* A request that finds no slot for its record leaves no trace in the layer's table either. */
+TEST(guard, a_full_slab_costs_nothing) {
+    rig_t rig;
+    strata_block_t none, b;
+    open_guarded(&rig, "[guard, auto_growth, system]");
+    strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
+    b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    uint32_t capacity = slab->capacity;
+    uint64_t reserved = rig_figures(&rig).reserved_bytes;
+    for (int i = 0; i < 3; i++) {
+        slab->capacity = slab->used;
+        while (strata_allocate(rig.s, rig.gpu, NULL, 1000, &none) == STRATA_OK) EXPECT_OK(strata_free(rig.s, none.ref));
+        slab->capacity = capacity;
+    }
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved);
+    EXPECT_OK(strata_validate(rig.s));
+    b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }

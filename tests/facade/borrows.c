@@ -62,7 +62,7 @@ TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
     end(&p);
 }
 
-/* Queries that one request makes while three blocks wait for the same busy stream. */
+/* Queries that one request makes while three blocks wait for the same two busy streams. */
 static uint64_t queries_of_a_poll(const char *poll) {
     pair_t p;
     strata_block_t more[2];
@@ -72,9 +72,12 @@ static uint64_t queries_of_a_poll(const char *poll) {
     p.other = rig_stream(&p.rig);
     p.block = rig_allocate(&p.rig, p.owner, SIZE);
     for (int i = 0; i < 2; i++) more[i] = rig_allocate(&p.rig, p.owner, SIZE);
-    record(&p, p.other);
-    for (int i = 0; i < 2; i++) EXPECT_OK(strata_record_stream(p.rig.s, more[i].ref, p.other));
-    rig_work(&p.rig, p.other, LONG, 0);
+    strata_stream_t others[] = {p.other, rig_stream(&p.rig)};
+    for (int each = 0; each < 2; each++) {
+        record(&p, others[each]);
+        for (int i = 0; i < 2; i++) EXPECT_OK(strata_record_stream(p.rig.s, more[i].ref, others[each]));
+        rig_work(&p.rig, others[each], LONG, 0);
+    }
     free_block(&p);
     for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(p.rig.s, more[i].ref));
     uint64_t before = rig_calls(&p.rig, STRATA_CALL_event_query);
@@ -85,7 +88,7 @@ static uint64_t queries_of_a_poll(const char *poll) {
 }
 
 TEST(facade_borrows, a_poll_asks_once_for_each_stream_or_for_each_block) {
-    EXPECT_EQ(queries_of_a_poll("stream_safe.poll=stream"), 1);
+    EXPECT_EQ(queries_of_a_poll("stream_safe.poll=stream"), 2);
     EXPECT_EQ(queries_of_a_poll("stream_safe.poll=block"), 3);
 }
 
@@ -412,6 +415,22 @@ TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined)
     EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, p.block.size);
     EXPECT_FALSE(reused(&p));
     end(&p);
+}
+
+/* A borrower may be another device's stream: that one is waited for, not all that its device does. */
+TEST(facade_borrows, another_devices_stream_is_waited_for_alone) {
+    rig_t rig;
+    strata_stream_t short_one, long_one;
+    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), &short_one));
+    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), &long_one));
+    EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), short_one, LONG, NULL, 0));
+    EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), long_one, 100 * LONG, NULL, 0));
+    uint64_t done = strata_sim_stream_end(rig.devices[1], short_one), all_done = strata_sim_stream_end(rig.devices[1], long_one);
+    EXPECT_TRUE(strata_domain_wait_for(rig_domain(&rig), short_one));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_LT(strata_sim_now(rig.world), all_done);
+    rig_close(&rig);
 }
 
 /* ---- each thread's own default stream ---- */

@@ -104,6 +104,23 @@ TEST(facade_change, what_the_program_said_of_places_stays) {
     rig_close(&rig);
 }
 
+/* As after open: the first requests of the default streams build nothing. */
+TEST(facade_change, the_stacks_of_the_default_streams_are_there_when_it_returns) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    EXPECT_OK(change_to(&rig, "paddle"));
+    for (uint32_t device = 0; device < 2; device++) {
+        strata_block_t block;
+        strata_domain_t *domain;
+        ASSERT_OK(strata_facade_domain(strata_facade_of(rig.s), strata_gpu(device), &domain));
+        uint32_t stacks = domain->stack_count;
+        ASSERT_OK(strata_allocate(rig.s, strata_gpu(device), NULL, MIB, &block));
+        EXPECT_EQ(domain->stack_count, stacks);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+    }
+    rig_close(&rig);
+}
+
 /* From every preset to every other, with a program of two streams in between. */
 TEST(facade_change, from_every_preset_to_every_other) {
     rig_t rig;

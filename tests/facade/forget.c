@@ -66,6 +66,25 @@ TEST(facade_forget, what_it_cached_is_anybodys_once_its_work_is_done) {
     rig_close(&rig);
 }
 
+TEST(facade_forget, what_it_cached_is_pending_until_its_work_is_done) {
+    rig_t rig;
+    strata_pending_t pending;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, stream, SIZE);
+    rig_work(&rig, stream, LONG, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], stream), cached = rig_figures(&rig).reserved_bytes;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
+    EXPECT_EQ(pending.pending_bytes, cached);
+    EXPECT_EQ(pending.ready_at, done);
+    rig_pass(&rig, 2 * LONG);
+    EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), cached);
+    EXPECT_EQ(pending.pending_bytes, 0);
+    rig_close(&rig);
+}
+
 TEST(facade_forget, a_recycled_handle_is_another_stream_with_another_stack) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);

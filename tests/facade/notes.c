@@ -193,3 +193,26 @@ TEST(facade_notes, a_fill_that_is_refused_fails_the_request) {
     EXPECT_OK(strata_free(rig.s, warm.ref));
     rig_close(&rig);
 }
+
+enum { OTHER_NAMES = 1 }; /* in every facade that has names */
+
+/* Who tells of an old ref asks for names by number: of a facade that is gone, or never was, there are none. */
+TEST(facade_notes, names_are_of_the_facade_that_is_asked_for) {
+    rig_t rig;
+    char text[32] = "";
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_t gone = rig.s;
+    EXPECT_OK(strata_free(rig.s, allocate_for(&rig, "of the first", 100).ref));
+    EXPECT_TRUE(strata_facade_name(gone, OTHER_NAMES, text, sizeof text));
+    EXPECT_STREQ(text, "(other names)");
+    EXPECT_FALSE(strata_facade_name(gone, 0, text, sizeof text));
+    rig_close(&rig);
+    EXPECT_FALSE(strata_facade_name(gone, OTHER_NAMES, text, sizeof text));
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    EXPECT_EQ(rig.s % STRATA_FACADES, gone % STRATA_FACADES);
+    EXPECT_OK(strata_free(rig.s, allocate_for(&rig, "of the second", 100).ref));
+    EXPECT_FALSE(strata_facade_name(gone, OTHER_NAMES, text, sizeof text));
+    EXPECT_FALSE(strata_facade_name(rig.s + STRATA_FACADES - 1, OTHER_NAMES, text, sizeof text));
+    EXPECT_TRUE(strata_facade_name(rig.s, OTHER_NAMES, text, sizeof text));
+    rig_close(&rig);
+}

@@ -65,6 +65,18 @@ TEST(places_managed, device_to_host) {
     rig_close(&rig);
 }
 
+TEST(places_managed, the_size_of_the_device_is_asked_for_once) {
+    rig_t rig;
+    open_places(&rig, "strata", NULL, 0, 0);
+    strata_block_t a = get(&rig, strata_managed(0), 40 * MIB);
+    uint64_t asked = rig_calls(&rig, STRATA_CALL_mem_info);
+    strata_block_t b = get(&rig, strata_managed(0), 40 * MIB);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_mem_info), asked);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 /* The peer's Oversubscribe: twice the device's memory and one int more is served, in use, and counted. */
 TEST(places_managed, oversubscribe) {
     rig_t rig;

@@ -142,6 +142,28 @@ TEST(recorder, a_full_ring_leaves_out_whole_lifetimes) {
     strata_trace_delete(trace);
 }
 
+/* Uses stand in the file up to the last room that no free will need. */
+TEST(recorder, a_full_ring_is_full) {
+    enum { EVENTS = 64 };
+    recording_t r;
+    begin(&r, "full.csv", EVENTS, "drop");
+    strata_stream_t other = rig_stream(&r.rig);
+    strata_block_t a = rig_allocate(&r.rig, NULL, 1000), b = rig_allocate(&r.rig, NULL, 1000);
+    for (int i = 0; i < EVENTS; i++) {
+        EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
+        EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
+    }
+    EXPECT_OK(strata_free(r.rig.s, a.ref));
+    EXPECT_OK(strata_free(r.rig.s, b.ref));
+    strata_trace_t *trace = end(&r);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(trace->count, EVENTS);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), (EVENTS - 4) / 2);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), (EVENTS - 4) / 2);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 2);
+    strata_trace_delete(trace);
+}
+
 TEST(recorder, an_event_takes_no_host_memory) {
     recording_t r;
     begin(&r, "quiet.csv", 65536, "write");

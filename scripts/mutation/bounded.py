@@ -1,0 +1,92 @@
+"""Runs a program that may hang, fork or eat all memory: whatever it does, it ends, with all that it started."""
+import collections
+import os
+import resource
+import signal
+import subprocess
+import time
+
+MEMORY = 4 << 30  # bytes in use by the program and what it started, together; the largest test uses a tenth of it
+OUTPUT = 64 << 20
+LOOK = 0.1        # seconds between two looks at it
+Ended = collections.namedtuple("Ended", "code text seconds")
+
+
+def session_of(number):
+    """(session, bytes in use) of a process, or (0, 0): it has ended."""
+    try:
+        with open("/proc/%s/stat" % number, encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (0, 0) if fields[0] == "Z" else (int(fields[3]), int(fields[21]) * resource.getpagesize())
+    except (OSError, IndexError):
+        return 0, 0
+
+
+def members(session):
+    """{process: bytes in use}"""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            its, used = session_of(name)
+            if its == session:
+                found[int(name)] = used
+    return found
+
+
+def end_all(session):
+    """One that is forked while the others end is met by the next round."""
+    while True:
+        alive = [number for number in members(session) if number != session]
+        if not alive:
+            return
+        for number in alive:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.01)
+
+
+def watch(process, log, seconds):
+    """(what wait4 says of its end, or None; why it has to be stopped, or None)"""
+    deadline, pause = time.monotonic() + seconds, 0.002
+    while True:
+        ended = os.wait4(process, os.WNOHANG)
+        if ended[0]:
+            return ended, None
+        if pause >= LOOK:
+            if time.monotonic() > deadline:
+                return None, "hangs"
+            if sum(members(process).values()) > MEMORY:
+                return None, "takes all memory"
+            if os.path.getsize(log) > OUTPUT:
+                return None, "writes without end"
+        time.sleep(pause)
+        pause = min(2 * pause, LOOK)
+
+
+def run(words, folder, seconds, environment=None):
+    """Ended(its exit code, None when it was stopped; what it wrote, or why it was stopped; the seconds of processors it took).
+
+    The memory in use is watched: a limit of the address space (ulimit -v) would end every program, as the simulated device and the
+    sanitizers reserve hundreds of GiB that they never touch.
+    """
+    log = os.path.join(folder, "output")
+    with open(log, "wb") as output:
+        process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                   start_new_session=True, env=environment,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+    ended = None
+    try:
+        ended, stopped = watch(process.pid, log, seconds)
+    finally:
+        if not ended:
+            process.kill()
+            ended = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(ended[1])
+        end_all(process.pid)
+    used = ended[2].ru_utime + ended[2].ru_stime
+    if stopped:
+        return Ended(None, stopped, used)
+    with open(log, encoding="utf-8", errors="replace") as written:
+        return Ended(process.returncode, written.read(), used)

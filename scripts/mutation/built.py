@@ -1,0 +1,136 @@
+"""The copy of the tree, and builds of it in which one file is replaced: a mutant costs one compilation and few links."""
+import collections
+import json
+import os
+import re
+import shlex
+import subprocess
+
+import bounded
+import touched
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WORK = os.path.join(ROOT, "build", "mutants")
+TREE = os.path.join(WORK, "tree")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def listed(root):
+    told = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
+    return told.stdout.split("\n")[:-1]
+
+
+def copy_tree():
+    """What has changed since the last time; so the build there stays incremental."""
+    names = [name for name in listed(ROOT) if os.path.isfile(os.path.join(ROOT, name))]
+    for name in names:
+        source, target = os.path.join(ROOT, name), os.path.join(TREE, name)
+        with open(source, "rb") as file:
+            content = file.read()
+        if os.path.exists(target):
+            with open(target, "rb") as file:
+                if file.read() == content:
+                    continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            file.write(content)
+        os.chmod(target, os.stat(source).st_mode)
+    kept = set(names)
+    for top, _, files in os.walk(TREE):
+        for file in files:
+            if os.path.relpath(os.path.join(top, file), TREE) not in kept:
+                os.unlink(os.path.join(top, file))
+
+
+def build(name, preset):
+    """The programs of the tests, as the preset has them, in a folder of that name; the folder."""
+    jobs, folder = str(os.cpu_count() or 2), os.path.join(WORK, name)
+    presets = {each["name"]: each for each in json.loads(read(os.path.join(TREE, "CMakePresets.json")))["configurePresets"]}
+    options = ["-D%s=%s" % option for option in presets[preset]["cacheVariables"].items()]
+    subprocess.run(["cmake", "-S", TREE, "-B", folder, "-G", "Unix Makefiles", "-DSTRATA_BENCH=OFF", *options],
+                   check=True, stdout=subprocess.DEVNULL)
+    targets = ["test_" + program for program in touched.PROGRAMS]
+    subprocess.run(["cmake", "--build", folder, "-j", jobs, "--target", *targets], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def options_of_sanitizers():
+    """What .ci/run tells them."""
+    return dict(re.findall(r"^export (\w+SAN_OPTIONS)=(\S+)$", read(os.path.join(TREE, ".ci/run")), re.M))
+
+
+def plainly():
+    """ThreadSanitizer of GCC 12 does not know the address layout that newer kernels give out at random."""
+    words = ["setarch", os.uname().machine, "-R"]
+    return words if subprocess.run(words + ["true"], stderr=subprocess.DEVNULL).returncode == 0 else []
+
+
+class Built:
+    """A build; the seconds of processors that a mutant's tests may take; what a second of the build that counts takes here."""
+
+    def __init__(self, name, preset, title, budget, pace):
+        self.title, self.budget, self.pace = title, budget, pace
+        self.before = plainly() if preset == "tsan" else []
+        self.environment = dict(os.environ, **options_of_sanitizers())
+        self.folder = build(name, preset)
+        self.commands, self.links = collections.defaultdict(list), {}
+        for entry in json.loads(read(os.path.join(self.folder, "compile_commands.json"))):
+            words = [word for word in shlex.split(entry["command"]) if os.path.basename(word) != "ccache"]
+            out = words.index("-o") + 1
+            object_file = os.path.normpath(os.path.join(entry["directory"], words[out]))
+            self.commands[os.path.relpath(entry["file"], TREE)].append((words, entry["directory"], object_file))
+        for program in touched.PROGRAMS:
+            folder = os.path.join(self.folder, "tests", program)
+            path = os.path.join(folder, "CMakeFiles", "test_%s.dir" % program, "link.txt")
+            if os.path.exists(path):
+                self.links[program] = (shlex.split(read(path)), folder)
+
+    def compile(self, name, text, folder, extra=()):
+        """{object file: the one made of the text}, or None: it does not compile."""
+        source = os.path.join(folder, os.path.basename(name))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        objects = {}
+        for number, (words, directory, object_file) in enumerate(self.commands[name]):
+            target = os.path.join(folder, "%d.o" % number)
+            words = list(words)
+            words[words.index("-o") + 1] = target
+            words[words.index("-c") + 1] = source
+            done = subprocess.run(words + ["-w", *extra], cwd=directory, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            if done.returncode != 0:
+                return None
+            objects[object_file] = target
+        return objects
+
+    def link(self, program, objects, folder):
+        words, directory = self.links[program]
+        target = os.path.join(folder, "test_" + program)
+        changed = [objects.get(os.path.normpath(os.path.join(directory, word)), word) for word in words]
+        changed[changed.index("-o") + 1] = target
+        subprocess.run(changed, cwd=directory, check=True, stderr=subprocess.DEVNULL)
+        return target
+
+    def whole(self, program):
+        """The program without a mutant."""
+        return os.path.join(self.links[program][1], "test_" + program)
+
+    def test(self, path, chosen, folder, seconds):
+        """As bounded.run."""
+        return bounded.run(self.before + [path, "--gtest_filter=" + ":".join(chosen), "--gtest_fail_fast", "--gtest_brief=1"], folder,
+                           max(2 * self.budget, 6 * seconds), self.environment)
+
+
+def is_equivalent(plain, name, text, folder):
+    """Whether the optimiser makes the same code of the text and of the file as it stands."""
+    codes = []
+    for one in (text, read(os.path.join(TREE, name))):
+        objects = plain.compile(name, one, folder, ("-O2", "-g0"))
+        if not objects:
+            return False
+        told = subprocess.run(["objdump", "-dr", "-j", ".text", next(iter(objects.values()))], capture_output=True, text=True)
+        codes.append(told.stdout)
+    return codes[0] == codes[1]
