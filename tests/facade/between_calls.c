@@ -83,6 +83,7 @@ static void forget_it(void *context) {
     }
     EXPECT_OK(strata_stream_forget(other->rig->s, other->rig->gpu, other->stream));
     strata_sim_clear_faults(device);
+    EXPECT_OK(strata_stream_destroy(other->rig->s, other->rig->gpu, other->stream));
 }
 
 /* The free makes an event for the borrow while the borrower is forgotten, which ends the borrow's name: by an event of its own,
