@@ -268,3 +268,24 @@ TEST(async_pool, a_block_outlives_its_stream) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     rig_close(&rig);
 }
+
+/* No facade begins a capture yet: the layer's own operation is asked. */
+TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, stream, MIB);
+    rig_work(&rig, stream, 200 * 1000 * 1000, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
+    EXPECT_OK(strata_free_on(rig.s, a.ref, NULL));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
+    EXPECT_LT(strata_sim_now(rig.world), done);
+    strata_family_t *family = &rig_domain(&rig)->ordinary;
+    strata_layer_t *layer = family->shared[family->plan->count];
+    EXPECT_STREQ(layer->type->name, "cuda_malloc_async");
+    strata_path_t path = {.stack = layer->stack};
+    layer->type->capture_begin(layer, 7, &path);
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    rig_close(&rig);
+}
