@@ -1,6 +1,7 @@
 /* Layers from outside that the ones of the tree must bear: promises that are broken below a cache, requests above it that no facade
  * makes, and operations that are left out. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "allocation/layer.h"
 #include "tests/facade/fixture.h"
@@ -131,4 +132,45 @@ TEST(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back) {
     EXPECT_CONTAINS(strata_last_error()->text, "test_noting cannot take a borrow back");
     EXPECT_OK(strata_free(rig.s, block.ref));
     rig_close(&rig);
+}
+
+/* ---- needs ---- */
+
+static const strata_layer_type_t needing_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_needing", .doc = "stands above what is safe across streams",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .needs = STRATA_TRAIT_CROSS_STREAM_SAFE, .passes = ~0u,
+    .guarded = true, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing, .allocate = strata_below_allocate, .free = strata_layer_free_below,
+};
+
+/* The row of a layer in the matrix of docs/layers.md: the cell below `lower`. */
+static void cell_of(const char *page, const char *upper, const char *lower, char *cell, size_t capacity) {
+    const char *head = strstr(page, "| above \\ below |"), *row, *at;
+    char words[80];
+    ASSERT_TRUE(head);
+    snprintf(words, sizeof words, "\n| **%s** |", upper);
+    row = strstr(head, words);
+    snprintf(words, sizeof words, "| %s |", lower);
+    at = strstr(head, words);
+    ASSERT_TRUE(row && at);
+    for (row++; head < at; head++)
+        if (*head == '|') row = strchr(row + 1, '|');
+    snprintf(cell, capacity, "%.*s", (int)(strchr(row + 1, '|') - row - 3), row + 2);
+}
+
+TEST(facade_crooked, the_page_says_what_a_needing_layer_misses_and_what_may_stand_between) {
+    const strata_layer_type_t *types[] = {&needing_type};
+    char *page = NULL, cell[100];
+    size_t length = 0;
+    ASSERT_OK(strata_layers_register(types, 1, true));
+    FILE *out = open_memstream(&page, &length);
+    ASSERT_TRUE(out);
+    EXPECT_OK(strata_config_layers(out, true));
+    fclose(out);
+    static const char *const cells[][2] = {{"stream_safe", "yes"}, {"stat", "with cross_stream_safe"}, {"system", "no: cross_stream_safe"}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        cell_of(page, "test_needing", cells[i][0], cell, sizeof cell);
+        EXPECT_STREQ(cell, cells[i][1]);
+    }
+    free(page);
 }
