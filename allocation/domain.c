@@ -81,26 +81,22 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
     strata_unlock(&domain->lock);
 }
 
-/* Room for one more stack in the list, made with no lock held. */
+/* Room for one more stack in the list, made with no lock held; stacks may leave the list meanwhile, none comes. */
 static strata_status_t make_room(strata_domain_t *domain) {
-    for (;;) {
-        strata_lock(&domain->lock);
-        uint32_t count = domain->stack_count, capacity = domain->stack_capacity;
-        strata_unlock(&domain->lock);
-        if (count < capacity) return STRATA_OK;
-        strata_stack_t **larger = strata_host_new(2 * (size_t)capacity + 16, sizeof *larger);
-        if (!larger) return STRATA_E_HOST_MEMORY;
-        strata_lock(&domain->lock);
-        strata_stack_t **old = larger;
-        if (domain->stack_capacity == capacity) {
-            if (capacity) memcpy(larger, domain->stacks, domain->stack_count * sizeof *larger);
-            old = domain->stacks;
-            domain->stacks = larger;
-            domain->stack_capacity = 2 * capacity + 16;
-        }
-        strata_unlock(&domain->lock);
-        strata_host_delete(old);
-    }
+    strata_lock(&domain->lock);
+    uint32_t count = domain->stack_count, capacity = domain->stack_capacity;
+    strata_unlock(&domain->lock);
+    if (count < capacity) return STRATA_OK;
+    strata_stack_t **larger = strata_host_new(2 * (size_t)capacity + 16, sizeof *larger);
+    if (!larger) return STRATA_E_HOST_MEMORY;
+    strata_lock(&domain->lock);
+    strata_stack_t **old = domain->stacks;
+    if (old) memcpy(larger, old, domain->stack_count * sizeof *larger);
+    domain->stacks = larger;
+    domain->stack_capacity = 2 * capacity + 16;
+    strata_unlock(&domain->lock);
+    strata_host_delete(old);
+    return STRATA_OK;
 }
 
 /* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
@@ -113,11 +109,6 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
     strata_status_t status = make_room(domain);
     if (status != STRATA_OK) return status;
     strata_lock(&domain->lock);
-    /* Two threads may have made room for one: the loser asks again. */
-    if (domain->stack_count == domain->stack_capacity) {
-        strata_unlock(&domain->lock);
-        return strata_domain_add_stack(domain, stack);
-    }
     stack->sequence = ++domain->next_sequence;
     domain->stacks[domain->stack_count++] = stack;
     inherit(domain, stack);

@@ -73,6 +73,7 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                    \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack;              \
          stack = strata_domain_next_stack(domain, stack))
+/* Stacks are made by one thread at a time (a facade builds so). */
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack);
 /* Nobody else walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);

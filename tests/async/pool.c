@@ -366,3 +366,52 @@ TEST(async_pool, a_block_outlives_its_stream) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     rig_close(&rig);
 }
+
+/* No facade begins a capture yet: the layer's own operation is asked. */
+TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, stream, MIB);
+    rig_work(&rig, stream, 200 * 1000 * 1000, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
+    EXPECT_OK(strata_free_on(rig.s, a.ref, NULL));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
+    EXPECT_LT(strata_sim_now(rig.world), done);
+    strata_family_t *family = &rig_domain(&rig)->ordinary;
+    strata_layer_t *layer = family->shared[family->plan->count];
+    EXPECT_STREQ(layer->type->name, "cuda_malloc_async");
+    strata_path_t path = {.stack = layer->stack};
+    layer->type->capture_begin(layer, 7, &path);
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    rig_close(&rig);
+}
+
+/* The stream that frees go behind is made at the first of them: without one the host waits for all users, and the block is freed as
+ * any is. */
+TEST(async_pool, without_a_stream_to_free_on_the_host_waits) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, MIB), b = rig_allocate(&rig, owner, MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, owner, 100 * 1000 * 1000, a.ref);
+    rig_work(&rig, borrower, 200 * 1000 * 1000, a.ref);
+    uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_stream_create, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_GE(strata_sim_now(rig.world), done);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), 1);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    /* The next one has a stream again. */
+    EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
+    rig_work(&rig, borrower, 100 * 1000 * 1000, b.ref);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
+    EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], borrower));
+    rig_close(&rig);
+}

@@ -84,6 +84,7 @@ TEST(errors, options) {
                    "write a value from 0 to 16TiB");
     expect_refused("stack:\n  - auto_growth: 20MiB\n  - system\n", 2, 18, "are a mapping",
                    "write - auto_growth: {chunk_size: 0}");
+    expect_refused("stack:\n  - stat: {every: 1}\n  - system\n", 2, 12, "\"stat\" has no options", "take \"every\" out");
     expect_refused("stack:\n  - system: device\n", 2, 13, "are a mapping", "write - system: {memory: place}");
 }
 

@@ -115,6 +115,18 @@ static void expect_unset(const char *setting, const char *text) {
     EXPECT_STREQ(strata_last_error()->text, text);
 }
 
+TEST(named, a_path_to_what_the_strategy_has_none_of_says_how_to_write_it) {
+    static const char *const paths[] = {"pools.weights.auto_growth.chunk_size=1MiB", "streams.copy*.auto_growth.chunk_size=1MiB"};
+    static const char *const told[] = {"--set: the strategy has no pools; write pools: {weights: {stack: [...]}} in its file",
+                                       "--set: the strategy has no streams; write streams: {copy*: {stack: [...]}} in its file"};
+    for (int i = 0; i < 2; i++) {
+        strata_strategy_t *strategy = NULL;
+        strata_config_request_t request = {.text = "stack: [system]", .set = &paths[i], .set_count = 1};
+        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
+        EXPECT_STREQ(strata_last_error()->text, told[i]);
+    }
+}
+
 TEST(named, wrong_paths_name_the_nearest) {
     expect_unset("pools.wieghts.auto_growth.chunk_size=1MiB",
                  "--set: the strategy has no \"wieghts\" among its pools; write pools.weights.auto_growth.chunk_size");

@@ -125,6 +125,19 @@ TEST(routers, are_refused_at_their_place) {
                    "[system]}]}\n", 2, 64, "binning.up_to_2: not above that of the route before it", "write a larger size");
 }
 
+/* No option stands for the limit of an eighth. */
+TEST(routers, the_last_that_there_can_be_takes_what_is_left) {
+    static char yaml[1024];
+    size_t length = (size_t)sprintf(yaml, "stack:\n  - binning:\n      routes:\n");
+    for (int i = 1; i <= 8; i++) length += (size_t)sprintf(yaml + length, "        - {up_to: %dMiB, stack: [system]}\n", i);
+    char *last = strstr(yaml, "up_to: 8MiB, ");
+    expect_refused(yaml, 11, 12, "route 8 is the last that there can be and takes what is left", "take up_to out");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_too: 2MiB, stack: [system]}]}\n", 2, 57,
+                   "a route of \"binning\" has no \"up_too\"", "write up_to");
+    memmove(last, last + strlen("up_to: 8MiB, "), strlen(last + strlen("up_to: 8MiB, ")) + 1);
+    strata_strategy_delete(load_text(yaml));
+}
+
 TEST(routers, what_is_in_them_is_refused_as_everywhere) {
     expect_refused("stack:\n  - fallback: {stacks: [[system], [sistem]]}\n", 2, 36, "no layer \"sistem\"", "write system");
     expect_refused("stack:\n  - fallback: {stacks: [[auto_growth], [system]]}\n", 2, 26, "\"auto_growth\" has nothing below it",

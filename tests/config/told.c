@@ -159,3 +159,24 @@ TEST(layers, the_page_is_current) {
     if (strcmp(text, now) != 0) FAIL_TEST("docs/layers.md is not what `strata layers --markdown` writes");
     free(now);
 }
+
+/* A layer of thread scope that has an instance for each stream of its threads. */
+TEST(explain, says_who_shares_what_a_thread_has) {
+    static const struct {
+        const char *streams, *gpu, *pinned;
+    } rows[] = {{"own", "one instance for each stream of each thread", "one instance for each thread  "},
+                {"ignored", "one instance for each thread, shared by all its streams", "one instance for each thread  "}};
+    for (int i = 0; i < 2; i++) {
+        char yaml[300];
+        snprintf(yaml, sizeof yaml, "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, "
+                 "system]\n", rows[i].streams, rows[i].streams);
+        strata_strategy_t *strategy = load_text(yaml);
+        FILE *out = tmpfile();
+        EXPECT_OK(strata_config_explain(strategy, out));
+        const char *text = read_all(out);
+        EXPECT_CONTAINS(text, rows[i].gpu);
+        const char *pinned = strstr(text, "\npinned, outermost first");
+        EXPECT_CONTAINS(pinned, rows[i].pinned);
+        strata_strategy_delete(strategy);
+    }
+}

@@ -35,3 +35,19 @@ uint64_t decorated_figure(strata_stack_t *stack, const char *name, const char *r
     strata_unlock(&layer->stack->lock);
     return value;
 }
+
+void decorated_expect_corrupt(rig_t *rig, const char *name, const char *row_name, uint64_t value, const char *what) {
+    strata_layer_t *layer = layer_of(rig_stack(rig, NULL), name);
+    const strata_stat_row_t *row = layer ? layer->type->stats : NULL;
+    while (row && row->name && strcmp(row->name, row_name) != 0) row++;
+    if (!row || !row->name) {
+        FAIL_TEST("%s has no figure %s", name, row_name);
+        return;
+    }
+    uint64_t *word = (uint64_t *)(void *)((char *)layer + row->offset), before = *word;
+    *word = value;
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig->s));
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+    *word = before;
+    EXPECT_OK(strata_validate(rig->s));
+}

@@ -366,3 +366,16 @@ TEST(guard, a_full_slab_costs_nothing) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
+
+TEST(guard, validate_finds_planted_faults) {
+    rig_t rig;
+    open_guarded(&rig, "[guard, auto_growth, system]");
+    strata_block_t live = rig_allocate(&rig, NULL, 1000);
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
+    EXPECT_EQ(figure(&rig, "kept"), 3);
+    decorated_expect_corrupt(&rig, "guard", "kept", 4, "guard: the list of kept blocks is not as long as counted");
+    decorated_expect_corrupt(&rig, "guard", "kept", 2, "guard: the list of kept blocks is not as long as counted");
+    decorated_expect_corrupt(&rig, "guard", "live", 2, "guard: fewer blocks are live than counted");
+    EXPECT_OK(strata_free(rig.s, live.ref));
+    rig_close(&rig);
+}

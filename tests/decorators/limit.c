@@ -254,3 +254,12 @@ TEST(limit, a_small_request_waits_for_what_is_under_way_and_is_served) {
     bench_free(&bench, of_small.record);
     bench_close(&bench);
 }
+
+TEST(limit, validate_finds_refunds_of_what_was_never_reserved) {
+    rig_t rig;
+    decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0});
+    strata_block_t a = rig_allocate(&rig, NULL, MIB);
+    decorated_expect_corrupt(&rig, "limit", "used_bytes", UINT64_MAX, "limit: more was refunded than reserved");
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}

@@ -165,3 +165,25 @@ TEST(scrub, a_failing_zero_serves_nothing_and_is_not_forgotten) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_close(&rig);
 }
+
+/* Memory without an owner stream the host itself makes zero, before anybody has it. */
+TEST(scrub, host_memory_without_a_device_call) {
+    strata_place_t places[] = {strata_host(), strata_pinned()};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        decorated_open(&rig, "[system]", "[scrub, auto_growth, system]", &(strata_sim_options_t){.contents = true});
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 4096, .tag = "weights"};
+        strata_block_t a, b;
+        ASSERT_OK(strata_allocate_with(rig.s, places[i], NULL, &options, &a));
+        memset(a.ptr, 7, 4096);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        options.tag = "activations";
+        uint64_t calls = strata_sim_calls(rig.devices[0]);
+        ASSERT_OK(strata_allocate_with(rig.s, places[i], NULL, &options, &b));
+        EXPECT_TRUE(b.ptr == a.ptr);
+        for (size_t k = 0; k < b.size; k++) EXPECT_EQ(((const unsigned char *)b.ptr)[k], 0);
+        EXPECT_EQ(strata_sim_calls(rig.devices[0]), calls);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_close(&rig);
+    }
+}

@@ -1,4 +1,6 @@
 /* The stream that NULL stands for. */
+#include <pthread.h>
+
 #include "tests/facade/fixture.h"
 
 static void expect_owner(rig_t *rig, strata_block_t block, strata_stream_t wanted) {
@@ -74,4 +76,65 @@ TEST(facade_default_stream, is_set_once) {
     EXPECT_OK(strata_same_stream(rig.s, strata_gpu(1), NULL, STRATA_STREAM_LEGACY, &same));
     EXPECT_TRUE(same);
     rig_close(&rig);
+}
+
+/* ---- each thread's own ---- */
+
+typedef struct own {
+    rig_t *rig;
+    strata_block_t block;
+} own_t;
+
+static void *use_and_leave(void *argument) {
+    own_t *own = argument;
+    EXPECT_OK(strata_free(own->rig->s, rig_allocate(own->rig, STRATA_STREAM_PER_THREAD, 1000).ref));
+    return NULL;
+}
+
+static void in_another_thread(void *(*body)(void *), own_t *own) {
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, body, own), 0);
+    pthread_join(thread, NULL);
+}
+
+/* Nobody can name the stream of a thread that has exited: its cache is given back once all work is over, which a device that
+ * answers no wait does not say. */
+TEST(facade_default_stream, what_an_exited_thread_cached_stays_until_a_wait_for_all_succeeds) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    own_t own = {.rig = &rig};
+    in_another_thread(use_and_leave, &own);
+    uint64_t cached = rig_figures(&rig).reserved_bytes;
+    EXPECT_GT(cached, 0);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 1000).ref));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * cached);
+    in_another_thread(use_and_leave, &own);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * cached);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
+
+static void *borrow_and_leave(void *argument) {
+    own_t *own = argument;
+    EXPECT_OK(strata_record_stream(own->rig->s, own->block.ref, STRATA_STREAM_PER_THREAD));
+    return NULL;
+}
+
+/* One handle, a stream of each thread: each is a borrower, and takes back its own borrow alone. */
+TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
+    for (int others = 0; others < 3; others++) {
+        rig_t rig;
+        rig_open(&rig, "strata", NULL, 0, 0, 1);
+        own_t own = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 1000)};
+        for (int i = 0; i < others; i++) in_another_thread(borrow_and_leave, &own);
+        EXPECT_OK(strata_record_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
+        EXPECT_OK(strata_record_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
+        EXPECT_EQ(rig_figures(&rig).borrows, 1 + others);
+        EXPECT_OK(strata_erase_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
+        uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+        EXPECT_OK(strata_free(rig.s, own.block.ref));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) > waits, others > 0);
+        rig_close(&rig);
+    }
 }

@@ -265,3 +265,18 @@ TEST(places, an_option_of_another_place_is_refused) {
         EXPECT_CONTAINS(strata_last_error()->text, wrong[i][1]);
     }
 }
+
+TEST(places_managed, a_device_without_it_is_told) {
+    rig_t rig;
+    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+    rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1});
+    rig.devices[0]->capabilities.managed = false;
+    ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
+    strata_block_t block = {.ref = 7};
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_managed(0), NULL, 1000, &block));
+    EXPECT_CONTAINS(strata_last_error()->text, "has no managed memory");
+    EXPECT_EQ(block.ref, 7);
+    EXPECT_OK(strata_free(rig.s, get(&rig, rig.gpu, 1000).ref));
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}

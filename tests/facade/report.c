@@ -191,3 +191,34 @@ TEST(facade_report, says_what_layers_count) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
+
+/* Of many the largest are told, and the others in one. */
+TEST(facade_report, many_owners_and_many_layers_stay_short) {
+    enum { OWNERS = 200 };
+    static strata_block_t blocks[OWNERS];
+    rig_t rig;
+    char text[700];
+    int length = snprintf(text, sizeof text, "strategy: many\nstack:\n");
+    for (int i = 1; i <= 3; i++) length += snprintf(text + length, sizeof text - (size_t)length, "  - stat: {name: s%d}\n", i);
+    length += snprintf(text + length, sizeof text - (size_t)length, "  - auto_growth: {chunk_size: 0}\n");
+    for (int i = 1; i <= 6; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "  - limit: {bytes: %dGiB, name: l%d}\n", i, i);
+    snprintf(text + length, sizeof text - (size_t)length, "  - system\n");
+    rig_open(&rig, text, NULL, 0, 0, 1);
+    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
+    for (int i = 0; i < OWNERS; i++) {
+        char tag[32];
+        snprintf(tag, sizeof tag, "owner %d", i);
+        blocks[i] = allocate_for(&rig, NULL, tag, i < 2 ? 8 * MIB : MIB);
+    }
+    strata_block_t none;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * GIB, &none));
+    EXPECT_CONTAINS(heard, "\n  layer l3: ");
+    EXPECT_TRUE(strstr(heard, "layer l4") == NULL);
+    EXPECT_CONTAINS(heard, "\n  and 3 layers more\n");
+    /* 16 MiB of two and 3 MiB of three are told of 214 MiB. */
+    EXPECT_CONTAINS(heard, "\n  live blocks: 8MiB in 1 block by owner ");
+    EXPECT_CONTAINS(heard, "; by others 195MiB\n");
+    for (int i = 0; i < OWNERS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    rig_close(&rig);
+}

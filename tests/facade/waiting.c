@@ -329,3 +329,22 @@ TEST(facade_waiting, any_call_from_any_thread) {
         rig_close(&rig);
     }
 }
+
+/* Such a device says nothing of when its events pass: it is asked again and again. */
+TEST(facade_waiting, under_a_real_clock_events_are_asked_for_until_they_pass) {
+    rig_t rig;
+    open_patient(&rig, "strata");
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    strata_block_t held = rig_allocate(&rig, one, 40 * MIB);
+    strata_clock_t *simulated = rig.devices[0]->clock;
+    rig_work(&rig, two, 500 * 1000, held.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], two), asked = rig_calls(&rig, STRATA_CALL_event_query);
+    EXPECT_OK(strata_free_on(rig.s, held.ref, two));
+    rig.devices[0]->clock = strata_real_clock();
+    strata_block_t block = rig_allocate(&rig, one, 40 * MIB);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_query), asked + 2);
+    rig.devices[0]->clock = simulated;
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}

@@ -312,3 +312,18 @@ TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }
+
+TEST(facade_wrong_use, the_operator_that_asked_is_told_with_its_step) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    EXPECT_OK(strata_step(rig.s));
+    EXPECT_OK(strata_annotate(rig.s, "conv1"));
+    strata_block_t tagged = allocate_tagged(&rig, NULL, 5000, "weights"), plain = rig_allocate(&rig, NULL, 3000);
+    EXPECT_OK(strata_annotate(rig.s, NULL));
+    EXPECT_OK(strata_free(rig.s, tagged.ref));
+    EXPECT_OK(strata_free(rig.s, plain.ref));
+    const char *const words[] = {"it was freed already", "tag \"weights\", operator \"conv1\" of step 1", NULL};
+    expect_stale(&rig, tagged.ref, words);
+    expect_stale(&rig, plain.ref, (const char *const[]){"it was freed already", ", operator \"conv1\" of step 1", NULL});
+    rig_close(&rig);
+}

@@ -1,4 +1,7 @@
 /* One pool of several streams: a block that another stream used is served after a wait of the host; and pools of their own. */
+#include <pthread.h>
+#include <stdlib.h>
+
 #include "tests/naive/naive.h"
 
 static uint64_t waits(rig_t *rig) {
@@ -168,5 +171,50 @@ TEST(naive_streams, a_chunk_of_the_drivers_pool_is_its_requesters_at_first) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(naive_of(&rig, one)->waits, 2);
     EXPECT_GE(strata_sim_now(rig.world), 5 * MILLISECOND);
+    rig_close(&rig);
+}
+
+static void *use_and_leave(void *argument) {
+    rig_t *rig = argument;
+    strata_block_t *b = malloc(sizeof *b);
+    *b = rig_allocate(rig, STRATA_STREAM_PER_THREAD, 2 * MIB);
+    rig_work(rig, STRATA_STREAM_PER_THREAD, 5 * MILLISECOND, b->ref);
+    give(rig, *b);
+    return b;
+}
+
+static strata_block_t used_by_an_exited_thread(rig_t *rig) {
+    pthread_t thread;
+    void *theirs = NULL;
+    strata_block_t b = {.ref = 0};
+    if (pthread_create(&thread, NULL, use_and_leave, rig) == 0) pthread_join(thread, &theirs);
+    if (theirs) b = *(strata_block_t *)theirs;
+    else FAIL_TEST("no thread");
+    free(theirs);
+    return b;
+}
+
+/* Nobody can name its stream any more: what it used is served after a wait for all. */
+TEST(naive_streams, the_own_stream_of_a_thread_that_exited_is_waited_for) {
+    rig_t rig;
+    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    strata_block_t theirs = used_by_an_exited_thread(&rig);
+    uint64_t end = strata_sim_device_end(rig.devices[0]);
+    strata_block_t b = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 2 * MIB);
+    EXPECT_TRUE(b.ptr == theirs.ptr);
+    EXPECT_EQ(waits(&rig), 1);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_OK(strata_validate(rig.s));
+    give(&rig, b);
+    rig_close(&rig);
+}
+
+/* Each has an entry of the pool's table, which does not grow with the threads that there ever were. */
+TEST(naive_streams, threads_that_exited_leave_no_entries_behind) {
+    rig_t rig;
+    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    for (int i = 0; i < 20; i++) (void)used_by_an_exited_thread(&rig);
+    EXPECT_LE(naive_of(&rig, NULL)->users.used, 4);
+    EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }

@@ -53,6 +53,18 @@ static const char *file_of(const char *name, const char *text) {
     return path;
 }
 
+TEST(code, a_list_and_its_paths_have_an_end) {
+    static char yaml[8192];
+    size_t length = (size_t)sprintf(yaml, "stack: [system]\nload: [");
+    for (int i = 0; i < 65; i++) length += (size_t)sprintf(yaml + length, "a.so, ");
+    sprintf(yaml + length, "b.so]\n");
+    expect_code_refused(yaml, 2, 1, "more than 64 objects are to be loaded");
+    length = (size_t)sprintf(yaml, "stack: [system]\nload: [");
+    memset(yaml + length, 'a', 4096);
+    strcpy(yaml + length + 4096, "]\n");
+    expect_code_refused(yaml, 2, 8, "the path is longer than 4095 bytes");
+}
+
 TEST(code, paths_begin_at_the_folder_of_the_file) {
     strata_strategy_t *strategy = NULL;
     const char *path = file_of("beside.yaml", "load: [my_layer.so]\nstack: [my_quota, system]\n");
@@ -66,6 +78,7 @@ TEST(code, what_cannot_be_loaded_is_told_with_its_place) {
     expect_code_refused("load: [" MODULES "/no_such.so]\nstack: [system]\n", 1, 8, "no_such.so");
     expect_code_refused("load: [no_such.so]\nstack: [system]\n", 1, 8, "./no_such.so");
     expect_code_refused("load:\n  - " MODULES "/nothing.so\nstack: [system]\n", 2, 5, "no table strata_layers");
+    expect_code_refused("load:\n  - " MODULES "/empty.so\nstack: [system]\n", 2, 5, "table strata_layers is empty");
     expect_code_refused("load:\n  - " MODULES "/taken.so\nstack: [untaken, system]\n", 2, 5, "a layer \"retry\" already");
     EXPECT_TRUE(strata_layer_find("untaken") == NULL);
     expect_code_refused("load: some.so\nstack: [system]\n", 1, 1, "a list of shared objects");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "allocation/figures.h"
 #include "tests/strategy/fakes.h"
 
 static strata_status_t create(strata_layer_t *self) {
@@ -96,6 +97,21 @@ TEST(registered, mandatory_operations_are_wanted) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_register_layer(NULL));
 }
 
+TEST(registered, roles_scopes_and_sizes_are_known_ones) {
+    strata_layer_type_t type = good("shapeless");
+    type.role = (strata_role_t)(STRATA_ROUTER + 1);
+    expect_refused(&type, STRATA_E_INVALID, "no such role or scope");
+    type = good("shapeless");
+    type.scope = (strata_scope_t)(STRATA_SCOPE_PROCESS + 1);
+    expect_refused(&type, STRATA_E_INVALID, "no such role or scope");
+    type = good("shapeless");
+    type.options_size = (1u << 16) + 1;
+    expect_refused(&type, STRATA_E_INVALID, "options_size is 65537");
+    type = good("shapeless");
+    type.state_size = (1u << 20) + 1;
+    expect_refused(&type, STRATA_E_INVALID, "state_size is 1048577");
+}
+
 TEST(registered, names_are_words_of_their_own) {
     static const char *const wrong[] = {"", "1st", "a b", "a.b", "a:b", "stack", "pinned", "gpu",
                                         "a2345678901234567890123456789012345678901234567890123456789012345"};
@@ -168,10 +184,39 @@ TEST(registered, option_rows_fit_their_struct) {
     wrong = row;
     wrong.doc = NULL;
     expect_option_refused(wrong, "no doc");
+    wrong = row;
+    wrong.kind = STRATA_OPTION_TEXT; /* longer than the struct */
+    expect_option_refused(wrong, "does not lie");
+    wrong.kind = (strata_option_kind_t)(STRATA_OPTION_TEXT + 1);
+    expect_option_refused(wrong, "does not lie");
     const strata_stat_row_t stats[] = {{"seen", "count", sizeof(strata_layer_t), "what it saw"}, {0}};
     strata_layer_type_t type = good("figured");
     type.stats = stats;
     expect_refused(&type, STRATA_E_INVALID, "figure 1");
+}
+
+/* Tables without an end are told from long ones by their length. */
+TEST(registered, tables_of_rows_end) {
+    static char names[STRATA_OWN_FIGURES + 1][16];
+    strata_option_row_t options[STRATA_OWN_FIGURES + 1] = {{0}};
+    strata_stat_row_t stats[STRATA_OWN_FIGURES + 1] = {{0}};
+    for (size_t i = 0; i < STRATA_OWN_FIGURES; i++) {
+        snprintf(names[i], sizeof names[i], "row_%zu", i);
+        options[i] = (strata_option_row_t){names[i], STRATA_OPTION_SIZE, 0, "1MiB", 0, 0, NULL, "one of many"};
+        stats[i] = (strata_stat_row_t){names[i], "count", sizeof(strata_layer_t), "one of many"};
+    }
+    strata_layer_type_t type = good("rows_of_options");
+    type.options = options;
+    type.options_size = 8;
+    expect_refused(&type, STRATA_E_INVALID, "or no end of them");
+    options[STRATA_OWN_FIGURES - 1].name = NULL;
+    EXPECT_OK(strata_register_layer(&type));
+    type = good("rows_of_figures");
+    type.stats = stats;
+    type.state_size = sizeof(strata_layer_t) + 8;
+    expect_refused(&type, STRATA_E_INVALID, "figure 257");
+    stats[STRATA_OWN_FIGURES - 1].name = NULL;
+    EXPECT_OK(strata_register_layer(&type));
 }
 
 static void *register_many(void *context) {

@@ -1,0 +1,32 @@
+/* What bfc does while a graph is captured, told by its own operations: no facade begins a capture yet. */
+#include "tests/bfc/bfc.h"
+
+static void capture(bfc_t *self, bool begins) {
+    strata_path_t path = {.stack = self->base.stack};
+    strata_lock(&self->base.stack->lock);
+    path.held[1] = self->base.stack;
+    if (begins) self->base.type->capture_begin(&self->base, 7, &path);
+    else self->base.type->capture_end(&self->base, 7, &path);
+    (void)strata_path_unlock(&path);
+}
+
+TEST(bfc_capture, nothing_is_given_back_until_the_last_one_ends) {
+    rig_t rig;
+    uint64_t released = 7;
+    bfc_open(&rig, "allow_growth: true", 0);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 3 * MIB).ref));
+    uint64_t reserved = rig_figures(&rig).reserved_bytes;
+    EXPECT_GE(reserved, 3 * MIB);
+    for (int i = 0; i < 2; i++) capture(bfc_of(&rig), true);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+        EXPECT_EQ(released, 0);
+        EXPECT_OK(strata_trim(rig.s, rig.gpu, 0, &released));
+        EXPECT_EQ(released, 0);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved);
+        capture(bfc_of(&rig), false);
+    }
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, reserved);
+    rig_close(&rig);
+}

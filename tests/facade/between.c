@@ -1,0 +1,91 @@
+#include "tests/facade/between.h"
+
+typedef struct deed {
+    between_fn act;
+    void *context;
+} deed_t;
+
+static void *do_it(void *argument) {
+    const deed_t *deed = argument;
+    deed->act(deed->context);
+    return NULL;
+}
+
+static void act_elsewhere(between_fn act, void *context) {
+    deed_t deed = {act, context};
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, do_it, &deed), 0);
+    pthread_join(thread, NULL);
+}
+
+/* ---- in front of a device call ---- */
+
+static const strata_device_operations_t *real_after(strata_device_t *device, strata_device_call_t call) {
+    /* The table is the first member, and stands in memory that the test writes. */
+    between_t *between = (between_t *)(uintptr_t)device->operations;
+    if (call != between->call || between->acted) return between->real;
+    between->acted = true;
+    act_elsewhere(between->act, between->context);
+    return between->real;
+}
+
+static strata_status_t event_create(strata_device_t *device, strata_handle_t *event) {
+    return real_after(device, STRATA_CALL_event_create)->event_create(device, event);
+}
+
+static strata_status_t stream_create(strata_device_t *device, strata_stream_flags_t flags, strata_handle_t *stream) {
+    return real_after(device, STRATA_CALL_stream_create)->stream_create(device, flags, stream);
+}
+
+static strata_status_t allocate(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {
+    return real_after(device, STRATA_CALL_malloc)->malloc(device, memory, size, address);
+}
+
+void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context) {
+    strata_device_t *device = rig->devices[0];
+    *between = (between_t){.table = *device->operations, .real = device->operations, .device = device, .call = call, .act = act,
+                           .context = context};
+    between->table.event_create = event_create;
+    between->table.stream_create = stream_create;
+    between->table.malloc = allocate;
+    device->operations = &between->table;
+}
+
+bool between_end(between_t *between) {
+    between->device->operations = between->real;
+    return between->acted;
+}
+
+/* ---- in front of a lock ---- */
+
+static bool is_heard(const strata_lock_observer_t *observer) {
+    return observer && atomic_load(&observer->active);
+}
+
+/* The caller has read nothing yet that the lock guards. */
+static void acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
+    before_lock_t *before = (before_lock_t *)self;
+    if (pthread_equal(before->caller, pthread_self()) && before->left > 0 && --before->left == 0) {
+        pthread_mutex_unlock(&lock->mutex);
+        act_elsewhere(before->act, before->context);
+        pthread_mutex_lock(&lock->mutex);
+    }
+    if (is_heard(before->real)) before->real->acquired(before->real, lock);
+}
+
+static void releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
+    const before_lock_t *before = (const before_lock_t *)self;
+    if (is_heard(before->real)) before->real->releasing(before->real, lock);
+}
+
+void before_lock_begin(before_lock_t *before, strata_lock_t *lock, uint32_t n, between_fn act, void *context) {
+    *before = (before_lock_t){.observer = {.acquired = acquired, .releasing = releasing}, .real = lock->observer, .lock = lock,
+                              .caller = pthread_self(), .left = n, .act = act, .context = context};
+    atomic_store(&before->observer.active, true);
+    lock->observer = &before->observer;
+}
+
+bool before_lock_end(before_lock_t *before) {
+    before->lock->observer = before->real;
+    return before->left == 0;
+}

@@ -1,0 +1,185 @@
+/* Calls that meet in the middle: what one does while the other has its locks open. */
+#include <stdio.h>
+
+#include "tests/facade/between.h"
+
+enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };
+
+/* What the other thread does it to, and what was answered. */
+typedef struct other {
+    rig_t *rig;
+    strata_ref_t ref;
+    strata_stream_t stream;
+    strata_status_t status;
+    int refuses; /* 0: the device does as asked; 1: it makes no event; 2: and waits for nothing */
+    strata_block_t blocks[64];
+} other_t;
+
+static void free_it(void *context) {
+    other_t *other = context;
+    other->status = strata_free(other->rig->s, other->ref);
+}
+
+static strata_block_t served_at_once(rig_t *rig, strata_stream_t stream) {
+    strata_block_t block = rig_allocate(rig, stream, SIZE);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+    return block;
+}
+
+/* ---- a borrow that is being noted ---- */
+
+static const char of_use[] = "strategy: use\nstack:\n  - stream_safe: {event: use}\n  - auto_growth\n  - system\n";
+
+TEST(facade_between, a_block_freed_while_an_event_is_made_for_its_borrow_is_stale) {
+    rig_t rig;
+    between_t between;
+    rig_open(&rig, of_use, NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    other_t other = {.rig = &rig, .ref = block.ref};
+    between_begin(&between, &rig, STRATA_CALL_event_create, free_it, &other);
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, block.ref, borrower));
+    EXPECT_CONTAINS(strata_last_error()->text, "freed while its borrow was noted");
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_OK(other.status);
+    /* Nobody borrows what comes to lie there. */
+    EXPECT_TRUE(served_at_once(&rig, owner).ptr == block.ptr);
+    EXPECT_TRUE(served_at_once(&rig, owner).ptr == block.ptr);
+    EXPECT_EQ(rig_figures(&rig).borrows, 0);
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
+    rig_close(&rig);
+}
+
+/* Where no layer knows borrows the core notes them, in a table that the first of a stack makes with the lock open. */
+TEST(facade_between, a_block_freed_while_the_table_of_waits_is_made_is_stale) {
+    rig_t rig;
+    before_lock_t before;
+    rig_open(&rig, "system", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    other_t other = {.rig = &rig, .ref = block.ref};
+    /* The ref is found under the lock first. */
+    before_lock_begin(&before, &rig_stack(&rig, owner)->lock, 2, free_it, &other);
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, block.ref, borrower));
+    EXPECT_TRUE(before_lock_end(&before));
+    EXPECT_OK(other.status);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    rig_work(&rig, borrower, LONG, 0);
+    uint64_t waits = rig_figures(&rig).host_waits;
+    (void)served_at_once(&rig, owner);
+    EXPECT_EQ(rig_figures(&rig).host_waits, waits);
+    rig_close(&rig);
+}
+
+/* ---- a free beside a stream that ends ---- */
+
+static void forget_it(void *context) {
+    other_t *other = context;
+    strata_device_t *device = other->rig->devices[0];
+    if (other->refuses > 0) EXPECT_OK(strata_sim_fail(device, STRATA_CALL_event_create, 1, true, STRATA_E_DEVICE));
+    if (other->refuses > 1) {
+        EXPECT_OK(strata_sim_fail(device, STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+        EXPECT_OK(strata_sim_fail(device, STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
+    }
+    EXPECT_OK(strata_stream_forget(other->rig->s, other->rig->gpu, other->stream));
+    strata_sim_clear_faults(device);
+    EXPECT_OK(strata_stream_destroy(other->rig->s, other->rig->gpu, other->stream));
+}
+
+/* The free makes an event for the borrow while the borrower is forgotten, which ends the borrow's name: by an event of its own,
+ * by a wait, or by neither. */
+TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
+    for (int refuses = 0; refuses < 3; refuses++) {
+        rig_t rig;
+        between_t between;
+        rig_open(&rig, "strata", NULL, 0, 0, 1);
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, SIZE);
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        rig_work(&rig, borrower, LONG, block.ref);
+        uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
+        other_t other = {.rig = &rig, .stream = borrower, .refuses = refuses};
+        between_begin(&between, &rig, STRATA_CALL_event_create, forget_it, &other);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        EXPECT_TRUE(between_end(&between));
+        bool waited = strata_sim_now(rig.world) >= end;
+        EXPECT_EQ(waited, refuses > 0);
+        EXPECT_EQ(served_at_once(&rig, owner).ptr == block.ptr, waited);
+        rig_pass(&rig, 2 * LONG);
+        EXPECT_TRUE(served_at_once(&rig, owner).ptr == block.ptr);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+        EXPECT_OK(strata_validate(rig.s));
+        rig_close(&rig);
+    }
+}
+
+/* ---- one block, two who free it ---- */
+
+/* A cache that all streams share makes its records in the trunk: the lock of the stack that served the block comes first, so
+ * that of the trunk is opened once the block was found. */
+TEST(facade_between, of_two_threads_that_free_a_block_at_once_one_is_told_that_it_is_stale) {
+    rig_t rig;
+    before_lock_t before;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, SIZE);
+    other_t other = {.rig = &rig, .ref = block.ref};
+    before_lock_begin(&before, &rig_stack(&rig, stream)->lock, 1, free_it, &other);
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, block.ref));
+    EXPECT_TRUE(before_lock_end(&before));
+    EXPECT_OK(other.status);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    EXPECT_EQ(rig_figures(&rig).frees, 1);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
+
+/* The table of a stack's owners is made with the locks open. */
+TEST(facade_between, a_block_freed_while_it_is_retained_is_stale) {
+    rig_t rig;
+    before_lock_t before;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, SIZE);
+    other_t other = {.rig = &rig, .ref = block.ref};
+    before_lock_begin(&before, &rig_stack(&rig, stream)->lock, 2, free_it, &other);
+    EXPECT_STATUS(STRATA_E_STALE, strata_retain(rig.s, block.ref));
+    EXPECT_CONTAINS(strata_last_error()->text, "freed while it was retained");
+    EXPECT_TRUE(before_lock_end(&before));
+    EXPECT_OK(other.status);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    strata_block_t next = rig_allocate(&rig, stream, SIZE);
+    EXPECT_OK(strata_free(rig.s, next.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, next.ref));
+    rig_close(&rig);
+}
+
+/* ---- a snapshot beside a thread that allocates ---- */
+
+static void allocate_many(void *context) {
+    other_t *other = context;
+    for (int i = 0; i < 64; i++) other->blocks[i] = rig_allocate(other->rig, other->stream, SIZE);
+}
+
+static void count_live(const strata_snapshot_row_t *row, void *context) {
+    *(uint32_t *)context += row->state == 1;
+}
+
+/* The room is made before the stacks are locked together. */
+TEST(facade_between, a_snapshot_finds_room_for_what_came_while_it_made_room) {
+    rig_t rig;
+    before_lock_t before;
+    uint32_t live = 0;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, stream, SIZE);
+    other_t other = {.rig = &rig, .stream = stream};
+    /* It goes through the list of stacks, asking for the next after each, and then locks it with them all. */
+    before_lock_begin(&before, &rig_domain(&rig)->lock, rig_domain(&rig)->stack_count + 2, allocate_many, &other);
+    EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_live, &live));
+    EXPECT_TRUE(before_lock_end(&before));
+    EXPECT_EQ(live, 65);
+    for (int i = 0; i < 64; i++) EXPECT_OK(strata_free(rig.s, other.blocks[i].ref));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}

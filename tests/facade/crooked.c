@@ -1,0 +1,176 @@
+/* Layers from outside that the ones of the tree must bear: promises that are broken below a cache, requests above it that no facade
+ * makes, and operations that are left out. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "allocation/layer.h"
+#include "tests/facade/fixture.h"
+
+/* ---- below a cache ---- */
+
+static strata_status_t crooked_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_request_t below = *request;
+    strata_record_t *inner;
+    below.size = request->size + 64;
+    strata_status_t status = strata_below_allocate(self, &below, &inner);
+    if (status != STRATA_OK) return status;
+    *record = strata_record_wrap(self, request, inner, inner->ptr + 64, request->size);
+    return *record ? STRATA_OK : STRATA_E_LIMIT;
+}
+
+static void crooked_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    strata_below_free(strata_record_unwrap(self, record), path);
+}
+
+static const strata_layer_type_t crooked_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_crooked", .doc = "cuts 64 bytes off in front",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = crooked_allocate,
+    .free = crooked_free,
+};
+
+static void open_with(rig_t *rig, const strata_layer_type_t *type, const char *stack) {
+    char text[200];
+    EXPECT_OK(strata_layers_register(&type, 1, true));
+    snprintf(text, sizeof text, "strategy: crooked\nstack: [%s]\n", stack);
+    rig_open(rig, text, NULL, 0, 0, 1);
+}
+
+TEST(facade_crooked, a_cache_refuses_memory_that_begins_elsewhere_and_gives_it_back) {
+    static const char *const stacks[] = {"auto_growth, test_crooked, system", "caching, test_crooked, system",
+                                         "bfc, test_crooked, system"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        rig_t rig;
+        strata_block_t block = {.ref = 7};
+        open_with(&rig, &crooked_type, stacks[i]);
+        EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block));
+        EXPECT_CONTAINS(strata_last_error()->text, "the layer below gives");
+        EXPECT_EQ(block.ref, 7);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), rig_calls(&rig, STRATA_CALL_free));
+        EXPECT_OK(strata_validate(rig.s));
+        rig_close(&rig);
+    }
+}
+
+/* ---- above a cache ---- */
+
+static uint64_t demanded_size; /* 0: as it came */
+
+static strata_status_t demanding_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_request_t below = *request;
+    if (demanded_size) below.size = demanded_size;
+    return strata_below_allocate(self, &below, record);
+}
+
+static const strata_layer_type_t demanding_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_demanding", .doc = "asks for more than was asked",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = demanding_allocate,
+    .free = strata_layer_free_below,
+};
+
+/* What nothing can serve is refused, costs nothing, and leaves no trace. */
+static void demand(const char *below, uint64_t size) {
+    rig_t rig;
+    char stack[150];
+    strata_block_t block = {.ref = 7};
+    snprintf(stack, sizeof stack, "test_demanding, %s", below);
+    open_with(&rig, &demanding_type, stack);
+    strata_block_t before = rig_allocate(&rig, NULL, 1000);
+    uint64_t reserved = rig_figures(&rig).reserved_bytes;
+    demanded_size = size;
+    strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 3000, &block);
+    demanded_size = 0;
+    EXPECT_TRUE(status == STRATA_E_INVALID || status == STRATA_E_NO_MEMORY);
+    EXPECT_EQ(block.ref, 7);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 3000).ref));
+    EXPECT_OK(strata_free(rig.s, before.ref));
+    rig_close(&rig);
+    if (strata_test_has_failed()) FAIL_TEST("%s, %llu bytes", below, (unsigned long long)size);
+}
+
+TEST(facade_crooked, sizes_beyond_all_measure_are_refused_by_every_cache_and_source) {
+    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 200, (1ull << 63) + 1, 1ull << 63, 1ull << 60};
+    static const char *const decorated[] = {"guard: {report: false}, auto_growth, system", "aligned: {alignment: 4KiB}, system",
+                                            "limit: {bytes: 1TiB}, system"};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes && !strata_test_has_failed(); k++) {
+        for (size_t i = 0; strata_layer_at(i) && !strata_test_has_failed(); i++) {
+            const strata_layer_type_t *type = strata_layer_at(i);
+            char below[100];
+            if (type->role != STRATA_CACHE && type->role != STRATA_SOURCE) continue;
+            snprintf(below, sizeof below, "%s%s", type->name, type->role == STRATA_CACHE ? ", system" : "");
+            demand(below, sizes[k]);
+        }
+        for (size_t i = 0; i < sizeof decorated / sizeof *decorated; i++) demand(decorated[i], sizes[k]);
+    }
+}
+
+/* ---- operations that are left out ---- */
+
+static strata_status_t noted(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+    (void)self, (void)record, (void)stream, (void)path;
+    return STRATA_OK;
+}
+
+static const strata_layer_type_t noting_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_noting", .doc = "notes borrows and takes none back",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = strata_below_allocate,
+    .free = strata_layer_free_below, .record_stream = noted,
+};
+
+TEST(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back) {
+    rig_t rig;
+    open_with(&rig, &noting_type, "test_noting, system");
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_record_stream(rig.s, block.ref, stream));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_erase_stream(rig.s, block.ref, stream));
+    EXPECT_CONTAINS(strata_last_error()->text, "test_noting cannot take a borrow back");
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+/* ---- needs ---- */
+
+static const strata_layer_type_t needing_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_needing", .doc = "stands above what is safe across streams",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .needs = STRATA_TRAIT_CROSS_STREAM_SAFE, .passes = ~0u,
+    .guarded = true, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing, .allocate = strata_below_allocate, .free = strata_layer_free_below,
+};
+
+/* The row of a layer in the matrix of docs/layers.md: the cell below `lower`. */
+static void cell_of(const char *page, const char *upper, const char *lower, char *cell, size_t capacity) {
+    const char *head = strstr(page, "| above \\ below |"), *row, *at;
+    char words[80];
+    ASSERT_TRUE(head);
+    snprintf(words, sizeof words, "\n| **%s** |", upper);
+    row = strstr(head, words);
+    snprintf(words, sizeof words, "| %s |", lower);
+    at = strstr(head, words);
+    ASSERT_TRUE(row && at);
+    for (row++; head < at; head++)
+        if (*head == '|') row = strchr(row + 1, '|');
+    snprintf(cell, capacity, "%.*s", (int)(strchr(row + 1, '|') - row - 3), row + 2);
+}
+
+TEST(facade_crooked, the_page_says_what_a_needing_layer_misses_and_what_may_stand_between) {
+    const strata_layer_type_t *types[] = {&needing_type};
+    char *page = NULL, cell[100];
+    size_t length = 0;
+    ASSERT_OK(strata_layers_register(types, 1, true));
+    FILE *out = open_memstream(&page, &length);
+    ASSERT_TRUE(out);
+    EXPECT_OK(strata_config_layers(out, true));
+    fclose(out);
+    static const char *const cells[][2] = {{"stream_safe", "yes"}, {"stat", "with cross_stream_safe"}, {"system", "no: cross_stream_safe"}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        cell_of(page, "test_needing", cells[i][0], cell, sizeof cell);
+        EXPECT_STREQ(cell, cells[i][1]);
+    }
+    free(page);
+}

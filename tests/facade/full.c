@@ -1,0 +1,200 @@
+/* Where the tables of a stack end: the request is told, nothing it took is kept, and what there is goes on. */
+#include <stdio.h>
+
+#include "facade/names.h"
+#include "strategy/model.h"
+#include "tests/facade/fixture.h"
+
+enum { EXTRA = 5, STACKS = 4 };
+
+static const size_t sizes[] = {600, 30000, 3 * MIB};
+
+/* The slab of the n-th stack of the domain has room for `extra` records more, besides those that were given back to it. */
+static uint32_t shorten(rig_t *rig, uint32_t stack, uint32_t extra) {
+    strata_slab_t *slab = &rig_domain(rig)->stacks[stack]->slab;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used + extra;
+    return capacity;
+}
+
+/* Answers whether the table was too short for one of the requests. */
+static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t extra) {
+    bool ended = false;
+    uint32_t capacity = shorten(rig, stack, extra);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        strata_block_t block = {.ref = 7};
+        uint64_t reserved = rig_figures(rig).reserved_bytes;
+        strata_status_t status = strata_allocate(rig->s, rig->gpu, stream, sizes[i], &block);
+        if (status == STRATA_OK) {
+            EXPECT_OK(strata_free(rig->s, block.ref));
+            continue;
+        }
+        ended = true;
+        EXPECT_EQ(status, STRATA_E_LIMIT);
+        EXPECT_CONTAINS(strata_last_error()->text, "most");
+        EXPECT_EQ(block.ref, 7);
+        EXPECT_LE(rig_figures(rig).reserved_bytes, reserved);
+        EXPECT_OK(strata_validate(rig->s));
+    }
+    rig_domain(rig)->stacks[stack]->slab.capacity = capacity;
+    return ended;
+}
+
+/* `grown`: there is memory already, else the first request asks for some. Answers as ends(). */
+static bool one_ends(const char *text, uint32_t stack, uint32_t extra, bool grown) {
+    rig_t rig;
+    rig_open(&rig, text, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    (void)rig_stack(&rig, stream);
+    strata_block_t kept = {.ref = 0};
+    if (grown) kept = rig_allocate(&rig, stream, 1000);
+    bool ended = stack < rig_domain(&rig)->stack_count && ends(&rig, stream, stack, extra);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, sizes[i]).ref));
+    if (grown) EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+    if (strata_test_has_failed()) FAIL_TEST("%s, stack %u, room for %u, %s", text, stack, extra, grown ? "grown" : "new");
+    return ended;
+}
+
+/* How many of the short tables a stack came to the end of. */
+static uint32_t full_tables(const char *layers) {
+    uint32_t found = 0;
+    char text[200];
+    snprintf(text, sizeof text, "strategy: full\nstack: [%s]\n", layers);
+    for (uint32_t stack = 0; stack < STACKS; stack++)
+        for (uint32_t extra = 0; extra < EXTRA && !strata_test_has_failed(); extra++)
+            for (int grown = 0; grown < 2; grown++) found += one_ends(text, stack, extra, grown != 0);
+    return found;
+}
+
+TEST(facade_full, a_full_table_of_any_cache_and_source_is_told_and_costs_nothing) {
+    uint32_t types = 0;
+    for (size_t i = 0; strata_layer_at(i); i++) {
+        const strata_layer_type_t *type = strata_layer_at(i);
+        char layers[100];
+        if (type->role != STRATA_CACHE && type->role != STRATA_SOURCE) continue;
+        snprintf(layers, sizeof layers, "%s%s", type->name, type->role == STRATA_CACHE ? ", system" : "");
+        EXPECT_GT(full_tables(layers), 0);
+        types++;
+    }
+    EXPECT_GT(types, 5);
+}
+
+/* Those that make records of their own. */
+TEST(facade_full, a_full_table_under_a_decorator_is_told_and_costs_nothing) {
+    static const char *const stacks[] = {"guard: {report: false}, auto_growth, system",
+                                         "aligned: {alignment: 4KiB}, auto_growth, system",
+                                         "stream_safe, guard: {report: false}, buffered, system",
+                                         "guard: {report: false}, caching, system"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) EXPECT_GT(full_tables(stacks[i]), 0);
+}
+
+/* A slot whose generations are used up serves no more: its block moves to another slot. Without one it stays out of use until its
+ * chunk goes. */
+TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_left) {
+    for (int full = 0; full < 2; full++) {
+        rig_t rig;
+        rig_open(&rig, "strategy: used_up\nstack: [auto_growth, system]\n", NULL, 0, 0, 1);
+        strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
+        strata_block_t first = rig_allocate(&rig, NULL, 1000), behind = rig_allocate(&rig, NULL, 1000);
+        strata_record_t *record = strata_slab_record(slab, strata_ref_slot(first.ref));
+        EXPECT_OK(strata_free(rig.s, first.ref));
+        record->generation = STRATA_GENERATION_LAST - 1;
+        strata_block_t last = rig_allocate(&rig, NULL, 1000);
+        EXPECT_TRUE(last.ptr == first.ptr);
+        uint32_t capacity = slab->capacity;
+        if (full) slab->capacity = slab->used;
+        EXPECT_OK(strata_free(rig.s, last.ref));
+        slab->capacity = capacity;
+        EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, last.ref));
+        EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
+        EXPECT_OK(strata_validate(rig.s));
+        strata_block_t next = rig_allocate(&rig, NULL, 1000);
+        EXPECT_EQ(next.ptr == first.ptr, !full);
+        EXPECT_OK(strata_free(rig.s, next.ref));
+        EXPECT_OK(strata_free(rig.s, behind.ref));
+        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        /* A chunk with a lost block is not idle. */
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes > 0, full);
+        rig_close(&rig);
+    }
+}
+
+/* More owners than the host has room for; the first blocks of a stack have theirs. */
+TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
+    EXPECT_OK(strata_retain(rig.s, a.ref));
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    uint32_t count = stack->side_count;
+    stack->side_count = strata_ref_slot(b.ref);
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_retain(rig.s, b.ref));
+    EXPECT_CONTAINS(strata_last_error()->text, "the host has room to share the first");
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, b.ref));
+    stack->side_count = count;
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
+/* A name that finds no room is one of the others; a pool that has none could not be told from another. */
+TEST(facade_full, a_pool_is_not_named_where_no_name_is_left) {
+    rig_t rig;
+    uint64_t pool = 77;
+    rig_open(&rig, "strategy: named\nstack: [system]\npools: {weights: {stack: [system]}}\n", NULL, 0, 0, 1);
+    for (uint32_t i = 0; i < STRATA_NAMES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "operator %u", i);
+        EXPECT_OK(strata_annotate(rig.s, name));
+    }
+    EXPECT_OK(strata_annotate(rig.s, NULL));
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_pool(rig.s, "weights", &pool));
+    EXPECT_CONTAINS(strata_last_error()->text, "names, the most");
+    EXPECT_EQ(pool, 77);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
+    rig_close(&rig);
+}
+
+/* One block, borrowed and taken back by as many streams as a stack can note borrows. The list is in order of the handles: from the
+ * last to the first each comes in front. */
+TEST(facade_full, more_borrows_than_a_stack_notes_are_refused_and_waited_for_instead) {
+    rig_t rig;
+    strata_status_t status = STRATA_OK;
+    uintptr_t handle = (uintptr_t)1 << 40, noted = 0;
+    rig_open(&rig, "strategy: borrowed\nstack: [stream_safe, auto_growth, system]\n", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000);
+    for (; status == STRATA_OK && noted < 1u << 21; noted++)
+        status = strata_record_stream(rig.s, block.ref, (strata_stream_t)(handle - noted));
+    EXPECT_EQ(status, STRATA_E_LIMIT);
+    EXPECT_CONTAINS(strata_last_error()->text, "borrows in one stack, its most");
+    /* The last use of another block is not noted either: its free waits for it. */
+    rig_work(&rig, stream, 1000 * 1000, other.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], stream);
+    EXPECT_OK(strata_free_on(rig.s, other.ref, stream));
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    for (uintptr_t i = noted - 1; i-- > 0;) EXPECT_OK(strata_erase_stream(rig.s, block.ref, (strata_stream_t)(handle - i)));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_full, nothing_is_asked_for_where_no_record_is_left) {
+    rig_t rig;
+    strata_block_t block = {.ref = 7};
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    uint32_t capacity = stack->slab.capacity;
+    stack->slab.capacity = stack->slab.used;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
+    EXPECT_CONTAINS(strata_last_error()->text, "its most");
+    EXPECT_EQ(block.ref, 7);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    stack->slab.capacity = capacity;
+    EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}

@@ -1,0 +1,4 @@
+/* An object whose table has no layer in it. */
+#include "strata/layer.h"
+
+STRATA_LAYERS(NULL);
