@@ -73,7 +73,7 @@ static strata_status_t read_whole(const char *path, strata_file_named_t named, c
 /* "training" of "some/where/training.yaml". */
 static void short_name_of(const char *path, char *name, size_t capacity) {
     const char *slash = strrchr(path, '/');
-    snprintf(name, capacity, "%s", slash ? slash + 1 : path);
+    snprintf(name, capacity, "%.*s", (int)capacity - 1, slash ? slash + 1 : path);
     char *dot = strrchr(name, '.');
     if (dot && dot != name && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
 }

@@ -224,6 +224,7 @@ TEST(bfc_memory, the_report_draws_and_counts) {
     EXPECT_CONTAINS(text, "Bin for 1MiB was 1MiB");
     EXPECT_CONTAINS(text, "*************************"); /* 25: the first quarter */
     EXPECT_CONTAINS(text, "________");
+    EXPECT_CONTAINS(text, "\n    in use: 2 Chunks of size 256KiB totalling 512KiB, 1 Chunks of size 216KiB totalling 216KiB\n");
     EXPECT_CONTAINS(text, "InUse at 0x");
     EXPECT_CONTAINS(text, "in use after action 1: 256KiB, 512KiB, ");
     bfc_free_all(&rig, b, 3);

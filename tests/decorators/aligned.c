@@ -198,3 +198,18 @@ TEST(aligned, a_number_that_is_no_alignment_is_refused) {
     EXPECT_CONTAINS(strata_last_error()->text, "aligned.alignment: 5000 is no power of two");
     if (strategy) strata_strategy_delete(strategy);
 }
+
+/* What it holds is of a chunk that is counted already: nothing is counted twice. */
+TEST(aligned, between_two_caches_it_reserves_nothing_more) {
+    rig_t rig;
+    decorated_open(&rig, "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
+                   NULL, &(strata_sim_options_t){0});
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
+    EXPECT_EQ(rig_stack(&rig, NULL)->figures.reserved_bytes, 8 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}

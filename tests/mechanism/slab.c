@@ -159,6 +159,8 @@ TEST(slab, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, slab.free_head); /* a circle */
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1u << 31);     /* out of the range */
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[2].next, slab.free_head);    /* the end goes on */
+    records[20].next = records[middle].next;
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[slab.free_head].next, 20); /* a retired slot in place of another */
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].state, STRATA_RECORD_LIVE);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, STRATA_RECORD_UNUSED);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].state, STRATA_RECORD_CHUNK + 1);

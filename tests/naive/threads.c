@@ -210,6 +210,35 @@ TEST(naive_threads, exited_ones_leave_neither_memory_nor_stacks) {
     }
 }
 
+static uint32_t stacks_of(strata_domain_t *domain, uint64_t thread, strata_stack_t **stack) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < domain->stack_count; i++) {
+        if (domain->stacks[i]->of_thread != thread) continue;
+        if (!domain->stacks[i]->trunk) *stack = domain->stacks[i];
+        count++;
+    }
+    return count;
+}
+
+/* What a thread's stacks share outlasts them, also one that somebody is looking into. */
+TEST(naive_threads, what_an_exited_ones_stacks_stand_on_ends_after_them) {
+    rig_t rig;
+    strata_stack_t *stack = NULL;
+    rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
+    visit_t v = {.rig = &rig, .stream = rig_stream(&rig)};
+    join(take_one, &v);
+    EXPECT_OK(strata_free(rig.s, v.block.ref));
+    ASSERT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 2);
+    ASSERT_TRUE(stack);
+    stack->visitors++;
+    strata_domain_forget_dead_threads(rig_domain(&rig));
+    EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 2);
+    stack->visitors--;
+    strata_domain_forget_dead_threads(rig_domain(&rig));
+    EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 0);
+    rig_close(&rig);
+}
+
 /* What an exited thread keeps is not handed to another one: it goes back where memory is short. */
 TEST(naive_threads, what_an_exited_one_left_goes_back_where_memory_is_short) {
     rig_t rig;

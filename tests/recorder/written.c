@@ -1,4 +1,5 @@
 /* What the layer `trace` writes of a running program. */
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -238,7 +239,16 @@ TEST(recorder, a_file_that_cannot_be_made_is_told_at_open) {
     EXPECT_STATUS(STRATA_E_IO, open_path(STRATA_BINARY_DIR "/no_such_folder/x.csv", &s));
 }
 
+static uint32_t open_files(void) {
+    uint32_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder)) count++;
+    if (folder) closedir(folder);
+    return count;
+}
+
 TEST(recorder, host_memory_fails_at_every_allocation_of_open) {
+    uint32_t files = open_files();
     uint64_t k = 1;
     strata_status_t status = STRATA_E_HOST_MEMORY;
     for (; status != STRATA_OK && k < 500; k++) {
@@ -248,6 +258,7 @@ TEST(recorder, host_memory_fails_at_every_allocation_of_open) {
         strata_host_fail_at(0, 0);
         EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_HOST_MEMORY);
         if (status == STRATA_OK) EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+        EXPECT_EQ(open_files(), files);
     }
     EXPECT_GT(k, 20);
     EXPECT_EQ(status, STRATA_OK);
