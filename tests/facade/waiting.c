@@ -21,6 +21,7 @@ typedef struct actor {
     size_t size;
     strata_status_t status;
     uint64_t took;        /* real ns */
+    _Atomic bool known;   /* to the library */
 } actor_t;
 
 static void start(actor_t *actor, void *(*body)(void *)) {
@@ -33,6 +34,7 @@ static void *free_later(void *argument) {
     strata_block_t none;
     EXPECT_OK(strata_allocate(a->rig->s, a->rig->gpu, a->stream, 0, &none));
     EXPECT_OK(strata_free(a->rig->s, none.ref));
+    a->known = true;
     sleep_real(a->delay);
     EXPECT_OK(strata_free(a->rig->s, a->block.ref));
     return NULL;
@@ -60,7 +62,8 @@ static void a_holder_frees(const char *preset, bool elsewhere) {
     holder.block = rig_allocate(&rig, one, 40 * MIB);
     start(&holder, free_later);
     actor_t waiter = {.rig = &rig, .stream = elsewhere ? two : one, .size = 40 * MIB};
-    sleep_real(10 * MILLISECOND);
+    /* Before that the waiter is alone, and gives up. */
+    while (!holder.known) sleep_real(MILLISECOND);
     (void)allocate_now(&waiter);
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_LT(waiter.took, 2000 * MILLISECOND);
