@@ -1,5 +1,6 @@
 """Runs a program that may hang, fork or eat all memory: whatever it does, it ends, with all that it started."""
 import collections
+import ctypes
 import os
 import resource
 import signal
@@ -9,6 +10,8 @@ import time
 MEMORY = 4 << 30  # bytes in use by the program and what it started, together; the largest test uses a tenth of it
 OUTPUT = 64 << 20
 LOOK = 0.1        # seconds between two looks at it
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 Ended = collections.namedtuple("Ended", "code text seconds")
 
 
@@ -65,6 +68,12 @@ def watch(process, log, seconds):
         pause = min(2 * pause, LOOK)
 
 
+def limit():
+    """In the program, before it begins: no core, and it ends with whoever runs it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def run(words, folder, seconds, environment=None):
     """Ended(its exit code, None when it was stopped; what it wrote, or why it was stopped; the seconds of processors it took).
 
@@ -74,8 +83,7 @@ def run(words, folder, seconds, environment=None):
     log = os.path.join(folder, "output")
     with open(log, "wb") as output:
         process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                                   start_new_session=True, env=environment,
-                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+                                   start_new_session=True, env=environment, preexec_fn=limit)
     ended = None
     try:
         ended, stopped = watch(process.pid, log, seconds)

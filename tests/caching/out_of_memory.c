@@ -287,6 +287,21 @@ TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
 }
 
 /* A held private pool gives nothing back for others; inside a capture nobody gives anything. */
+TEST(caching_memory, segments_that_went_back_are_reserved_no_more) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    const strata_statistics_t *figures = &caching_of(&rig)->base.stack->figures;
+    strata_block_t kept = rig_allocate(&rig, NULL, 30 * MIB);
+    caching_leave_idle(&rig, NULL, (const size_t[]){40}, 1);
+    EXPECT_EQ(figures->reserved_bytes, 70 * MIB);
+    EXPECT_EQ(figures->chunks, 2);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(figures->reserved_bytes, 30 * MIB);
+    EXPECT_EQ(figures->chunks, 1);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
 TEST(caching_memory, a_capture_gives_nothing_back) {
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 64 * MIB, 1);

@@ -128,8 +128,13 @@ TEST(caching_structure, a_full_slab_is_told_and_costs_nothing) {
     EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &b));
     EXPECT_EQ(caching_reserved(&rig), held);
     EXPECT_OK(strata_validate(rig.s));
+    /* One slot for the segment of the layer below, none for its block. */
+    slab->capacity = slab->used + 1 - slab->unused;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
+    EXPECT_EQ(caching_reserved(&rig), held);
+    EXPECT_OK(strata_validate(rig.s));
     /* One slot for the segment of the layer below, one for the block, none for what is behind it. */
-    slab->capacity = slab->used + 2;
+    slab->capacity = slab->used + 2 - slab->unused;
     EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
     EXPECT_OK(strata_validate(rig.s));
     slab->capacity = capacity;

@@ -241,6 +241,7 @@ TEST(directory, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 0);                /* a lost leaf */
     EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 2);                /* another one's leaf */
     EXPECT_CAUGHT(strata_directory_validate(directory), inner[100], 7);              /* a second way to a leaf */
+    EXPECT_CONTAINS(strata_last_error()->text, "the directory leads to 8 leaves, 7 are covered");
     uint64_t granule = leaves[1].granule;
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->near[granule % STRATA_DIRECTORY_NEAR],
                   granule << STRATA_DIRECTORY_LEAF_BITS | 2);                        /* the short way leads elsewhere */

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "platform/host_memory.h"
@@ -162,6 +163,30 @@ TEST(recorder, a_full_ring_is_full) {
     EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), (EVENTS - 4) / 2);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), (EVENTS - 4) / 2);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 2);
+    strata_trace_delete(trace);
+}
+
+/* Of the file as it is while it is written. */
+static uint64_t bytes_after(recording_t *r, int pairs) {
+    struct stat file = {.st_size = 0};
+    char beside[300];
+    snprintf(beside, sizeof beside, "%s.%ld.0.part", r->path, (long)getpid());
+    for (int i = 0; i < pairs; i++) EXPECT_OK(strata_free(r->rig.s, rig_allocate(&r->rig, NULL, 1000).ref));
+    EXPECT_EQ(stat(beside, &file), 0);
+    return (uint64_t)file.st_size;
+}
+
+/* The request that finds half the ring full writes the file, no other before it. */
+TEST(recorder, half_a_ring_is_written) {
+    recording_t r;
+    begin(&r, "half.csv", 16384, "write");
+    uint64_t begun = bytes_after(&r, 2000), before = bytes_after(&r, 2000);
+    EXPECT_EQ(before, begun);
+    EXPECT_GT(bytes_after(&r, 200), before);
+    strata_trace_t *trace = NULL;
+    rig_close(&r.rig);
+    EXPECT_OK(strata_trace_load(r.path, &trace));
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 4200);
     strata_trace_delete(trace);
 }
 
