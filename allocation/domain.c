@@ -25,6 +25,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_stack_t *trunk;
     strata_status_t status = strata_events_init(&domain->events, device);
     if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
+    if (status == STRATA_OK) status = strata_unreturned_init(&domain->unreturned);
     if (status == STRATA_OK) status = strata_trunk_create(&domain->ordinary, &trunk);
     if (status != STRATA_OK) {
         strata_domain_destroy(domain);
@@ -41,6 +42,8 @@ void strata_domain_destroy(strata_domain_t *domain) {
         strata_domain_remove_stack(domain, stack);
         strata_stack_destroy(stack);
     }
+    (void)strata_domain_offer_unreturned(domain);
+    strata_unreturned_destroy(&domain->unreturned);
     strata_meter_destroy(&domain->deferred);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
@@ -155,11 +158,11 @@ void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
     if (status != STRATA_OK) return status;
-    strata_domain_keep(domain, bytes);
+    strata_domain_count(domain, bytes);
     return STRATA_OK;
 }
 
-void strata_domain_keep(strata_domain_t *domain, uint64_t bytes) {
+void strata_domain_count(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_serve(&domain->quota, bytes);
     uint64_t now = strata_domain_reserved(domain), peak = atomic_load(&domain->peak_reserved_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
@@ -204,7 +207,7 @@ uint64_t strata_domain_release(strata_domain_t *domain) {
     STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && stack->of_thread ? strata_stack_release(stack) : 0;
     STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && !stack->of_thread ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
-    return released;
+    return released + strata_domain_offer_unreturned(domain);
 }
 
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
@@ -217,7 +220,7 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
         idle -= strata_min(idle, own - strata_min(own, strata_stack_idle_bytes(stack)));
     }
     strata_domain_sweep_orphans(domain);
-    return released;
+    return released + strata_domain_offer_unreturned(domain);
 }
 
 /* Whether the one thread that a stack serves has exited. */

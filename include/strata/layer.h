@@ -340,8 +340,8 @@ STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 /* ---- the device. Quick calls may be made under the locks; round all others they are open ---- */
 
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
-/* A source's memory: of the place's kind, booked as reserved. What the device refuses to take back stays booked and must not be
- * served again. */
+/* A source's memory: of the place's kind, booked as reserved. What a failing get_memory cannot give back is the core's. What the
+ * device refuses of give_memory stays booked and the layer's: it must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
 /* Sets bytes, in the order of the stream. */
