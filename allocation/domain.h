@@ -102,7 +102,8 @@ void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 /* Polls every stack; idle chunks of every stack go back, and what the device refused is offered again; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
-/* The stacks give back in order of making until at most `keep` idle bytes stay in all of them; the bytes. */
+/* The stacks give back in order of making, those that others stand on last, until at most `keep` idle bytes stay in all of them;
+ * the bytes. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */

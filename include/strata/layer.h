@@ -225,7 +225,7 @@ typedef struct strata_layer_type {
     void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
     void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
     void (*step)(strata_layer_t *self, strata_path_t *path);
-    /* Releases until at most `keep` idle bytes stay; the bytes. */
+    /* Releases until at most `keep` idle bytes stay; the bytes. A layer without idle_bytes is asked whatever it may hold. */
     uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_path_t *path);
     /* Every block of the layer, chunk by chunk in address order. */
     void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
