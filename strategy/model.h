@@ -19,7 +19,7 @@ typedef enum strata_source_of_value {
     STRATA_FROM_PRESET,
     STRATA_FROM_FILE,
     STRATA_FROM_ENVIRONMENT,
-    STRATA_FROM_COMMAND  /* --set, or the API's `set` */
+    STRATA_FROM_COMMAND  /* the command's --set and --device, or `set` and `devices` of the API */
 } strata_source_of_value_t;
 
 /* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set";
