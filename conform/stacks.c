@@ -130,8 +130,7 @@ static bool fits(const chain_t *chain, const strata_layer_type_t *type, const st
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)
         return strcmp(text, "place") == 0 || strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) == 0 ||
                (chain->any_memory && strata_place_reaches(STRATA_PLACE_GPU, text));
-    /* Blocks of larger alignment want such chunks: a matter of the layer below it and its options, which the builder leaves to
-     * the first request. */
+    /* Blocks of larger alignment want such chunks, and what stands below is not drawn yet. */
     if (type->role == STRATA_CACHE && strcmp(row->name, "alignment") == 0) return strcmp(text, "256") == 0;
     bool asked = type->struct_size >= offsetof(strata_layer_type_t, check) + sizeof type->check && type->check;
     return !asked || type->check(options, STRATA_PLACE_GPU, &option) == STRATA_OK;

@@ -82,9 +82,9 @@ static int by_bytes(const void *a, const void *b) {
 }
 
 static void tell_group(const group_t *group) {
-    fprintf(stderr, "  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")\n", group->bytes,
-            group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag, group->address,
-            group->first);
+    fprintf(stderr, "  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")\n",
+            group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
+            group->address, group->first);
 }
 
 static void tell_leaks(guard_account_t *account) {

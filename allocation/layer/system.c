@@ -312,6 +312,13 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return STRATA_OK;
 }
 
+/* The host is asked for an alignment, the device cannot be. */
+static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    const system_options_t *o = filled;
+    (void)wanted;
+    return on_host((strata_memory_t)(o->memory == MEMORY_OF_PLACE ? (uint32_t)place : o->memory - 1)) ? UINT64_MAX : below;
+}
+
 const strata_layer_type_t strata_system_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "system",
@@ -324,6 +331,7 @@ const strata_layer_type_t strata_system_type = {
     .options = options,
     .stats = stats,
     .check = check,
+    .alignment = alignment,
     .create = create,
     .destroy = destroy,
     .allocate = allocate,

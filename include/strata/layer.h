@@ -249,6 +249,10 @@ typedef struct strata_layer_type {
     bool (*set_frontier)(strata_layer_t *self, uint64_t count);
     /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
+    /* The largest alignment that a layer of these options serves on layers that serve `below` (a router: the least of them; a
+     * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack that
+     * has less. NULL: decorators and routers serve `below`, sources and caches the place's. */
+    uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

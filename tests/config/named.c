@@ -187,7 +187,7 @@ static char *text_of(FILE *file) {
 }
 
 TEST(named, explain_tells_them) {
-    const char *set[] = {"pools.weights.auto_growth.alignment=512"};
+    const char *set[] = {"pools.weights.auto_growth.alignment=256"};
     strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = both, .set = set, .set_count = 1});
     ASSERT_TRUE(strategy != NULL);
     FILE *out = tmpfile();
@@ -197,7 +197,7 @@ TEST(named, explain_tells_them) {
                           "\npools.weights.gpu, outermost first\n"
                           "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
     EXPECT_CONTAINS(text, "    chunk_size               64MiB        <text>:4:39\n");
-    EXPECT_CONTAINS(text, "    alignment                512          --set\n");
+    EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(text, "\npools.weights.pinned, outermost first; one stack serves all streams\n");
     EXPECT_CONTAINS(text, "\npools.same, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
     EXPECT_CONTAINS(text, "\nstreams.copy*, streams of such a name: stacks of their own; they are served as all others in managed  "
