@@ -114,11 +114,12 @@ static strata_status_t check_ends(const strata_model_stack_t *stack) {
 /* The first layer below that clashes with layer `n`. */
 static strata_status_t check_below(const building_t *built, uint32_t n) {
     const strata_model_layer_t *upper = built->layers[n];
+    strata_scope_t scope = strata_scope_of(upper->type, upper->options);
     for (uint32_t m = n + 1; m <= built->last[n]; m++) {
         const strata_model_layer_t *lower = built->layers[m];
         bool neighbours = built->above[m] == n;
-        strata_clash_t clash = neighbours ? strata_clash_of_neighbours(upper->type, lower->type, built->given[m])
-                                          : strata_clash_of_pair(upper->type, lower->type);
+        strata_clash_t clash = neighbours ? strata_clash_of_neighbours(upper->type, scope, lower->type, built->given[m])
+                                          : strata_clash_of_pair(upper->type, scope, lower->type);
         if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, lower, built->given[m]);
         if (clash != STRATA_CLASH_NONE) return fail_clash(clash, upper, lower);
     }

@@ -132,6 +132,19 @@ TEST(errors, alignments_that_what_stands_below_serves) {
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) strata_strategy_delete(load_text(right[i]));
 }
 
+/* Whether a layer is shared is a matter of its option `streams`, and so is what may stand below it. */
+TEST(errors, what_every_stream_has_may_stand_below_what_every_stream_has) {
+    static const char *const layers[] = {"naive_best_fit", "thread_local"};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        char text[200], what[100];
+        snprintf(text, sizeof text, "stack:\n  - %s: {streams: own}\n  - auto_growth\n  - system\n", layers[i]);
+        strata_strategy_delete(load_text(text));
+        snprintf(text, sizeof text, "stack:\n  - %s: {streams: ignored}\n  - auto_growth\n  - system\n", layers[i]);
+        snprintf(what, sizeof what, "\"%s\" is shared by all streams", layers[i]);
+        expect_refused(text, 2, 5, what, "put \"auto_growth\" above");
+    }
+}
+
 TEST(errors, order_is_told_at_the_upper_layer) {
     expect_refused("stack:\n  - retry\n  - auto_growth\n", 3, 5, "\"auto_growth\" has nothing below it", "- system");
     expect_refused("stack:\n  - system\n  - retry\n  - system\n", 2, 5,
