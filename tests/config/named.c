@@ -142,6 +142,8 @@ TEST(named, wrong_text_is_refused_at_its_place) {
     expect_refused("pools: 3\n", 1, 1, "\"pools\" is a mapping of names to stacks", "write pools: {weights: {stack: [...]}}");
     expect_refused("version: 1\nstreams: [system]\n", 2, 1, "\"streams\" is a mapping", "write streams: {\"copy*\": {stack: [...]}}");
     expect_refused("pools:\n  3d: [system]\n", 2, 3, "\"3d\" is no name for a pool", "a letter first");
+    expect_refused("pools:\n  -3: [system]\n", 2, 3, "\"-3\" is no name for a pool", "or digits alone");
+    strata_strategy_delete(load_text("pools:\n  3: [system]\n"));
     expect_refused("pools:\n  \"a.b\": [system]\n", 2, 3, "\"a.b\" is no name for a pool", "write up to 64 letters");
     expect_refused("streams:\n  \"co.y*\": [system]\n", 2, 3, "\"co.y*\" is no name for a pattern", "and * for any letters");
     expect_refused("pools:\n  a: 1\n", 2, 3, "a pool is a mapping with a stack", "write pools: {weights:");
