@@ -15,17 +15,24 @@ uint64_t strata_stack_release(strata_stack_t *stack) {
     return released;
 }
 
+/* Under the layer's lock: what it may keep of `keep` where `idle` bytes are known of in the stack. A layer that cannot tell what it
+ * holds idle (a driver's pool) is asked to keep what the others leave. */
+static uint64_t share_of(strata_layer_t *layer, uint64_t keep, uint64_t idle) {
+    uint64_t own = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
+    return keep - strata_min(keep, others);
+}
+
 uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
     uint64_t released = 0;
     STRATA_EACH_OWN_LAYER(stack, layer) {
+        bool tells = layer->type->idle_bytes != NULL;
+        if (!layer->type->trim && !(tells && layer->type->release)) continue;
         /* What a layer gave back may lie idle in one below. */
         uint64_t idle = strata_stack_idle_bytes(stack);
-        if (idle <= keep) break;
-        if (!layer->type->idle_bytes || !(layer->type->trim || layer->type->release)) continue;
+        if (tells && idle <= keep) continue;
         strata_path_t path = {.stack = stack};
         bool entered = strata_path_enter(&path, layer);
-        uint64_t own = layer->type->idle_bytes(layer);
-        if (layer->type->trim) released += layer->type->trim(layer, own - strata_min(own, idle - keep), &path);
+        if (layer->type->trim) released += layer->type->trim(layer, share_of(layer, keep, idle), &path);
         else released += layer->type->release(layer, &path);
         strata_path_leave(&path, layer, entered);
     }

@@ -25,6 +25,7 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_stack_t *trunk;
     strata_status_t status = strata_events_init(&domain->events, device);
     if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
+    if (status == STRATA_OK) status = strata_unreturned_init(&domain->unreturned);
     if (status == STRATA_OK) status = strata_trunk_create(&domain->ordinary, &trunk);
     if (status != STRATA_OK) {
         strata_domain_destroy(domain);
@@ -48,6 +49,8 @@ void strata_domain_destroy(strata_domain_t *domain) {
         strata_domain_remove_stack(domain, stack);
         strata_stack_destroy(stack);
     }
+    (void)strata_domain_offer_unreturned(domain);
+    strata_unreturned_destroy(&domain->unreturned);
     strata_meter_destroy(&domain->deferred);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
@@ -153,11 +156,11 @@ void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes) {
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes) {
     strata_status_t status = domain->directory ? strata_directory_cover(domain->directory, address, bytes) : STRATA_OK;
     if (status != STRATA_OK) return status;
-    strata_domain_keep(domain, bytes);
+    strata_domain_count(domain, bytes);
     return STRATA_OK;
 }
 
-void strata_domain_keep(strata_domain_t *domain, uint64_t bytes) {
+void strata_domain_count(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_serve(&domain->quota, bytes);
     uint64_t now = strata_domain_reserved(domain), peak = atomic_load(&domain->peak_reserved_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
@@ -195,27 +198,44 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
     return pending->freed_bytes;
 }
 
+/* The trunks last, those of threads before: what one keeps itself (a cache, a driver's pool) is only then what the others gave it. */
+enum { LEVELS = 3 };
+
+static int level_of(const strata_stack_t *stack) {
+    return !stack->trunk ? 0 : stack->of_thread ? 1 : 2;
+}
+
 uint64_t strata_domain_release(strata_domain_t *domain) {
     uint64_t released = 0;
-    /* The trunks last, those of threads before: what one keeps itself (a driver's pool) is only then what the others gave it. */
-    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk ? 0 : strata_stack_release(stack);
-    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && stack->of_thread ? strata_stack_release(stack) : 0;
-    STRATA_DOMAIN_EACH(domain, stack) released += stack->trunk && !stack->of_thread ? strata_stack_release(stack) : 0;
+    for (int level = 0; level < LEVELS; level++)
+        STRATA_DOMAIN_EACH(domain, stack) released += level_of(stack) == level ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
+    return released + strata_domain_offer_unreturned(domain);
+}
+
+static uint64_t idle_of_all(strata_domain_t *domain) {
+    uint64_t idle = 0;
+    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    return idle;
+}
+
+/* A stack keeps what the others leave of `keep`. */
+static uint64_t trim_level(strata_domain_t *domain, int level, uint64_t keep) {
+    uint64_t idle = idle_of_all(domain), released = 0;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (level_of(stack) != level) continue;
+        uint64_t own = strata_stack_idle_bytes(stack), others = idle - strata_min(idle, own);
+        released += strata_stack_trim(stack, keep - strata_min(keep, others));
+        idle = others + strata_stack_idle_bytes(stack);
+    }
     return released;
 }
 
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
-    uint64_t idle = 0, released = 0;
-    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (idle <= keep) continue;
-        uint64_t own = strata_stack_idle_bytes(stack);
-        released += strata_stack_trim(stack, own - strata_min(own, idle - keep));
-        idle -= strata_min(idle, own - strata_min(own, strata_stack_idle_bytes(stack)));
-    }
+    uint64_t released = 0;
+    for (int level = 0; level < LEVELS; level++) released += trim_level(domain, level, keep);
     strata_domain_sweep_orphans(domain);
-    return released;
+    return released + strata_domain_offer_unreturned(domain);
 }
 
 /* Whether the one thread that a stack serves has exited. */

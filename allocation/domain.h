@@ -8,6 +8,7 @@
 #include "allocation/meter.h"
 #include "allocation/plan.h"
 #include "allocation/quota.h"
+#include "allocation/unreturned.h"
 #include "allocation/stack.h"
 #include "platform/device.h"
 
@@ -29,6 +30,7 @@ struct strata_domain {
     strata_family_t ordinary; /* stacks of no pool, and of no streams that have others; the first of the families */
     strata_events_t events;
     strata_meter_t deferred;
+    strata_unreturned_t unreturned;
 
     strata_quota_t quota; /* what sources got from the device and may get; touched on device calls alone. With the domain's lock */
     _Atomic uint64_t peak_reserved_bytes;
@@ -95,8 +97,8 @@ static inline uint64_t strata_domain_headroom(strata_domain_t *domain) {
 strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes);
 strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, uint64_t bytes);
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
-/* What was claimed and got can be neither booked nor given back: it counts as reserved. */
-void strata_domain_keep(strata_domain_t *domain, uint64_t bytes);
+/* What was claimed and got counts as reserved: the part of booking that cannot fail. */
+void strata_domain_count(strata_domain_t *domain, uint64_t bytes);
 /* What was booked is about to go back: free by pointer forgets it, before another thread may be given the same address. If the
  * device refuses it, it is as before; else it counts no more once the device has it. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);
@@ -107,10 +109,11 @@ void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
 /* Another limit; who waits for memory tries again. No lock is held. */
 void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 
-/* Polls every stack; idle chunks of every stack go back; the bytes. */
+/* Polls every stack; idle chunks of every stack go back, and what the device refused is offered again; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
 uint64_t strata_domain_release(strata_domain_t *domain);
-/* The stacks give back in order of making until at most `keep` idle bytes stay in all of them; the bytes. */
+/* The stacks give back in order of making, those that others stand on last, until at most `keep` idle bytes stay in all of them;
+ * the bytes. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */

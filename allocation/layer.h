@@ -13,6 +13,9 @@
     for (uint32_t n_ = 1; n_ <= (stack)->family->plan->count; n_++)                                                  \
         for (strata_layer_t *layer = (stack)->layers[n_]; layer && layer->stack == (stack); layer = NULL)
 
+/* What the memory of a place begins at multiples of, whoever serves it. */
+static inline uint64_t strata_place_alignment(strata_place_kind_t place) { return place == STRATA_PLACE_HOST ? 64 : 256; }
+
 /* ---- locks ---- */
 
 /* Where in held[] a stack's lock stands. */

@@ -1,5 +1,6 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
 #include "allocation/layer.h"
+#include "allocation/unreturned.h"
 #include "allocation/threads.h"
 
 strata_place_t strata_layer_place(const strata_layer_t *self) {
@@ -32,16 +33,32 @@ static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, 
                : strata_device_malloc(device, memory, size, got);
 }
 
+/* What could not be booked goes back; what the device refuses even then is the domain's. The reason of before stays. */
+static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
+    strata_error_t reason = *strata_last_error();
+    if (give_back(self, got) == STRATA_OK) {
+        strata_domain_unclaim(self->domain, size);
+    } else {
+        strata_domain_count(self->domain, size);
+        strata_domain_keep_unreturned(self->domain, memory_of(self), got, size);
+    }
+    return strata_fail_again(&reason);
+}
+
 strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
     strata_domain_t *domain = self->domain;
     strata_address_t got = 0;
     strata_status_t status = strata_domain_claim(domain, size);
     if (status != STRATA_OK) return status;
     status = get(self, size, alignment, &got);
-    if (status == STRATA_OK && (status = strata_domain_book(domain, got, size)) != STRATA_OK) (void)give_back(self, got);
-    if (status == STRATA_OK) *address = got;
-    else strata_domain_unclaim(domain, size);
-    return status;
+    if (status != STRATA_OK) {
+        strata_domain_unclaim(domain, size);
+        return status;
+    }
+    status = strata_domain_book(domain, got, size);
+    if (status != STRATA_OK) return give_unbooked(self, got, size);
+    *address = got;
+    return STRATA_OK;
 }
 
 strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {

@@ -16,6 +16,7 @@ typedef struct strata_config_request {
     size_t set_count;
     const char *devices;    /* over the strategy's; NULL: as it says */
     bool environment;       /* read STRATA_STRATEGY and STRATA_SET */
+    bool by_program;        /* a program asks: errors and explanations name its own `devices` and `set`, not the command's words */
     bool allow_code;        /* the strategy may load shared objects, and so run their code */
 } strata_config_request_t;
 

@@ -151,14 +151,16 @@ static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_
                                       [STRATA_CLASH_UNSEEN] = "no: owners change unseen"};
     char missing[256];
     uint32_t given = strata_traits_above(lower, 0);
-    strata_clash_t clash = strata_clash_of_neighbours(upper, lower, given);
+    strata_scope_t scope = strata_scope_of(upper, NULL);
+    strata_clash_t clash = strata_clash_of_neighbours(upper, scope, lower, given);
     if (clash == STRATA_CLASH_NONE) {
         snprintf(text, capacity, "yes");
     } else if (clash != STRATA_CLASH_NEEDS) {
         snprintf(text, capacity, "%s", why[clash]);
     } else {
         /* Another layer further down may give it, and the lower one pass it on. */
-        bool passed = (upper->needs & ~(given | lower->passes)) == 0 && strata_clash_of_pair(upper, lower) == STRATA_CLASH_NONE;
+        bool passed = (upper->needs & ~(given | lower->passes)) == 0 &&
+                      strata_clash_of_pair(upper, scope, lower) == STRATA_CLASH_NONE;
         strata_traits_text(upper->needs & ~given, ", ", missing, sizeof missing);
         snprintf(text, capacity, "%s %s", passed ? "with" : "no:", missing);
     }

@@ -41,7 +41,7 @@ static strata_status_t apply_environment(strata_strategy_t *strategy) {
 }
 
 static strata_status_t apply_settings(strata_strategy_t *strategy, const strata_config_request_t *request) {
-    static const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = "--set"};
+    const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = request->by_program ? "set" : "--set"};
     strata_status_t status = request->environment ? apply_environment(strategy) : STRATA_OK;
     for (size_t i = 0; i < request->set_count && status == STRATA_OK; i++)
         status = apply_setting(strategy, request->set[i], strlen(request->set[i]), &by_hand);
@@ -114,14 +114,14 @@ static strata_status_t read_base(strata_reader_t *reader, const strata_config_re
     return strata_read_preset(reader, "strata");
 }
 
-static strata_status_t read_devices(strata_reader_t *reader, const char *devices) {
-    static const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = "--device"};
-    return devices ? strata_read_devices(reader->strategy, devices, &by_hand) : STRATA_OK;
+static strata_status_t read_devices(strata_reader_t *reader, const strata_config_request_t *request) {
+    const strata_origin_t by_hand = {.source = STRATA_FROM_COMMAND, .file = request->by_program ? "devices" : "--device"};
+    return request->devices ? strata_read_devices(reader->strategy, request->devices, &by_hand) : STRATA_OK;
 }
 
 static strata_status_t load(strata_reader_t *reader, const strata_config_request_t *request) {
     strata_status_t status = read_base(reader, request);
-    if (status == STRATA_OK) status = read_devices(reader, request->devices);
+    if (status == STRATA_OK) status = read_devices(reader, request);
     if (status == STRATA_OK) status = complete(reader);
     if (status == STRATA_OK) status = apply_settings(reader->strategy, request);
     return status ? status : plan_all(reader);

@@ -11,7 +11,7 @@ static const struct {
     const char *example; /* of the whole key */
     const char *letters; /* that a name may have */
 } words[STRATA_NAMED_KINDS] = {
-    [STRATA_NAMED_POOL] = {"pool", "pools: {weights: {stack: [...]}}", "letters, digits, - and _, a letter first"},
+    [STRATA_NAMED_POOL] = {"pool", "pools: {weights: {stack: [...]}}", "letters, digits, - and _, a letter first, or digits alone"},
     [STRATA_NAMED_STREAM] = {"pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
                              "letters, digits, - _ : and /, and * for any letters"},
 };
@@ -187,7 +187,7 @@ static const char about_named[] =
     "```\n\n"
     "A place that a pool does not list has the place's layers (those of the device, where it has its own), in instances\n"
     "of the pool's: a `limit` among them counts for the pool alone. A pool's name is of letters, digits, `-` and `_`, a\n"
-    "letter first.\n\n"
+    "letter first, or of digits alone: a replay calls each pool by its number in the trace.\n\n"
     "### Streams by name\n\n"
     "`streams` gives streams stacks of their own by the name that the program gives them before their first request\n"
     "(`strata_stream_name()`). A key is the whole name, in which `*` stands for any letters; the first key that fits\n"

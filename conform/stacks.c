@@ -25,6 +25,7 @@ typedef struct drawing {
     const strata_layer_type_t *with;
     chain_t chains[STACK_LAYERS];
     uint32_t chain_count, layer_count;
+    uint32_t at;         /* in its chain: the layer whose options are drawn */
     bool optioned, late; /* late: nothing is got before the first request */
     size_t length;
 } drawing_t;
@@ -124,14 +125,26 @@ static void draw_value(drawing_t *d, const strata_layer_type_t *type, const stra
     }
 }
 
-static bool fits(const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row, const void *options,
-                 const char *text) {
+/* Whether all that stands in the chain from `first` on may stand below a layer of that scope. The order was judged by the
+ * defaults. */
+static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t first, const strata_layer_type_t *type,
+                            strata_scope_t scope) {
+    for (uint32_t i = first; i < chain->count; i++)
+        if (strata_clash_of_pair(type, scope, chain->layers[i]) != STRATA_CLASH_NONE) return false;
+    for (uint32_t b = 0; b < chain->branch_count; b++)
+        if (!may_stand_below(d, &d->chains[chain->branches[b]], 0, type, scope)) return false;
+    return true;
+}
+
+static bool fits(const drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row,
+                 const void *options, const char *text) {
     const char *option = NULL;
+    if (strcmp(row->name, "streams") == 0 && !may_stand_below(d, chain, d->at + 1, type, strata_scope_of(type, options)))
+        return false;
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)
         return strcmp(text, "place") == 0 || strcmp(text, strata_place_memory(STRATA_PLACE_GPU)) == 0 ||
                (chain->any_memory && strata_place_reaches(STRATA_PLACE_GPU, text));
-    /* Blocks of larger alignment want such chunks: a matter of the layer below it and its options, which the builder leaves to
-     * the first request. */
+    /* Blocks of larger alignment want such chunks, and what stands below is not drawn yet. */
     if (type->role == STRATA_CACHE && strcmp(row->name, "alignment") == 0) return strcmp(text, "256") == 0;
     bool asked = type->struct_size >= offsetof(strata_layer_type_t, check) + sizeof type->check && type->check;
     return !asked || type->check(options, STRATA_PLACE_GPU, &option) == STRATA_OK;
@@ -170,7 +183,7 @@ static bool print_options(drawing_t *d, const chain_t *chain, const strata_layer
         if (d->late && strstr(row->name, "preallocate")) continue;
         draw_value(d, type, row, text);
         EXPECT_OK(strata_option_set(row, options, text));
-        if (!fits(chain, type, row, options, text)) {
+        if (!fits(d, chain, type, row, options, text)) {
             EXPECT_OK(strata_option_set(row, options, row->default_text));
             continue;
         }
@@ -219,6 +232,7 @@ static void print_chain(drawing_t *d, uint32_t number, bool top) {
     if (!top) print(d, "[");
     for (uint32_t i = 0; i < chain->count; i++) {
         print(d, "%s", top ? "  - " : i ? ", " : "");
+        d->at = i;
         print_layer(d, chain, chain->layers[i]);
         if (top) print(d, "\n");
     }

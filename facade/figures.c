@@ -54,6 +54,7 @@ void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *f
     while ((family = strata_domain_next_family(domain, family)) != NULL) add_family(family, figures);
     STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, figures);
     figures->reserved_bytes = strata_domain_reserved(domain);
+    figures->quarantined_bytes += atomic_load(&domain->unreturned.bytes);
     figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
     finish(figures);
 }

@@ -10,7 +10,7 @@
 #include "facade/wrong.h"
 
 static uint64_t alignment_of(strata_place_t place) {
-    return strata_place_kind(place) == STRATA_PLACE_HOST ? 64 : 256;
+    return strata_place_alignment(strata_place_kind(place));
 }
 
 static void fill_block(const strata_record_t *record, strata_block_t *block) {

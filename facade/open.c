@@ -399,7 +399,7 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy) {
     strata_config_request_t request = {.preset = options->preset, .file = options->file, .text = options->text,
                                        .set = options->set, .set_count = options->set_count, .devices = options->devices,
-                                       .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
+                                       .by_program = true, .environment = !(options->flags & STRATA_OPEN_IGNORE_ENVIRONMENT),
                                        .allow_code = (options->flags & STRATA_OPEN_ALLOW_CODE) != 0};
     return strata_config_load(&request, strategy);
 }

@@ -7,6 +7,7 @@
 #include "platform/host_memory.h"
 #include "replay/borrows.h"
 #include "replay/measure.h"
+#include "replay/names.h"
 #include "replay/watch.h"
 
 enum { PROGRESS_ROWS = 8192, HAZARDS_TOLD = 3 };
@@ -28,6 +29,7 @@ typedef struct run {
     strata_watch_t watch;
     strata_t facade;
     served_t *served;        /* by lifetime */
+    uint64_t *pools;         /* the strategy's, by the trace's; 0: it has none. NULL: none at all */
     strata_borrows_t borrows; /* of live blocks, where the trace has no work */
     uint64_t *kernel_times;  /* by stream: time of its last kernel + 1 */
     strata_access_t *accesses;
@@ -71,10 +73,12 @@ static void run_alloc(run_t *run, const strata_trace_event_t *event) {
     strata_block_t block;
     strata_status_t status;
     strata_timeline_use(&run->timeline, event->stream);
-    if (event->align) {
+    uint64_t pool = run->pools && event->pool != STRATA_TRACE_NO_POOL ? run->pools[event->pool] : 0;
+    if (event->align || pool) {
         strata_allocate_options_t options = {.struct_size = sizeof options,
                                              .size = (size_t)event->value,
-                                             .alignment = (size_t)1 << event->align};
+                                             .alignment = event->align ? (size_t)1 << event->align : 0,
+                                             .pool = pool};
         TIMED(run, status, strata_allocate_with(run->facade, place, stream, &options, &block));
     } else {
         TIMED(run, status, strata_allocate(run->facade, place, stream, (size_t)event->value, &block));
@@ -250,7 +254,7 @@ static size_t run_row(run_t *run, size_t row) {
     case STRATA_TRACE_sync: run_sync(run, event); break;
     case STRATA_TRACE_step: run_step(run, event); break;
     case STRATA_TRACE_release: run_release(run, event); break;
-    default: break; /* pools: refused before */
+    default: break; /* the pool of an alloc is told with it */
     }
     strata_measure_reserved(&run->measure);
     return 1;
@@ -297,13 +301,6 @@ const char *strata_run_trace_name(const strata_trace_t *trace) {
     return slash && slash[1] ? slash + 1 : trace->path;
 }
 
-strata_status_t strata_run_check(const strata_trace_t *trace) {
-    if (!trace->pool_line) return STRATA_OK;
-    return strata_fail_at(STRATA_E_UNSUPPORTED, trace->pool_line, 0,
-                          "%s:%u: the trace allocates from pools, which this version cannot replay; leave pool_begin, pool_end "
-                          "and column pool out", trace->path, trace->pool_line);
-}
-
 static void describe(const run_t *run, strata_figures_t *figures) {
     strata_device_t *device = run->machine.devices[0];
     uint64_t free_bytes = STRATA_FIGURE_NULL, total;
@@ -315,22 +312,6 @@ static void describe(const run_t *run, strata_figures_t *figures) {
     figures->capacity_bytes = run->options->target.capacity;
     if (figures->capacity_bytes == 0 && strata_device_mem_info(device, &free_bytes, &total) == STRATA_OK)
         figures->capacity_bytes = free_bytes;
-}
-
-/* A trace calls its streams by numbers: a strategy's `streams:` may mean them. */
-static strata_status_t name_streams(run_t *run, const strata_strategy_t *strategy) {
-    strata_status_t status = STRATA_OK;
-    if (strategy->named[STRATA_NAMED_STREAM].count == 0) return status;
-    for (uint32_t i = 0; i < run->trace->stream_count && status == STRATA_OK; i++) {
-        const strata_timeline_stream_t *stream = &run->timeline.streams[i];
-        char name[32];
-        snprintf(name, sizeof name, "%llu", (unsigned long long)run->trace->streams[i].number);
-        if (!stream->handle) continue; /* the legacy default stream */
-        status = strata_stream_name(run->facade, strata_gpu(stream->device), stream->handle, name);
-        if (status == STRATA_OK && run->machine.devices[stream->device]->capabilities.managed)
-            status = strata_stream_name(run->facade, strata_managed(stream->device), stream->handle, name);
-    }
-    return status;
 }
 
 static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
@@ -348,7 +329,8 @@ static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     if (status == STRATA_OK) status = strata_facade_open_on(strategy, run->machine.devices, devices, 0, &run->facade);
     if (status == STRATA_OK) status = strata_timeline_begin(&run->timeline, trace, &run->machine, &run->options->timeline);
     if (status == STRATA_OK) strata_watch_name_streams(&run->watch);
-    return status == STRATA_OK ? name_streams(run, strategy) : status;
+    if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
+    return status == STRATA_OK ? strata_names_of_pools(strategy, trace, run->facade, &run->pools) : status;
 }
 
 /* The verdict, and the first hazards in words. */
@@ -377,6 +359,7 @@ static void clean_up(run_t *run) {
     strata_borrows_end(&run->borrows);
     strata_host_delete(run->served);
     strata_host_delete(run->kernel_times);
+    strata_host_delete(run->pools);
     strata_host_delete(run->accesses);
 }
 
@@ -384,8 +367,7 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
                            strata_run_result_t *result) {
     *result = (strata_run_result_t){.figures = {.strategy = strategy->name}};
     run_t run = {.trace = trace, .options = options, .result = result};
-    strata_status_t status = strata_run_check(trace);
-    if (status == STRATA_OK) status = prepare(&run, strategy);
+    strata_status_t status = prepare(&run, strategy);
     if (status == STRATA_OK) {
         run.measure = (strata_measure_t){.trace = trace,
                                          .machine = &run.machine,

@@ -42,8 +42,6 @@ typedef struct strata_run_result {
 
 /* What a trace is called in figures: its file's name, without the folder. */
 const char *strata_run_trace_name(const strata_trace_t *trace);
-/* Whether a trace can be replayed at all. E_UNSUPPORTED, as "file:line: ...". */
-strata_status_t strata_run_check(const strata_trace_t *trace);
 /* figures.strategy is the strategy's own string, figures.device points into the result. Fails only where no run took place. */
 strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t *strategy, const strata_run_options_t *options,
                            strata_run_result_t *result);

@@ -12,7 +12,8 @@ strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *opti
     const strata_option_row_t *row = strata_option_find(type, "streams");
     if (!row || row->kind != STRATA_OPTION_CHOICE) return STRATA_SCOPE_STREAM;
     char word[32];
-    strata_option_print(row, options, word, sizeof word);
+    if (options) strata_option_print(row, options, word, sizeof word);
+    else snprintf(word, sizeof word, "%s", row->default_text);
     return strcmp(word, "ignored") == 0 ? type->scope : STRATA_SCOPE_STREAM;
 }
 
@@ -20,22 +21,23 @@ uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below) {
     return type->gives | (type->passes & below);
 }
 
-static bool is_shared(const strata_layer_type_t *type) {
-    return type->scope == STRATA_SCOPE_DEVICE || type->scope == STRATA_SCOPE_PROCESS;
+static bool is_shared(strata_scope_t scope) {
+    return scope == STRATA_SCOPE_DEVICE || scope == STRATA_SCOPE_PROCESS;
 }
 
-strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, const strata_layer_type_t *lower, uint32_t given) {
+strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower,
+                                          uint32_t given) {
     if (upper->role == STRATA_SOURCE) return STRATA_CLASH_BELOW_SOURCE;
     if (upper->needs & ~given) return STRATA_CLASH_NEEDS;
-    return strata_clash_of_pair(upper, lower);
+    return strata_clash_of_pair(upper, scope, lower);
 }
 
-strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, const strata_layer_type_t *lower) {
+strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower) {
     if (upper->guarded && (lower->gives & STRATA_TRAIT_WAITS)) return STRATA_CLASH_WAITS;
-    if (is_shared(upper) && lower->role == STRATA_CACHE && upper->role == STRATA_DECORATOR) return STRATA_CLASH_SHARED_LOCK;
-    if (is_shared(upper) && (lower->scope == STRATA_SCOPE_STREAM || lower->scope == STRATA_SCOPE_THREAD))
+    if (is_shared(scope) && lower->role == STRATA_CACHE && upper->role == STRATA_DECORATOR) return STRATA_CLASH_SHARED_LOCK;
+    if (is_shared(scope) && (lower->scope == STRATA_SCOPE_STREAM || lower->scope == STRATA_SCOPE_THREAD))
         return STRATA_CLASH_NARROW;
-    if (upper->scope == STRATA_SCOPE_THREAD && lower->scope == STRATA_SCOPE_STREAM) return STRATA_CLASH_NARROW;
+    if (scope == STRATA_SCOPE_THREAD && lower->scope == STRATA_SCOPE_STREAM) return STRATA_CLASH_NARROW;
     if (upper->role == STRATA_CACHE && (lower->gives & STRATA_TRAIT_TELLS_OWNERS)) return STRATA_CLASH_UNSEEN;
     return STRATA_CLASH_NONE;
 }

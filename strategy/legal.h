@@ -15,14 +15,16 @@ typedef enum strata_clash {
 } strata_clash_t;
 
 /* Whose the instances of a layer are: the type's scope says; but one that gives single_stream is a stream's, unless its option
- * `streams` says that they are ignored. */
+ * `streams` says that they are ignored. NULL: of the options' defaults. */
 strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options);
 /* Traits above a layer that stands on traits `below`. */
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below);
-/* Of two neighbours; `given` is what the lower gives, with what it passes on. */
-strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, const strata_layer_type_t *lower, uint32_t given);
-/* Of any two of one stack, whatever stands between. */
-strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, const strata_layer_type_t *lower);
+/* Of two neighbours; `scope` is whose the instances of the upper are (strata_scope_of()), `given` is what the lower gives, with
+ * what it passes on. */
+strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower,
+                                          uint32_t given);
+/* Of any two of one stack, whatever stands between. Of the lower its type's scope counts: what may be shared is, below what is. */
+strata_clash_t strata_clash_of_pair(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower);
 /* "STREAM_ORDERED, EXACT_SIZE" in a strategy's own spelling: "stream_ordered, exact_size"; "" for none. */
 void strata_traits_text(uint32_t traits, const char *separator, char *text, size_t capacity);
 

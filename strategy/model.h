@@ -19,7 +19,7 @@ typedef enum strata_source_of_value {
     STRATA_FROM_PRESET,
     STRATA_FROM_FILE,
     STRATA_FROM_ENVIRONMENT,
-    STRATA_FROM_COMMAND  /* --set, or the API's `set` */
+    STRATA_FROM_COMMAND  /* the command's --set and --device, or `set` and `devices` of the API */
 } strata_source_of_value_t;
 
 /* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set";
@@ -122,7 +122,8 @@ strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t
 
 /* "pools", "streams": the key under which they stand. */
 const char *strata_named_key(strata_named_kind_t kind);
-/* Letters, digits, - and _, a letter first; in a pattern also : and /, and * for any letters. At most STRATA_NAME_LETTERS. */
+/* Letters, digits, - and _, a letter first, or digits alone; in a pattern also : and /, and * for any letters. At most
+ * STRATA_NAME_LETTERS. */
 bool strata_named_is_name(strata_named_kind_t kind, const char *name);
 /* NULL: there is none of that name. */
 strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name);

@@ -14,7 +14,8 @@ bool strata_named_is_name(strata_named_kind_t kind, const char *name) {
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)name[i]) && !strchr(others, name[i])) return false;
     bool begins = kind == STRATA_NAMED_STREAM || isalpha((unsigned char)name[0]);
-    return begins && length > 0 && length <= STRATA_NAME_LETTERS;
+    bool number = strspn(name, "0123456789") == length;
+    return (begins || number) && length > 0 && length <= STRATA_NAME_LETTERS;
 }
 
 strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/layer.h"
 #include "allocation/option.h"
 #include "strategy/legal.h"
 
@@ -118,11 +119,12 @@ static strata_status_t check_ends(const strata_model_stack_t *stack) {
 /* The first layer below that clashes with layer `n`. */
 static strata_status_t check_below(const building_t *built, uint32_t n) {
     const strata_model_layer_t *upper = built->layers[n];
+    strata_scope_t scope = strata_scope_of(upper->type, upper->options);
     for (uint32_t m = n + 1; m <= built->last[n]; m++) {
         const strata_model_layer_t *lower = built->layers[m];
         bool neighbours = built->above[m] == n;
-        strata_clash_t clash = neighbours ? strata_clash_of_neighbours(upper->type, lower->type, built->given[m])
-                                          : strata_clash_of_pair(upper->type, lower->type);
+        strata_clash_t clash = neighbours ? strata_clash_of_neighbours(upper->type, scope, lower->type, built->given[m])
+                                          : strata_clash_of_pair(upper->type, scope, lower->type);
         if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, lower, built->given[m]);
         if (clash != STRATA_CLASH_NONE) return fail_clash(clash, upper, lower);
     }
@@ -215,14 +217,57 @@ static strata_status_t check_branches(const strata_model_layer_t *layer) {
 static strata_status_t check_options(const strata_model_layer_t *layer, strata_place_kind_t place) {
     const strata_layer_type_t *type = layer->type;
     const char *option = NULL;
-    /* An older layer does not have it. */
-    if (type->struct_size < offsetof(strata_layer_type_t, check) + sizeof type->check || !type->check) return STRATA_OK;
+    if (!STRATA_LAYER_HAS(type, check)) return STRATA_OK;
     strata_status_t status = type->check(layer->options, place, &option);
     if (status == STRATA_OK) return STRATA_OK;
     const strata_option_row_t *row = option ? strata_option_find(type, option) : NULL;
     const strata_origin_t *said = row ? &layer->option_origins[row - type->options] : NULL;
     return strata_fail_origin(said && said->source != STRATA_FROM_DEFAULT ? said : &layer->origin, "%s%s%s: %s", layer->name,
                               option ? "." : "", option ? option : "", strata_last_error()->text);
+}
+
+/* ---- alignment ---- */
+
+/* What all that stands directly below serves; *least is whose it is. A source stands on the place. */
+static uint64_t alignment_below(const building_t *built, const uint64_t *serves, uint32_t n, uint32_t *least) {
+    uint64_t below = UINT64_MAX;
+    *least = 0;
+    for (uint32_t m = n + 1; m <= built->last[n]; m++) {
+        if (built->above[m] != n || (*least && serves[m] >= below)) continue;
+        below = serves[m];
+        *least = m;
+    }
+    return *least ? below : strata_place_alignment(built->place);
+}
+
+static strata_status_t fail_alignment(const strata_model_layer_t *upper, const strata_model_layer_t *lower, uint64_t wanted,
+                                      uint64_t below) {
+    const strata_option_row_t *row = strata_option_find(upper->type, "alignment");
+    const strata_origin_t *said = row ? &upper->option_origins[row - upper->type->options] : &upper->origin;
+    char wants[32], gives[32];
+    strata_print_size(wanted, wants, sizeof wants);
+    strata_print_size(below, gives, sizeof gives);
+    return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &upper->origin : said,
+                              "%s%s: what \"%s\" gets must begin at multiples of %s, and \"%s\" below it serves multiples of %s; "
+                              "put aligned between them", upper->name, row ? ".alignment" : "", upper->name, wants, lower->name, gives);
+}
+
+/* From the sources up: each layer has below it what it needs. */
+static strata_status_t check_alignment(const building_t *built) {
+    uint64_t serves[STRATA_PLAN_NODES + 1];
+    for (uint32_t n = built->count; n > 0; n--) {
+        const strata_model_layer_t *layer = built->layers[n];
+        const strata_layer_type_t *type = layer->type;
+        uint64_t place = strata_place_alignment(built->place), wanted = place;
+        uint32_t least;
+        uint64_t below = alignment_below(built, serves, n, &least);
+        bool cuts = type->role == STRATA_SOURCE || type->role == STRATA_CACHE;
+        serves[n] = STRATA_LAYER_HAS(type, alignment) ? type->alignment(layer->options, built->place, below, &wanted)
+                    : cuts                            ? place
+                                                      : below;
+        if (least && below < wanted) return fail_alignment(layer, built->layers[least], wanted, below);
+    }
+    return STRATA_OK;
 }
 
 static strata_status_t check_layers(const building_t *built) {
@@ -232,7 +277,7 @@ static strata_status_t check_layers(const building_t *built) {
         status = check_branches(built->layers[n]);
         if (status == STRATA_OK) status = check_options(built->layers[n], built->place);
     }
-    return status;
+    return status ? status : check_alignment(built);
 }
 
 /* ---- the plan ---- */

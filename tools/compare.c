@@ -39,7 +39,6 @@ static strata_status_t load_traces(session_t *session) {
     if (!session->traces) return STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < count; i++) {
         strata_status_t status = strata_trace_load(session->arguments.traces[i], &session->traces[i]);
-        if (status == STRATA_OK) status = strata_run_check(session->traces[i]);
         if (status != STRATA_OK) return status;
     }
     return STRATA_OK;

@@ -25,12 +25,19 @@ typedef struct kernel {
     uint32_t line; /* 0: none yet */
 } kernel_t;
 
+/* The pools that a stream has begun and not ended, the innermost last. */
+typedef struct begun {
+    uint16_t pools[STRATA_TRACE_BEGUN];
+    uint32_t count;
+} begun_t;
+
 typedef struct loader {
     strata_trace_t *trace;
     size_t capacity; /* of trace->events */
     lifetime_t *lifetimes;
     size_t lifetime_capacity;
     kernel_t *kernels; /* by stream */
+    begun_t *begun;    /* likewise */
     strata_ids_t ids, streams, pools, tags;
     uint64_t live_bytes;
     uint64_t work_us; /* sum of the kernels */
@@ -78,7 +85,6 @@ static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t
     strata_trace_t *trace = loader->trace;
     *index = STRATA_TRACE_NO_POOL;
     if (!record->has_pool) return STRATA_OK;
-    if (!trace->pool_line) trace->pool_line = record->line;
     uint32_t found = strata_ids_find(&loader->pools, record->pool);
     if (found == STRATA_IDS_NONE) {
         found = trace->pool_count;
@@ -89,6 +95,39 @@ static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t
     }
     *index = (uint16_t)found;
     return STRATA_OK;
+}
+
+static strata_status_t begin_pool(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
+    begun_t *begun = &loader->begun[event->stream];
+    if (begun->count == STRATA_TRACE_BEGUN)
+        return wrong(loader, record->line, "stream %llu has begun %d pools and ended none of them, the most; write their pool_end "
+                     "first", (unsigned long long)record->stream, STRATA_TRACE_BEGUN);
+    begun->pools[begun->count++] = event->pool;
+    return STRATA_OK;
+}
+
+static strata_status_t end_pool(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
+    begun_t *begun = &loader->begun[event->stream];
+    uint32_t at = begun->count;
+    while (at > 0 && begun->pools[at - 1] != event->pool) at--;
+    if (at == 0)
+        return wrong(loader, record->line, "pool_end of pool %llu, which stream %llu has not begun; write its pool_begin first",
+                     (unsigned long long)record->pool, (unsigned long long)record->stream);
+    for (begun->count--; at <= begun->count; at++) begun->pools[at - 1] = begun->pools[at];
+    return STRATA_OK;
+}
+
+/* The pool of an alloc: its own, or the innermost that its stream has begun. */
+static strata_status_t set_pool(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
+    strata_status_t status = intern_pool(loader, record, &event->pool);
+    if (status != STRATA_OK) return status;
+    if (record->op == STRATA_TRACE_pool_begin) return begin_pool(loader, record, event);
+    if (record->op == STRATA_TRACE_pool_end) return end_pool(loader, record, event);
+    bool device_memory = record->place == STRATA_PLACE_GPU || record->place == STRATA_PLACE_MANAGED;
+    if (record->op != STRATA_TRACE_alloc || record->has_pool || !device_memory) return status;
+    const begun_t *begun = &loader->begun[event->stream];
+    if (begun->count > 0) event->pool = begun->pools[begun->count - 1];
+    return status;
 }
 
 static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, uint32_t line) {
@@ -225,7 +264,7 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
     trace->devices = (uint32_t)strata_max(trace->devices, record->device + 1);
     status = set_streams(loader, record, &event);
     if (status == STRATA_OK) status = set_subject(loader, record, &event);
-    if (status == STRATA_OK) status = intern_pool(loader, record, &event.pool);
+    if (status == STRATA_OK) status = set_pool(loader, record, &event);
     if (status == STRATA_OK) status = intern_tag(loader, record->tag, record->line, &event.tag);
     if (status == STRATA_OK) trace->events[trace->count++] = event;
     return status;
@@ -250,7 +289,8 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
     trace->streams = strata_host_new(STRATA_TRACE_STREAMS, sizeof *trace->streams);
     trace->pools = strata_host_new(STRATA_TRACE_POOLS, sizeof *trace->pools);
     loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);
-    bool all = trace->path && trace->streams && trace->pools && loader->kernels;
+    loader->begun = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->begun);
+    bool all = trace->path && trace->streams && trace->pools && loader->kernels && loader->begun;
     uint16_t none;
     return all ? intern_tag(loader, "", 0, &none) : STRATA_E_HOST_MEMORY;
 }
@@ -258,6 +298,7 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
 static void loader_end(loader_t *loader) {
     strata_host_delete(loader->lifetimes);
     strata_host_delete(loader->kernels);
+    strata_host_delete(loader->begun);
     strata_ids_clear(&loader->ids);
     strata_ids_clear(&loader->streams);
     strata_ids_clear(&loader->pools);

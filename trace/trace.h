@@ -63,6 +63,7 @@ enum {
     STRATA_TRACE_TAGS = 65535,         /* different ones in a trace */
     STRATA_TRACE_STREAMS = 4000,       /* different ones in a trace, all devices */
     STRATA_TRACE_POOLS = 4000,
+    STRATA_TRACE_BEGUN = 16,           /* pools that a stream has begun and not ended */
     STRATA_TRACE_DEVICES = 16,
     STRATA_TRACE_EVENTS = 1 << 26
 };
@@ -122,7 +123,7 @@ typedef struct strata_trace_event {
     uint32_t line;
     uint16_t stream;  /* index of streams[]; NO_STREAM: step, release, sync of the whole device */
     uint16_t other;   /* wait: index of streams[]; where stream is NO_STREAM: the device */
-    uint16_t pool;    /* index of pools[]; NO_POOL */
+    uint16_t pool;    /* index of pools[], of an alloc also where its stream has begun one; NO_POOL */
     uint16_t tag;     /* index of tags[]; 0 is "" */
     uint8_t op;       /* strata_trace_op_t */
     uint8_t place;    /* strata_place_kind_t */
@@ -148,7 +149,6 @@ typedef struct strata_trace {
     uint32_t devices;      /* highest device + 1 */
     uint32_t places;       /* bit k: a row of place kind k allocates */
     bool has_work;
-    uint32_t pool_line;    /* the first row that wants a pool; 0: none */
     uint64_t peak_requested; /* of the sum of all places */
 } strata_trace_t;
 

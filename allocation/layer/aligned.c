@@ -24,7 +24,7 @@ static const strata_option_row_t options[] = {
 
 /* What every layer gives in the place. */
 static uint64_t given(const strata_layer_t *self) {
-    return strata_place_kind(self->domain->place) == STRATA_PLACE_HOST ? 64 : 256;
+    return strata_place_alignment(strata_place_kind(self->domain->place));
 }
 
 static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t *request) {
@@ -74,6 +74,12 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no power of two", (unsigned long long)o->alignment);
 }
 
+/* Whatever a request asks for, and its own. */
+static uint64_t alignment(const void *options_given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    (void)options_given, (void)place, (void)below, (void)wanted;
+    return UINT64_MAX;
+}
+
 const strata_layer_type_t strata_aligned_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "aligned",
@@ -90,4 +96,5 @@ const strata_layer_type_t strata_aligned_type = {
     .allocate = allocate,
     .free = free_record,
     .check = check,
+    .alignment = alignment,
 };

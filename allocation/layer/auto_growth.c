@@ -18,7 +18,8 @@ static const strata_option_row_t options[] = {
     {"chunk_size", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, chunk_size), "0", 0, 1ull << 44, NULL,
      "the least that is asked from below; 0: the rounded request"},
     {"alignment", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, alignment), "256", 64, 1ull << 21, NULL,
-     "blocks begin at, and sizes are rounded to, multiples of this power of two"},
+     "blocks begin at, and sizes are rounded to, multiples of this power of two; device memory at more than 256 wants `aligned` "
+     "below"},
     {"order", STRATA_OPTION_CHOICE, offsetof(auto_growth_options_t, order), "address", 0, 0, "address|any",
      "among free blocks: `address`: exactly the smallest, then the lowest; `any`: a near smallest one, much faster"},
     {"reclaim", STRATA_OPTION_CHOICE, offsetof(auto_growth_options_t, reclaim), "own", 0, 0, "own|ladder",
@@ -266,11 +267,17 @@ static strata_status_t check_pools(const auto_growth_options_t *o, const char **
 
 static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {
     const auto_growth_options_t *o = options_given;
-    unsigned least = place == STRATA_PLACE_HOST ? 64 : 256;
+    unsigned least = (unsigned)strata_place_alignment(place);
     if (strata_is_power_of_two(o->alignment) && o->alignment >= least) return check_pools(o, option);
     *option = "alignment";
     return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no alignment that this place can be served with; write a power of two of at "
                        "least %u", (unsigned long long)o->alignment, least);
+}
+
+/* Blocks begin where their chunk does, or so many units behind it. */
+static uint64_t alignment(const void *options_given, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    (void)place, (void)below;
+    return *wanted = ((const auto_growth_options_t *)options_given)->alignment;
 }
 
 static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
@@ -358,4 +365,5 @@ const strata_layer_type_t strata_auto_growth_type = {
     .idle_bytes = idle_bytes,
     .validate = strata_auto_growth_validate,
     .check = check,
+    .alignment = alignment,
 };

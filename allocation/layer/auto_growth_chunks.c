@@ -1,6 +1,8 @@
 /* The chunks of auto_growth: how one comes into the layer, leaves it again, and is looked through. */
 #include "allocation/layer/auto_growth.h"
 
+#include "platform/arithmetic.h"
+
 static void list_chunk(auto_growth_t *self, uint32_t number) {
     chunk_t *chunk = chunk_at(self, number);
     chunk->prev = self->last_chunk;
@@ -23,17 +25,19 @@ bool strata_auto_growth_publish(auto_growth_t *self, strata_record_t *below, uin
         strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u chunks or %u blocks, its most", self->chunks.capacity, slab->capacity);
         return false;
     }
-    *chunk_at(self, number) = (chunk_t){.below = below, .base = below->ptr, .size = below->size, .first = slot, .pool = pool};
+    /* Blocks are cut from the end: it has to lie as they shall. */
+    uint64_t size = strata_round_down(below->size, self->unit);
+    *chunk_at(self, number) = (chunk_t){.below = below, .base = below->ptr, .size = size, .first = slot, .pool = pool};
     list_chunk(self, number);
     strata_record_t *block = strata_slab_record(slab, slot);
-    *block = (strata_record_t){.ptr = below->ptr, .size = below->size, .generation = block->generation, .home = slab->home,
+    *block = (strata_record_t){.ptr = below->ptr, .size = size, .generation = block->generation, .home = slab->home,
                                .stack = slab->home, .chunk = number, .pool = (uint8_t)pool, .state = STRATA_RECORD_FREE};
     strata_auto_growth_insert(self, slot, self->by_address, pool);
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
     f->chunks++;
     self->chunk_count++;
-    self->chunk_bytes += below->size;
+    self->chunk_bytes += size;
     f->reserved_bytes += reserved_by(chunk_at(self, number));
     if (f->reserved_bytes > f->peak_reserved_bytes) f->peak_reserved_bytes = f->reserved_bytes;
     return true;

@@ -416,6 +416,12 @@ static uint64_t idle_bytes(strata_layer_t *base) {
     return bfc_idle((const bfc_t *)base);
 }
 
+/* It leaves room in front of a block for any. */
+static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    (void)filled, (void)place, (void)below, (void)wanted;
+    return MOST_BYTES;
+}
+
 const strata_layer_type_t strata_bfc_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "bfc",
@@ -444,4 +450,5 @@ const strata_layer_type_t strata_bfc_type = {
     .validate = strata_bfc_validate,
     .set_frontier = strata_bfc_set_frontier,
     .tell = strata_bfc_tell,
+    .alignment = alignment,
 };

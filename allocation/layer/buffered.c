@@ -177,6 +177,12 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return grow(self, request, record);
 }
 
+/* A kept block serves a request only where it lies as that asks. */
+static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    (void)filled, (void)place, (void)wanted;
+    return below;
+}
+
 /* ---- life ---- */
 
 static strata_status_t create(strata_layer_t *base) {
@@ -255,5 +261,6 @@ const strata_layer_type_t strata_buffered_type = {
     .walk = walk,
     .chunk_of = chunk_of,
     .idle_bytes = idle_bytes,
+    .alignment = alignment,
     .validate = validate,
 };

@@ -438,21 +438,32 @@ static void capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *pa
 
 /* ---- release ---- */
 
+static uint64_t sum(uint64_t a, uint64_t b) {
+    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
+/* What is used of a pool, by other libraries too, stays in it whatever is kept: it counts beside. */
+static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
+    uint64_t used = 0;
+    if (keep && strata_device_pool_get(device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK) used = live;
+    (void)strata_device_pool_trim(device_of(self), self->pool, keep ? sum(used, keep) : 0);
+}
+
 /* A pool gives back only what the host has seen freed, so the device is waited for, as by any device free. */
 static uint64_t shrink(async_layer_t *self, uint64_t keep) {
     uint64_t before = 0, after = 0;
     take_lock(self);
     bool started = self->started;
-    uint64_t live = self->live_bytes, least = keep < UINT64_MAX - live ? live + keep : UINT64_MAX;
+    uint64_t live = self->live_bytes;
     drop_lock(self);
     if (!started) return 0;
     strata_device_t *device = device_of(self);
-    if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &before) != STRATA_OK || before <= least) return 0;
-    if (strata_device_synchronise(device) != STRATA_OK) return 0;
+    if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &before) != STRATA_OK) return 0;
+    if (before <= sum(live, keep) || strata_device_synchronise(device) != STRATA_OK) return 0;
     take_lock(self);
     (void)strata_free_stream_collect(&self->frees);
     drop_lock(self);
-    (void)strata_device_pool_trim(device, self->pool, keep ? least : 0);
+    shrink_pool(self, keep, live);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &after) != STRATA_OK) return 0;
     uint64_t given = after < before ? before - after : 0;
     atomic_fetch_add(&self->base.domain->given_bytes, given);

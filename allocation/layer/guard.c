@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/layer/guard_account.h"
 #include "platform/arithmetic.h"
 #include "platform/printable.h"
 
@@ -36,7 +37,8 @@ static const strata_option_row_t options[] = {
     {"synchronise", STRATA_OPTION_BOOL, offsetof(guard_options_t, synchronise), "true", 0, 0, NULL,
      "wait for the owner's stream before looking; without it work still under way is not seen"},
     {"report", STRATA_OPTION_BOOL, offsetof(guard_options_t, report), "true", 0, 0, NULL,
-     "tell findings and leaks on standard error"},
+     "tell findings on standard error, and when the place ends what was never freed: once for all its streams, the tags that hold "
+     "most first"},
     {0},
 };
 
@@ -53,6 +55,7 @@ typedef struct guarded {
 typedef struct guard_layer {
     strata_layer_t base;
     strata_nodes_t blocks;
+    guard_account_t *account;
     uint32_t first, last; /* kept, in order of freeing */
     uint64_t kept, kept_bytes;
     uint64_t served, live;
@@ -310,12 +313,23 @@ static uint64_t idle_bytes(strata_layer_t *base) {
 /* ---- life ---- */
 
 static strata_status_t create(strata_layer_t *base) {
-    return strata_nodes_init(&((guard_layer_t *)base)->blocks, sizeof(guarded_t), BLOCKS);
+    guard_layer_t *self = (guard_layer_t *)base;
+    self->account = strata_guard_account_join(base->domain);
+    if (!self->account) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = strata_nodes_init(&self->blocks, sizeof(guarded_t), BLOCKS);
+    if (status != STRATA_OK) strata_guard_account_leave(self->account);
+    return status;
 }
 
-static void tell_leak(const guarded_t *block) {
-    fprintf(stderr, "guard: %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) were never freed\n",
-            strata_record_requested(block->record), block->record->ptr, block->number, *block->tag ? ", of " : "", block->tag);
+/* Live to the end, unless its holder freed it and the device failed behind that. */
+static bool is_leaked(const guarded_t *block) {
+    return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED;
+}
+
+static void add_leak(guard_layer_t *self, const guarded_t *block) {
+    const strata_record_t *record = block->record;
+    strata_guard_account_add_leak(self->account, &(guard_leak_t){.bytes = strata_record_requested(record), .address = record->ptr,
+                                                                 .number = block->number, .tag = block->tag});
 }
 
 /* The device has been waited for. What is live was leaked; what is kept is looked at once more. The memory goes with the layers
@@ -326,13 +340,12 @@ static void destroy(strata_layer_t *base) {
     bool report = options_of(self)->report;
     for (uint32_t node = 1; node < self->blocks.used; node++) {
         const guarded_t *block = block_at(self, node);
-        if (block->state == LIVE && report) tell_leak(block);
+        if (report && is_leaked(block)) add_leak(self, block);
         if (block->state == KEPT && block->poisoned)
             count(self, block, look_at_poison(self, block->record), &self->written_after_free, &path);
     }
-    if (report && self->unseen > 0)
-        fprintf(stderr, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing\n",
-                self->unseen);
+    if (report) strata_guard_account_add_unseen(self->account, self->unseen);
+    strata_guard_account_leave(self->account);
     strata_nodes_destroy(&self->blocks);
 }
 

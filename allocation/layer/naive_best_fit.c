@@ -114,7 +114,7 @@ static strata_status_t ask(naive_t *self, const want_t *want, uint64_t size, uin
     strata_path_t *path = want->request->path;
     strata_record_t *below;
     strata_request_t chunk = *want->request;
-    chunk.alignment = strata_place_kind(self->base.domain->place) == STRATA_PLACE_HOST ? 64 : 256;
+    chunk.alignment = strata_place_alignment(strata_place_kind(self->base.domain->place));
     self->asked_bytes += size;
     strata_opened_t opened = strata_path_unlock(path);
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
@@ -258,7 +258,7 @@ bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {
 strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place, const char **option) {
     const naive_options_t *o = filled;
     bool host = place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
-    unsigned least = place == STRATA_PLACE_HOST ? 64 : 256;
+    unsigned least = (unsigned)strata_place_alignment(place);
     *option = "min_block";
     if (!strata_is_power_of_two(o->min_block) || o->min_block < least)
         return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no multiple that blocks of this place can have; write a power of two of at "

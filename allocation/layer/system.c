@@ -197,17 +197,23 @@ static void quarantine(strata_layer_t *self, strata_record_t *record) {
     record->path = self->number;
 }
 
-/* What could not be served goes back at once; no lock is held. What the device refuses even then is quarantined. */
-static void give_unserved(system_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
+/* What could not be served goes back at once; no lock is held. What the device refuses even then is the domain's. The reason of
+ * before stays. */
+static strata_status_t give_unserved(system_layer_t *self, strata_address_t address, uint64_t size, bool booked) {
+    strata_error_t reason = *strata_last_error();
     strata_domain_t *domain = self->base.domain;
-    bool gone = booked ? give_back(self, address, request->size) : device_give(self, address, request->size) == STRATA_OK;
-    if (gone && !booked) strata_domain_unclaim(domain, request->size);
-    if (gone) return;
-    if (!booked) strata_domain_keep(domain, request->size);
-    strata_lock(&self->base.stack->lock);
-    strata_record_t *record = strata_record_new(&self->base, request, address, request->size);
-    if (record) quarantine(&self->base, record);
-    strata_unlock(&self->base.stack->lock);
+    if (booked) strata_domain_uncover(domain, address, size);
+    bool gone = device_give(self, address, size) == STRATA_OK;
+    if (!gone) {
+        unclaim(self, size);
+        if (!booked) strata_domain_count(domain, size);
+        strata_domain_keep_unreturned(domain, self->memory, address, size);
+    } else if (booked) {
+        strata_domain_unbook(domain, size);
+    } else {
+        strata_domain_unclaim(domain, size);
+    }
+    return strata_fail_again(&reason);
 }
 
 /* Books what the device gave and makes its record; no lock is held. */
@@ -221,10 +227,8 @@ static strata_status_t take_in(system_layer_t *self, const strata_request_t *req
         *record = strata_record_new(base, request, address, request->size);
         strata_unlock(&base->stack->lock);
         if (*record) return STRATA_OK;
-        status = STRATA_E_LIMIT;
     }
-    give_unserved(self, request, address, booked);
-    return status;
+    return give_unserved(self, address, request->size, booked);
 }
 
 static strata_status_t get(system_layer_t *self, const strata_request_t *request, strata_record_t **record) {
@@ -308,6 +312,13 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     return STRATA_OK;
 }
 
+/* The host is asked for an alignment, the device cannot be. */
+static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
+    const system_options_t *o = filled;
+    (void)wanted;
+    return on_host((strata_memory_t)(o->memory == MEMORY_OF_PLACE ? (uint32_t)place : o->memory - 1)) ? UINT64_MAX : below;
+}
+
 const strata_layer_type_t strata_system_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "system",
@@ -320,6 +331,7 @@ const strata_layer_type_t strata_system_type = {
     .options = options,
     .stats = stats,
     .check = check,
+    .alignment = alignment,
     .create = create,
     .destroy = destroy,
     .allocate = allocate,

@@ -226,7 +226,7 @@ typedef struct strata_layer_type {
     void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
     void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
     void (*step)(strata_layer_t *self, strata_path_t *path);
-    /* Releases until at most `keep` idle bytes stay; the bytes. */
+    /* Releases until at most `keep` idle bytes stay; the bytes. A layer without idle_bytes is asked whatever it may hold. */
     uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_path_t *path);
     /* Every block of the layer, chunk by chunk in address order. */
     void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
@@ -250,6 +250,10 @@ typedef struct strata_layer_type {
     bool (*set_frontier)(strata_layer_t *self, uint64_t count);
     /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
+    /* The largest alignment that a layer of these options serves on layers that serve `below` (a router: the least of them; a
+     * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack that
+     * has less. NULL: decorators and routers serve `below`, sources and caches the place's. */
+    uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */
@@ -341,8 +345,8 @@ STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 /* ---- the device. Quick calls may be made under the locks; round all others they are open ---- */
 
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
-/* A source's memory: of the place's kind, booked as reserved. What the device refuses to take back stays booked and must not be
- * served again. */
+/* A source's memory: of the place's kind, booked as reserved. What a failing get_memory cannot give back is the core's. What the
+ * device refuses of give_memory stays booked and the layer's: it must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
 /* Sets bytes, in the order of the stream. */

@@ -60,3 +60,106 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
     strata_events_give(events, event);
     bench_close(&bench);
 }
+
+/* ---- what can be neither booked nor given back ---- */
+
+/* A source from outside the tree, as little as it can be. */
+static strata_status_t plain_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    uint64_t address = 0;
+    strata_status_t status = strata_layer_get_memory(self, request->size, request->alignment, &address);
+    if (status != STRATA_OK) return status;
+    strata_lock(&self->stack->lock);
+    *record = strata_record_new(self, request, address, request->size);
+    strata_unlock(&self->stack->lock);
+    return *record ? STRATA_OK : STRATA_E_LIMIT;
+}
+
+static void plain_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    (void)path;
+    EXPECT_OK(strata_layer_give_memory(self, record->ptr, record->size));
+    strata_lock(&self->stack->lock);
+    strata_record_delete(self, record);
+    strata_unlock(&self->stack->lock);
+}
+
+static const strata_layer_type_t plain_source_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "plain_source", .doc = "memory of the place",
+    .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE,
+    .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing,
+    .allocate = plain_allocate, .free = plain_free,
+};
+
+/* A domain whose directory has no room for what the device gives. */
+static strata_directory_t *open_unbookable(bench_t *bench, const strata_layer_type_t *source) {
+    strata_directory_t *directory = NULL;
+    bench_begin(bench);
+    bench_straight(bench, (const strata_layer_type_t *[]){source, NULL}, NULL);
+    bench_open(bench, 0);
+    EXPECT_OK(strata_directory_new(8, &directory));
+    directory->capacity = directory->used;
+    bench->domain->directory = directory;
+    return directory;
+}
+
+/* A request whose memory can be neither booked nor recorded, while the device takes nothing back. */
+static void refuse(bench_t *bench, size_t size) {
+    strata_record_t *none = NULL;
+    ASSERT_OK(strata_sim_fail(bench->device, STRATA_CALL_free, 1, true, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_LIMIT, bench_try(bench, size, &none));
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
+    EXPECT_TRUE(none == NULL);
+}
+
+static const strata_layer_type_t *source_at(int i) {
+    return i ? strata_layer_find("system") : &plain_source_type;
+}
+
+TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with_a_release) {
+    for (int i = 0; i < 2; i++) {
+        bench_t bench;
+        strata_directory_t *directory = open_unbookable(&bench, source_at(i));
+        refuse(&bench, 4 * MIB);
+        refuse(&bench, 2 * MIB);
+        EXPECT_EQ(bench_held(&bench), 6 * MIB);
+        EXPECT_EQ(strata_domain_reserved(bench.domain), 6 * MIB);
+        EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 6 * MIB);
+        EXPECT_EQ(strata_domain_release(bench.domain), 0);
+        EXPECT_EQ(bench_held(&bench), 6 * MIB);
+        strata_sim_clear_faults(bench.device);
+        EXPECT_EQ(strata_domain_release(bench.domain), 6 * MIB);
+        EXPECT_EQ(bench_held(&bench), 0);
+        EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
+        EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 0);
+        EXPECT_EQ(strata_domain_release(bench.domain), 0);
+        bench_close(&bench);
+        strata_directory_delete(directory);
+    }
+}
+
+TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_at_the_end) {
+    for (int i = 0; i < 2; i++) {
+        bench_t bench;
+        strata_directory_t *directory = open_unbookable(&bench, source_at(i));
+        refuse(&bench, 4 * MIB);
+        strata_sim_clear_faults(bench.device);
+        bench_close(&bench);
+        strata_directory_delete(directory);
+    }
+}
+
+/* A record that finds no place is booked already. */
+TEST(allocation_system, what_has_no_record_and_is_refused_is_not_lost) {
+    bench_t bench;
+    open_system(&bench);
+    strata_slab_t *slab = &bench.domain->stacks[0]->slab;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used;
+    refuse(&bench, 6 * MIB);
+    EXPECT_EQ(strata_domain_reserved(bench.domain), 6 * MIB);
+    EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 6 * MIB);
+    strata_sim_clear_faults(bench.device);
+    slab->capacity = capacity;
+    EXPECT_EQ(strata_domain_trim(bench.domain, MIB), 6 * MIB);
+    EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
+    bench_close(&bench);
+}

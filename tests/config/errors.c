@@ -106,6 +106,46 @@ TEST(errors, options_that_do_not_fit_the_place) {
     strata_strategy_delete(load_text("places:\n  host:\n    - auto_growth: {alignment: 64}\n    - system\n"));
 }
 
+TEST(errors, an_alignment_that_nothing_below_serves) {
+    expect_refused("stack:\n  - auto_growth: {alignment: 1024}\n  - system\n", 2, 30,
+                   "auto_growth.alignment: what \"auto_growth\" gets must begin at multiples of 1KiB, and \"system\" below it "
+                   "serves multiples of 256", "put aligned between them");
+    expect_refused("stack:\n  - auto_growth: {alignment: 512}\n  - stat\n  - buffered\n  - cuda_malloc_async\n", 2, 30,
+                   "\"stat\" below it serves multiples of 256", "put aligned between them");
+    expect_refused("stack:\n  - aligned\n  - auto_growth: {alignment: 512}\n  - naive_best_fit: {min_block: 4KiB}\n  - system\n", 3, 30,
+                   "\"naive_best_fit\" below it serves multiples of 256", "put aligned between them");
+    expect_refused("stack:\n  - auto_growth: {alignment: 512}\n  - fallback: {stacks: [[aligned, system], [auto_growth, system]]}\n", 2,
+                   30, "\"fallback\" below it serves multiples of 256", "put aligned between them");
+    expect_refused("places:\n  managed:\n    - auto_growth: {alignment: 2MiB}\n    - system\n", 3, 32, "multiples of 2MiB",
+                   "put aligned between them");
+}
+
+TEST(errors, alignments_that_what_stands_below_serves) {
+    static const char *const right[] = {
+        "stack:\n  - auto_growth: {alignment: 1KiB}\n  - aligned\n  - system\n",
+        "stack:\n  - auto_growth: {alignment: 1KiB}\n  - stat\n  - buffered\n  - aligned: {from: 1MiB}\n  - cuda_malloc_async\n",
+        "stack:\n  - auto_growth: {name: a, alignment: 1KiB}\n  - auto_growth: {name: b, alignment: 1KiB}\n  - aligned\n  - system\n",
+        "stack:\n  - auto_growth: {alignment: 512}\n  - bfc\n  - system\n",
+        "stack:\n  - auto_growth: {alignment: 512}\n  - fallback: {stacks: [[aligned, system], [system: {memory: pinned}]]}\n",
+        "places:\n  pinned:\n    - auto_growth: {alignment: 64KiB}\n    - system\n",
+        "places:\n  host:\n    - auto_growth: {alignment: 4KiB}\n    - system\n",
+    };
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) strata_strategy_delete(load_text(right[i]));
+}
+
+/* Whether a layer is shared is a matter of its option `streams`, and so is what may stand below it. */
+TEST(errors, what_every_stream_has_may_stand_below_what_every_stream_has) {
+    static const char *const layers[] = {"naive_best_fit", "thread_local"};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        char text[200], what[100];
+        snprintf(text, sizeof text, "stack:\n  - %s: {streams: own}\n  - auto_growth\n  - system\n", layers[i]);
+        strata_strategy_delete(load_text(text));
+        snprintf(text, sizeof text, "stack:\n  - %s: {streams: ignored}\n  - auto_growth\n  - system\n", layers[i]);
+        snprintf(what, sizeof what, "\"%s\" is shared by all streams", layers[i]);
+        expect_refused(text, 2, 5, what, "put \"auto_growth\" above");
+    }
+}
+
 TEST(errors, order_is_told_at_the_upper_layer) {
     expect_refused("stack:\n  - retry\n  - auto_growth\n", 3, 5, "\"auto_growth\" has nothing below it", "- system");
     expect_refused("stack:\n  - system\n  - retry\n  - system\n", 2, 5,

@@ -154,6 +154,8 @@ TEST(named, wrong_text_is_refused_at_its_place) {
     expect_refused("pools: 3\n", 1, 1, "\"pools\" is a mapping of names to stacks", "write pools: {weights: {stack: [...]}}");
     expect_refused("version: 1\nstreams: [system]\n", 2, 1, "\"streams\" is a mapping", "write streams: {\"copy*\": {stack: [...]}}");
     expect_refused("pools:\n  3d: [system]\n", 2, 3, "\"3d\" is no name for a pool", "a letter first");
+    expect_refused("pools:\n  -3: [system]\n", 2, 3, "\"-3\" is no name for a pool", "or digits alone");
+    strata_strategy_delete(load_text("pools:\n  3: [system]\n"));
     expect_refused("pools:\n  \"a.b\": [system]\n", 2, 3, "\"a.b\" is no name for a pool", "write up to 64 letters");
     expect_refused("streams:\n  \"co.y*\": [system]\n", 2, 3, "\"co.y*\" is no name for a pattern", "and * for any letters");
     expect_refused("pools:\n  a: 1\n", 2, 3, "a pool is a mapping with a stack", "write pools: {weights:");
@@ -199,7 +201,7 @@ static char *text_of(FILE *file) {
 }
 
 TEST(named, explain_tells_them) {
-    const char *set[] = {"pools.weights.auto_growth.alignment=512"};
+    const char *set[] = {"pools.weights.auto_growth.alignment=256"};
     strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = both, .set = set, .set_count = 1});
     ASSERT_TRUE(strategy != NULL);
     FILE *out = tmpfile();
@@ -209,7 +211,7 @@ TEST(named, explain_tells_them) {
                           "\npools.weights.gpu, outermost first\n"
                           "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
     EXPECT_CONTAINS(text, "    chunk_size               64MiB        <text>:4:39\n");
-    EXPECT_CONTAINS(text, "    alignment                512          --set\n");
+    EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(text, "\npools.weights.pinned, outermost first; one stack serves all streams\n");
     EXPECT_CONTAINS(text, "\npools.same, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
     EXPECT_CONTAINS(text, "\nstreams.copy*, streams of such a name: stacks of their own; they are served as all others in managed  "

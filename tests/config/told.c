@@ -85,7 +85,7 @@ TEST(check, a_flood_of_errors_ends) {
 }
 
 TEST(explain, tells_every_value_and_where_it_came_from) {
-    const char *set[] = {"auto_growth.alignment=512"};
+    const char *set[] = {"auto_growth.alignment=256"};
     const char *path = file_of("explained.yaml", "description: to be told\n"
                                                  "devices: sim:h100\n"
                                                  "stack:\n"
@@ -112,7 +112,7 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     snprintf(wanted, sizeof wanted, "    chunk_size               1.5MiB       %s:5:45\n", path);
     EXPECT_CONTAINS(text, wanted);
     EXPECT_CONTAINS(text, "    poll                     block        STRATA_SET\n");
-    EXPECT_CONTAINS(text, "    alignment                512          --set\n");
+    EXPECT_CONTAINS(text, "    alignment                256          --set\n");
     EXPECT_CONTAINS(text, "    order                    address      default\n");
     EXPECT_CONTAINS(text, "source of scope device, one instance for each device, shared by all its streams");
     EXPECT_CONTAINS(text, "\npinned, outermost first; one stack serves all streams\n");

@@ -213,3 +213,22 @@ TEST(aligned, between_two_caches_it_reserves_nothing_more) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     rig_close(&rig);
 }
+
+/* A cache of larger alignment over memory that does not come so: chunk by chunk of odd sizes. */
+TEST(aligned, under_a_cache_that_cuts_at_larger_multiples) {
+    static const char *const stacks[] = {"[{auto_growth: {alignment: 1KiB}}, aligned, system]",
+                                         "[{auto_growth: {alignment: 1KiB}}, aligned, cuda_malloc_async]",
+                                         "[{auto_growth: {alignment: 1KiB}}, bfc, system]",
+                                         "[{auto_growth: {alignment: 1KiB}}, buffered, {aligned: {from: 1GiB}}, system]"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        rig_t rig;
+        strata_block_t blocks[8];
+        decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){0});
+        for (int b = 0; b < 8; b++) {
+            blocks[b] = rig_allocate(&rig, NULL, 1000 + 1300 * (size_t)b);
+            EXPECT_EQ((uintptr_t)blocks[b].ptr % 1024, 0);
+        }
+        for (int b = 0; b < 8; b++) EXPECT_OK(strata_free(rig.s, blocks[b].ref));
+        rig_close(&rig);
+    }
+}

@@ -40,6 +40,19 @@ TEST(facade_devices, everything_else_is_refused_with_what_to_write) {
     }
 }
 
+/* The words are those of strata_open_options_t, not the command's. */
+TEST(facade_devices, wrong_options_are_called_by_the_function_s_own_names) {
+    static const char *const set[] = {"system.size=1"};
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = "system", .devices = "sim", .set = set,
+                                     .set_count = 1, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_t s = 77;
+    EXPECT_STATUS(STRATA_E_STRATEGY, open_devices("cpu", &s));
+    EXPECT_TRUE(strncmp(strata_last_error()->text, "devices: \"cpu\" names no device", 29) == 0);
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &s));
+    EXPECT_TRUE(strncmp(strata_last_error()->text, "set: ", 5) == 0);
+    EXPECT_EQ(s, 77);
+}
+
 /* A real device is opened, or it is told that there is none; never is a simulated one put in its place. */
 TEST(facade_devices, a_device_that_is_not_there_is_told) {
     static const char *const real[] = {"gpu", "gpu:0", "gpu:15"};

@@ -24,6 +24,29 @@ TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_st
     }
 }
 
+/* There is no slot for the record, and the device does not take the memory back: nobody holds it. */
+TEST(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_release) {
+    rig_t rig;
+    rig_open(&rig, "system", NULL, 0, 0, 1);
+    strata_block_t block = {.ref = 7};
+    uint64_t released = 0;
+    strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used;
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &block));
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
+    EXPECT_EQ(block.ref, 7);
+    slab->capacity = capacity;
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 2 * MIB);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, 2 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    rig_close(&rig);
+}
+
 /* Layers that write into what they were served are no different. */
 TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_stays) {
     static const char *const layers[] = {"fill: {byte: 7}", "scrub"};

@@ -18,24 +18,36 @@ typedef struct actor {
     strata_stream_t stream;
     strata_block_t block; /* that it frees, or got */
     uint64_t delay;       /* real ns before it acts */
+    _Atomic bool known;   /* to the library: a thread that could still free */
     size_t size;
     strata_status_t status;
     uint64_t took;        /* real ns */
-    _Atomic bool known;   /* to the library */
 } actor_t;
 
 static void start(actor_t *actor, void *(*body)(void *)) {
     ASSERT_EQ(pthread_create(&actor->thread, NULL, body, actor), 0);
 }
 
+static bool somebody_sleeps(rig_t *rig) {
+    strata_domain_t *domain = rig_domain(rig);
+    strata_lock(&domain->lock);
+    bool sleeps = domain->sleeping > 0;
+    strata_unlock(&domain->lock);
+    return sleeps;
+}
+
+/* Until somebody waits for memory; not for ever, so that a waiter that gives up fails its test alone. */
+static void see_a_sleeper(rig_t *rig) {
+    for (int i = 0; i < 2000 && !somebody_sleeps(rig) && !strata_test_has_failed(); i++) sleep_real(MILLISECOND);
+}
+
 static void *free_later(void *argument) {
     actor_t *a = argument;
-    /* Known to the library from the start: a thread that could still free. */
     strata_block_t none;
     EXPECT_OK(strata_allocate(a->rig->s, a->rig->gpu, a->stream, 0, &none));
     EXPECT_OK(strata_free(a->rig->s, none.ref));
-    a->known = true;
-    sleep_real(a->delay);
+    atomic_store(&a->known, true);
+    see_a_sleeper(a->rig);
     EXPECT_OK(strata_free(a->rig->s, a->block.ref));
     return NULL;
 }
@@ -58,12 +70,12 @@ static void a_holder_frees(const char *preset, bool elsewhere) {
     rig_t rig;
     open_patient(&rig, preset);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
-    actor_t holder = {.rig = &rig, .stream = one, .delay = 40 * MILLISECOND};
+    actor_t holder = {.rig = &rig, .stream = one};
     holder.block = rig_allocate(&rig, one, 40 * MIB);
     start(&holder, free_later);
     actor_t waiter = {.rig = &rig, .stream = elsewhere ? two : one, .size = 40 * MIB};
-    /* Before that the waiter is alone, and gives up. */
-    while (!holder.known) sleep_real(MILLISECOND);
+    /* A lone thread would give up at once. */
+    while (!atomic_load(&holder.known) && !strata_test_has_failed()) sleep_real(MILLISECOND);
     (void)allocate_now(&waiter);
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_LT(waiter.took, 2000 * MILLISECOND);
@@ -92,14 +104,7 @@ TEST(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait) {
     strata_block_t held = rig_allocate(&rig, one, 30 * MIB);
     actor_t waiter = {.rig = &rig, .stream = rig_stream(&rig), .size = 50 * MIB};
     start(&waiter, allocate_now);
-    for (int i = 0; i < 2000 && !strata_test_has_failed(); i++) {
-        strata_domain_t *domain = rig_domain(&rig);
-        strata_lock(&domain->lock);
-        bool sleeps = domain->sleeping > 0;
-        strata_unlock(&domain->lock);
-        if (sleeps) break;
-        sleep_real(MILLISECOND);
-    }
+    see_a_sleeper(&rig);
     strata_block_t block = rig_allocate(&rig, late, 20 * MIB);
     EXPECT_OK(strata_free(rig.s, held.ref));
     /* Heard, and not enough: the waiter sleeps again until this one. */

@@ -130,12 +130,27 @@ TEST(run, streams_are_called_by_their_numbers) {
     EXPECT_EQ(some.figures.failed_operations, 0);
 }
 
-TEST(run, pools_are_refused) {
-    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,pool\nalloc,1,8,0,0,\npool_begin,,0,0,0,1\n");
-    ASSERT_TRUE(trace != NULL);
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_run_check(trace));
-    EXPECT_CONTAINS(strata_last_error()->text, "trace.csv:3: the trace allocates from pools");
-    strata_trace_delete(trace);
+#define ONE_CHUNK_EACH "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"
+
+/* Chunks tell the pools apart: each has its own, and the ordinary stacks have theirs. */
+TEST(run, pools_are_called_by_their_numbers) {
+    static const char rows[] = "op,id,size,stream,time_us,pool,align\n"
+                               "alloc,1,1000,0,0,,\nalloc,2,1000,0,1,7,\nalloc,3,1000,0,2,7,256\nalloc,4,1000,0,3,9,\n"
+                               "pool_begin,,,0,4,7,\nalloc,5,1000,0,5,,\nalloc,6,1000,0,6,9,\npool_end,,,0,7,7,\nalloc,8,1000,0,8,,\n"
+                               "free,2,,0,9,,\nfree,5,,0,9,,\n";
+    static const struct { const char *pools; uint64_t chunks; } strategies[] = {
+        {"", 1}, {"pools: {weights: [auto_growth, system]}\n", 1},
+        {"pools: {\"7\": [stream_safe, auto_growth: {chunk_size: 2MiB}, system]}\n", 2}, {"pools: {7: {}, 9: {}}\n", 3},
+        {"pools: {7: [system]}\n", 4}}; /* three blocks of pool 7, each asked for itself */
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        char text[300];
+        snprintf(text, sizeof text, ONE_CHUNK_EACH "%s", strategies[i].pools);
+        strata_run_result_t r = run_text(rows, text, 0);
+        EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], strategies[i].chunks);
+        EXPECT_EQ(r.figures.failed_operations, 0);
+        EXPECT_EQ(r.figures.operations, 9);
+        EXPECT_EQ(r.figures.live_at_end, 5);
+    }
 }
 
 TEST(run, the_least_capacity_is_found_and_replayed) {

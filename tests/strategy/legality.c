@@ -102,9 +102,9 @@ TEST(legality, every_pair_is_judged_as_the_matrix_says) {
         for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
             list_t stack = {all[i], all[j], &ordered_source};
             uint32_t given = strata_traits_above(&ordered_source, 0), above = strata_traits_above(all[j], given);
-            bool right = strata_clash_of_neighbours(all[i], all[j], above) == STRATA_CLASH_NONE &&
-                         strata_clash_of_neighbours(all[j], &ordered_source, given) == STRATA_CLASH_NONE &&
-                         strata_clash_of_pair(all[i], &ordered_source) == STRATA_CLASH_NONE;
+            bool right = strata_clash_of_neighbours(all[i], all[i]->scope, all[j], above) == STRATA_CLASH_NONE &&
+                         strata_clash_of_neighbours(all[j], all[j]->scope, &ordered_source, given) == STRATA_CLASH_NONE &&
+                         strata_clash_of_pair(all[i], all[i]->scope, &ordered_source) == STRATA_CLASH_NONE;
             strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, stack);
             strata_plan_t plan;
             bool planned = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan) == STRATA_OK;

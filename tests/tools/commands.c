@@ -149,12 +149,12 @@ TEST(command, refuses_wrong_usage) {
 
 TEST(command, refuses_wrong_traces) {
     write_text("wrong.csv", "op,id,size,stream,time_us\nfree,1,0,0,0\n");
-    write_text("pools.csv", "op,id,size,stream,time_us,pool\npool_begin,,0,0,0,3\n");
+    write_text("pools.csv", "op,id,size,stream,time_us,pool\npool_end,,0,0,0,3\n");
     ran_t ran = run_command("replay " BATCH " --strategy paddle %s wrong.csv", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
     EXPECT_STREQ(ran.errors, "wrong.csv:2: free of id 1, which no row above allocates; write its alloc first\n");
-    expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2: the trace allocates from pools");
+    expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2: pool_end of pool 3, which stream 0 has not begun");
 }
 
 TEST(command, labels_and_sets) {

@@ -8,6 +8,25 @@
 #include "tests/trace/files.h"
 #include "trace/trace.h"
 
+/* An alloc's own pool, else the innermost that its stream has begun; other streams and the host's memory are not concerned. */
+TEST(trace, the_pool_of_an_alloc) {
+    static const char text[] = "op,id,size,stream,time_us,pool,place,device\n"
+                               "pool_begin,,,0,0,5,,\npool_begin,,,0,0,6,,\npool_begin,,,0,0,5,,\n"
+                               "alloc,1,8,0,0,,,\nalloc,2,8,0,0,9,,\nalloc,3,8,1,0,,,\nalloc,4,8,0,0,,,1\nalloc,5,8,0,0,,host,\n"
+                               "pool_end,,,0,0,5,,\nalloc,6,8,0,0,,managed,\npool_end,,,0,0,5,,\nalloc,7,8,0,0,,,\n"
+                               "pool_end,,,0,0,6,,\nalloc,8,8,0,0,,,\n";
+    static const uint64_t pools[] = {5, 9, 0, 0, 0, 6, 6, 0}; /* 0: none */
+    strata_trace_t *t = NULL;
+    ASSERT_OK(strata_trace_load(write_text("pools.csv", text), &t));
+    for (size_t i = 0, alloc = 0; i < t->count; i++) {
+        const strata_trace_event_t *e = &t->events[i];
+        if (e->op != STRATA_TRACE_alloc) continue;
+        EXPECT_EQ(e->pool == STRATA_TRACE_NO_POOL ? 0 : t->pools[e->pool], pools[alloc]);
+        alloc++;
+    }
+    strata_trace_delete(t);
+}
+
 TEST(trace, columns_in_any_order_and_all_operations) {
     static const char text[] = "# strata-trace 1\r\n"
                                "x_note,time_us,stream,size,id,op,other,dur_us,pool,tag,align,place,device\r\n"
@@ -33,7 +52,7 @@ TEST(trace, columns_in_any_order_and_all_operations) {
     EXPECT_EQ(t->devices, 2);
     EXPECT_EQ(t->places, 1u << STRATA_PLACE_GPU | 1u << STRATA_PLACE_PINNED);
     EXPECT_EQ(t->peak_requested, 100);
-    EXPECT_EQ(t->pool_line, 15);
+    EXPECT_EQ(t->pool_count, 1);
     EXPECT_TRUE(t->has_work);
     const strata_trace_event_t *e = t->events;
     EXPECT_EQ(e[0].op, STRATA_TRACE_alloc);

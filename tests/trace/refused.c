@@ -99,6 +99,16 @@ TEST(trace, refuses_wrong_lifetimes) {
     expect_text_refused(HEADER "alloc,1,8,0,5\nalloc,2,8,0,4\n", 3, "time_us falls from 5 to 4; sort the rows by time");
 }
 
+TEST(trace, refuses_pools_that_do_not_pair) {
+    char text[4096] = WIDE;
+    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,8,,,,,\n", 3,
+                        "pool_end of pool 8, which stream 0 has not begun; write its pool_begin first");
+    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,1,0,,,7,,,,,\n", 3, "which stream 1 has not begun");
+    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, "has not begun");
+    for (int i = 0; i < 17; i++) strcat(text, "pool_begin,,,3,0,,,7,,,,,\n");
+    expect_text_refused(text, 18, "stream 3 has begun 16 pools and ended none of them, the most; write their pool_end first");
+}
+
 TEST(trace, refuses_sums_that_overflow) {
     size_t rows = 4097;
     char *text = malloc(rows * 64);
@@ -181,7 +191,7 @@ TEST(trace, says_what_cannot_be_read) {
 
 /* Each host allocation of a load failed in turn: a clear status and nothing left behind (the sanitizer build sees leaks). */
 TEST(trace, survives_every_failed_allocation) {
-    char text[8192] = "op,id,size,stream,time_us,tag,pool\n";
+    char text[8192] = "op,id,size,stream,time_us,tag,pool\npool_begin,,,0,0,,1\n";
     for (int i = 0; i < 90; i++) sprintf(text + strlen(text), "alloc,%d,%d,%d,%d,t%d,%d\n", i, i, i % 40, i, i, i % 3);
     char path[256];
     snprintf(path, sizeof path, "%s", write_gzip("memory.csv.gz", text, strlen(text)));

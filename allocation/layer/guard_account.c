@@ -1,0 +1,118 @@
+#include "allocation/layer/guard_account.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/host_memory.h"
+#include "trace/trace.h"
+
+enum { GROUPS = 64, TOLD = 8, TAG = 42 };
+
+/* Leaks of one tag. */
+typedef struct group {
+    uint64_t blocks, bytes;
+    uint64_t first, address; /* of its first allocation */
+    char tag[TAG];
+} group_t;
+
+struct guard_account {
+    guard_account_t *next;
+    const strata_domain_t *domain;
+    uint32_t guards;
+    uint32_t group_count;
+    uint64_t blocks, bytes; /* of all leaks, those of tags that found no group too */
+    uint64_t unseen;
+    group_t groups[GROUPS];
+};
+
+/* Guards what follows: the accounts of all places that have guards now. Nothing is called under it. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static guard_account_t *accounts;
+
+/* Under the mutex: of the domain's account, if it has one. */
+static guard_account_t *join(const strata_domain_t *domain) {
+    guard_account_t *account = accounts;
+    while (account && account->domain != domain) account = account->next;
+    if (account) account->guards++;
+    return account;
+}
+
+guard_account_t *strata_guard_account_join(const strata_domain_t *domain) {
+    guard_account_t *fresh = strata_host_new(1, sizeof *fresh);
+    if (!fresh) return NULL;
+    *fresh = (guard_account_t){.domain = domain, .guards = 1};
+    pthread_mutex_lock(&mutex);
+    guard_account_t *account = join(domain);
+    if (!account) {
+        fresh->next = accounts;
+        accounts = fresh;
+    }
+    pthread_mutex_unlock(&mutex);
+    if (account) strata_host_delete(fresh);
+    return account ? account : fresh;
+}
+
+void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak) {
+    account->blocks++;
+    account->bytes += leak->bytes;
+    group_t *group = account->groups, *end = group + account->group_count;
+    while (group < end && strcmp(group->tag, leak->tag) != 0) group++;
+    if (group == end) {
+        if (account->group_count == GROUPS) return;
+        account->group_count++;
+        *group = (group_t){.first = leak->number, .address = leak->address};
+        snprintf(group->tag, sizeof group->tag, "%s", leak->tag);
+    }
+    group->blocks++;
+    group->bytes += leak->bytes;
+}
+
+void strata_guard_account_add_unseen(guard_account_t *account, uint64_t blocks) {
+    account->unseen += blocks;
+}
+
+/* ---- what is told ---- */
+
+static int by_bytes(const void *a, const void *b) {
+    uint64_t first = ((const group_t *)a)->bytes, second = ((const group_t *)b)->bytes;
+    return (first < second) - (first > second);
+}
+
+static void tell_group(const group_t *group) {
+    fprintf(stderr, "  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")\n",
+            group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
+            group->address, group->first);
+}
+
+static void tell_leaks(guard_account_t *account) {
+    uint64_t bytes = account->bytes, blocks = account->blocks;
+    strata_place_t place = account->domain->place;
+    qsort(account->groups, account->group_count, sizeof *account->groups, by_bytes);
+    fprintf(stderr, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:\n", bytes, blocks,
+            blocks == 1 ? "" : "s", strata_trace_place_name(strata_place_kind(place)), strata_place_device(place));
+    for (uint32_t i = 0; i < account->group_count && i < TOLD; i++) {
+        const group_t *group = &account->groups[i];
+        tell_group(group);
+        bytes -= group->bytes;
+        blocks -= group->blocks;
+    }
+    if (blocks > 0) fprintf(stderr, "  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags\n", bytes, blocks);
+}
+
+void strata_guard_account_leave(guard_account_t *account) {
+    pthread_mutex_lock(&mutex);
+    bool last = --account->guards == 0;
+    guard_account_t **link = &accounts;
+    while (last && *link != account) link = &(*link)->next;
+    if (last) *link = account->next;
+    pthread_mutex_unlock(&mutex);
+    if (!last) return;
+    if (account->blocks > 0) tell_leaks(account);
+    if (account->unseen > 0)
+        fprintf(stderr, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing\n",
+                account->unseen);
+    strata_host_delete(account);
+}

@@ -1,0 +1,23 @@
+/* What the guards of one place have to tell when it ends: one account for all of them, told once, by the guard that ends last. */
+#ifndef STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
+#define STRATA_ALLOCATION_LAYER_GUARD_ACCOUNT_H
+
+#include "allocation/layer.h"
+
+typedef struct guard_account guard_account_t;
+
+/* A block that nobody freed. */
+typedef struct guard_leak {
+    uint64_t bytes, address, number;
+    const char *tag; /* "": nobody said */
+} guard_leak_t;
+
+/* One guard more of a place; NULL: no host memory. Any thread, no lock is held. */
+guard_account_t *strata_guard_account_join(const strata_domain_t *domain);
+/* Any thread; none for the same account at the same time, as a place ends in one. */
+void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak);
+void strata_guard_account_add_unseen(guard_account_t *account, uint64_t blocks);
+/* One guard fewer; the last one tells on standard error what was added, if anything was. */
+void strata_guard_account_leave(guard_account_t *account);
+
+#endif

@@ -1,0 +1,79 @@
+#include "allocation/unreturned.h"
+
+#include "allocation/domain.h"
+
+typedef struct unreturned_node {
+    uint64_t unused_link;
+    uint64_t address, bytes;
+    strata_memory_t memory;
+    uint32_t next;
+} unreturned_node_t;
+
+strata_status_t strata_unreturned_init(strata_unreturned_t *unreturned) {
+    return strata_nodes_init(&unreturned->nodes, sizeof(unreturned_node_t), STRATA_UNRETURNED);
+}
+
+void strata_unreturned_destroy(strata_unreturned_t *unreturned) {
+    strata_nodes_destroy(&unreturned->nodes);
+}
+
+static void enlist(strata_domain_t *domain, const unreturned_node_t *what) {
+    strata_unreturned_t *unreturned = &domain->unreturned;
+    strata_lock(&domain->lock);
+    uint32_t at = strata_nodes_take(&unreturned->nodes);
+    if (at) {
+        unreturned_node_t *node = strata_node(&unreturned->nodes, at);
+        *node = *what;
+        node->next = unreturned->first;
+        unreturned->first = at;
+    }
+    strata_unlock(&domain->lock);
+}
+
+/* All of them, as a list that is the caller's: what is refused meanwhile does not make it longer. */
+static uint32_t take_all(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    uint32_t first = domain->unreturned.first;
+    domain->unreturned.first = 0;
+    strata_unlock(&domain->lock);
+    return first;
+}
+
+/* Takes one off that list. */
+static unreturned_node_t take(strata_domain_t *domain, uint32_t *list) {
+    strata_nodes_t *nodes = &domain->unreturned.nodes;
+    strata_lock(&domain->lock);
+    unreturned_node_t taken = *(unreturned_node_t *)strata_node(nodes, *list);
+    strata_nodes_give(nodes, *list);
+    strata_unlock(&domain->lock);
+    *list = taken.next;
+    return taken;
+}
+
+static bool give_back(strata_device_t *device, const unreturned_node_t *what) {
+    bool on_host = what->memory == STRATA_MEMORY_PINNED || what->memory == STRATA_MEMORY_HOST;
+    strata_status_t status = on_host ? strata_device_host_free(device, what->memory, what->address)
+                                     : strata_device_free(device, what->memory, what->address);
+    return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
+}
+
+void strata_domain_keep_unreturned(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes) {
+    atomic_fetch_add(&domain->unreturned.bytes, bytes);
+    enlist(domain, &(unreturned_node_t){.address = address, .bytes = bytes, .memory = memory});
+}
+
+uint64_t strata_domain_offer_unreturned(strata_domain_t *domain) {
+    uint64_t given = 0;
+    if (atomic_load(&domain->unreturned.bytes) == 0) return 0;
+    for (uint32_t list = take_all(domain); list != 0;) {
+        unreturned_node_t what = take(domain, &list);
+        if (give_back(domain->device, &what)) {
+            atomic_fetch_sub(&domain->unreturned.bytes, what.bytes);
+            strata_domain_unbook(domain, what.bytes);
+            given += what.bytes;
+        } else {
+            enlist(domain, &what);
+        }
+    }
+    return given;
+}
