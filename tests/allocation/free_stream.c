@@ -19,7 +19,7 @@ static void begin(pending_t *p) {
     ASSERT_OK(strata_free_stream_init(&p->frees, p->bench.stack));
     ASSERT_OK(strata_free_stream_make(&p->frees));
     ASSERT_OK(strata_domain_claim(p->bench.domain, p->live));
-    strata_domain_keep(p->bench.domain, p->live);
+    strata_domain_count(p->bench.domain, p->live);
     ASSERT_OK(strata_device_work(p->bench.device, p->frees.stream, LONG, NULL, 0));
     for (uint64_t i = 1; i <= FREES; i++) strata_free_stream_note(&p->frees, i * MIB, &p->live);
     EXPECT_EQ(p->live, 0);
@@ -75,7 +75,7 @@ TEST(free_stream, a_free_that_no_event_marks_is_waited_for) {
         uint64_t end_of_work = strata_sim_stream_end(p.bench.device, p.frees.stream);
         p.live = MIB;
         ASSERT_OK(strata_domain_claim(p.bench.domain, MIB));
-        strata_domain_keep(p.bench.domain, MIB);
+        strata_domain_count(p.bench.domain, MIB);
         strata_events_t *events = &p.bench.domain->events;
         strata_handle_t taken[64];
         uint32_t count = 0;
