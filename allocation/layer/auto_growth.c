@@ -197,15 +197,14 @@ static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uin
 static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool by_address, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
     uint32_t slot = strata_slab_slot(slab, block), low = block->prev, high = block->next;
-    strata_record_t *next = strata_slab_record(slab, high), *prev = strata_slab_record(slab, low);
+    strata_record_t *prev = strata_slab_record(slab, low);
     uint64_t size = block->size;
-    /* Among many blocks each of these is a cache miss: they are under way together. */
-    __builtin_prefetch(prev);
-    strata_bins_prefetch(slab, next);
-    strata_bins_prefetch(slab, prev);
+    bool joins = strata_slab_is_idle(slab, low);
+    if (joins) __builtin_prefetch(prev, 1); /* both neighbours may be cache misses: they are under way together */
     self->used_bytes -= size;
-    if (next->state == STRATA_RECORD_FREE) {
+    if (strata_slab_is_idle(slab, high)) {
         uint32_t gone = high;
+        const strata_record_t *next = strata_slab_record(slab, high);
         size += next->size;
         high = next->next;
         strata_auto_growth_remove(self, gone, by_address, pool);
@@ -214,7 +213,7 @@ static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool b
         strata_slab_record(slab, high)->prev = slot;
         strata_slab_give(slab, gone);
     }
-    if (prev->state != STRATA_RECORD_FREE) return stand_alone(self, block, slot, by_address, pool);
+    if (!joins) return stand_alone(self, block, slot, by_address, pool);
     prev->next = high;
     strata_slab_record(slab, high)->prev = low;
     index_resize(self, low, prev->size + size, by_address, pool);

@@ -38,6 +38,7 @@ static strata_status_t validate_blocks(auto_growth_t *self, uint32_t number, tal
         strata_status_t status = validate_block(chunk, number, block, slot, at);
         if (status != STRATA_OK) return status;
         bool is_free = block->state == STRATA_RECORD_FREE;
+        if (is_free != strata_slab_is_idle(slab, slot)) return corrupt("a block's bit and its state differ", slot);
         if (is_free && was_free) return corrupt("two free blocks were not merged", slot);
         tally->free[chunk->pool].bytes += is_free ? block->size : 0;
         tally->free[chunk->pool].blocks += is_free;

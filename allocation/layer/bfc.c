@@ -93,9 +93,9 @@ static bool suits(const bfc_t *self, const strata_record_t *block, const want_t 
 /* The smallest free block that suits; 0: none. */
 static uint32_t fitting(const bfc_t *self, const want_t *want) {
     const strata_slab_t *slab = bfc_slab(self);
-    uint32_t slot = strata_octaves_find(&self->idle, slab, want->rounded);
+    uint32_t slot = strata_tree_find(&self->idle, slab, want->rounded);
     while (slot && !suits(self, bfc_block(self, slot), want))
-        slot = strata_octaves_after(&self->idle, slab, bfc_block(self, slot)->size, bfc_block(self, slot)->ptr);
+        slot = strata_tree_after(&self->idle, slab, bfc_block(self, slot)->size, bfc_block(self, slot)->ptr);
     return slot;
 }
 

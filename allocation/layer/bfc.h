@@ -7,12 +7,12 @@
 
 #include "allocation/layer.h"
 #include "allocation/mechanism/marks.h"
-#include "allocation/mechanism/octaves.h"
 #include "allocation/mechanism/pieces.h"
+#include "allocation/mechanism/tree.h"
 #include "allocation/users.h"
 
 enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };
-enum { STRATA_BFC_UNIT = 256, STRATA_BFC_PARTS = 1 << 20 };
+enum { STRATA_BFC_UNIT = 256, STRATA_BFC_PARTS = 1 << 20, STRATA_BFC_BINS = 21 };
 
 typedef struct bfc_options {
     uint64_t memory_limit, initial_region, max_region;
@@ -62,7 +62,7 @@ typedef struct bfc {
     _Atomic uint64_t reserved; /* of the regions; read by reports without the lock */
     uint64_t used_bytes, peak_used;
     uint64_t frees, waited;  /* frees so far, and those that the host has waited for */
-    strata_octaves_t idle;
+    strata_tree_t idle;
     strata_nodes_t users, parts, regions, stamps;
     uint32_t first_region, region_count;
     uint32_t first_stamp, last_stamp, stamp_count;
@@ -93,6 +93,12 @@ static inline uint64_t bfc_idle(const bfc_t *self) { return self->reserved - sel
 static inline bool bfc_is_free(const bfc_t *self, uint32_t slot) {
     return strata_slab_is_idle(bfc_slab(self), slot); /* the sentinel never is */
 }
+/* The peer's bins, which reports name: bin b has 256 << b bytes up to twice that, the last one all larger blocks. Bin after bin in
+ * order is the order of the tree. */
+static inline uint32_t bfc_bin_of(uint64_t size) {
+    uint32_t bin = 63u - (uint32_t)__builtin_clzll(size / STRATA_BFC_UNIT | 1);
+    return bin < STRATA_BFC_BINS ? bin : STRATA_BFC_BINS - 1;
+}
 /* The stamp of a free block, in the word that is a live block's decorator stack; 0: it has none. */
 static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->path; }
 /* The count at which a free block was freed; 0: it is anybody's. */
@@ -110,8 +116,8 @@ bool strata_bfc_publish(bfc_t *self, strata_record_t *below, uint32_t user);
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
 /* Free blocks side by side become one, of those that are anybody's, with `all` of any. The slot of what comes of it. */
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
-static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_octaves_insert(&self->idle, bfc_slab(self), slot); }
-static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_octaves_remove(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_insert(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_remove(&self->idle, bfc_slab(self), slot); }
 /* These open the lock for each region that they give back; the bytes. Only regions without a live block go. */
 uint64_t strata_bfc_release_all(bfc_t *self, strata_path_t *path);
 uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);

@@ -13,7 +13,7 @@ typedef struct tally {
 
 /* A free block lies in the order of its bin: it can be found there. */
 static bool is_indexed(const bfc_t *self, const strata_record_t *block) {
-    uint32_t slot = strata_octaves_after(&self->idle, bfc_slab(self), block->size, block->ptr - 1);
+    uint32_t slot = strata_tree_after(&self->idle, bfc_slab(self), block->size, block->ptr - 1);
     return slot == strata_slab_slot(bfc_slab(self), block);
 }
 
@@ -71,16 +71,11 @@ static strata_status_t validate_region(const bfc_t *self, uint32_t node, tally_t
 
 static strata_status_t validate_sums(bfc_t *self, const tally_t *tally) {
     const strata_statistics_t *f = &self->base.stack->figures;
-    uint64_t bytes = 0, blocks = 0;
-    for (uint32_t bin = 0; bin < STRATA_OCTAVES; bin++) {
-        bytes += self->idle.bins[bin].bytes;
-        blocks += self->idle.bins[bin].count;
-    }
     if (tally->regions != self->region_count || tally->region_bytes != self->reserved || f->chunks < tally->chunks ||
         f->reserved_bytes < tally->reserved_bytes)
         return corrupt("the sum of regions is wrong", 0);
     if (tally->pieces.free_bytes != bfc_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
-    if (tally->pieces.free_blocks != blocks || tally->pieces.free_bytes != bytes)
+    if (tally->pieces.free_blocks != self->idle.count || tally->pieces.free_bytes != self->idle.bytes)
         return corrupt("the bins do not have the free blocks", 0);
     return tally->stamps == self->stamp_count ? STRATA_OK : corrupt("the number of counts is wrong", 0);
 }
@@ -95,7 +90,7 @@ strata_status_t strata_bfc_validate(strata_layer_t *base) {
         if (status != STRATA_OK) return status;
     }
     strata_status_t status = validate_sums(self, &tally);
-    if (status == STRATA_OK) status = strata_octaves_validate(&self->idle, bfc_slab(self));
+    if (status == STRATA_OK) status = strata_tree_validate(&self->idle, bfc_slab(self));
     if (status == STRATA_OK) status = strata_bfc_validate_stamps(self);
     if (status == STRATA_OK) status = strata_nodes_validate(&self->users);
     return status == STRATA_OK ? strata_nodes_validate(&self->parts) : status;

@@ -65,12 +65,12 @@ void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]) {
 
 /* ---- bins ---- */
 
-void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_OCTAVES]) {
-    memset(bins, 0, STRATA_OCTAVES * sizeof *bins);
+void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_BFC_BINS]) {
+    memset(bins, 0, STRATA_BFC_BINS * sizeof *bins);
     for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
         for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next) {
             const strata_record_t *block = bfc_block(self, slot);
-            bfc_bin_t *bin = &bins[strata_octaves_bin(block->size)];
+            bfc_bin_t *bin = &bins[bfc_bin_of(block->size)];
             bool free_block = block->state == STRATA_RECORD_FREE;
             bin->chunks++;
             bin->bytes += block->size;
@@ -82,7 +82,7 @@ void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_OCTAVES]) {
 }
 
 double strata_bfc_fragmentation(const bfc_t *self) {
-    uint64_t idle = bfc_idle(self), largest = strata_octaves_largest(&self->idle, bfc_slab(self));
+    uint64_t idle = bfc_idle(self), largest = strata_tree_largest(&self->idle, bfc_slab(self));
     return idle ? (double)(idle - largest) / (double)idle : 0;
 }
 
@@ -119,7 +119,7 @@ typedef struct same_size {
 /* What is copied under the lock and told without it. */
 typedef struct seen {
     char drawn[STRATA_BFC_DRAWN + 1];
-    bfc_bin_t bins[STRATA_OCTAVES];
+    bfc_bin_t bins[STRATA_BFC_BINS];
     same_size_t sizes[SHOWN_SIZES]; /* the largest first */
     bfc_row_t blocks[SHOWN_BLOCKS]; /* the largest in use */
     uint64_t actions[SHOWN_ACTIONS], first_action;
@@ -137,7 +137,7 @@ void strata_bfc_read_row(const bfc_t *self, const strata_telling_t *telling, uin
     if (note) row->action = note->action;
     if (free_block) {
         row->freed_at = bfc_freed_at(self, block);
-        row->bin = (int)strata_octaves_bin(block->size);
+        row->bin = (int)bfc_bin_of(block->size);
         return;
     }
     row->bin = -1;
@@ -188,13 +188,13 @@ static void see(bfc_t *self, const strata_telling_t *telling, seen_t *seen) {
     seen->used = self->used_bytes;
     seen->reserved = self->reserved;
     seen->next_region = self->next_region;
-    seen->largest = strata_octaves_largest(&self->idle, bfc_slab(self));
+    seen->largest = strata_tree_largest(&self->idle, bfc_slab(self));
     seen->regions = self->region_count;
     seen->fragmentation = strata_bfc_fragmentation(self);
 }
 
 static void say_bins(const strata_telling_t *telling, const seen_t *seen) {
-    for (uint32_t b = 0; b < STRATA_OCTAVES; b++) {
+    for (uint32_t b = 0; b < STRATA_BFC_BINS; b++) {
         const bfc_bin_t *bin = &seen->bins[b];
         if (bin->chunks == 0) continue;
         say(telling, "\n    Bin (%s): Total Chunks: %u, Chunks in use: %u. %s allocated for chunks. %s in use in bin. %s "
@@ -202,7 +202,7 @@ static void say_bins(const strata_telling_t *telling, const seen_t *seen) {
             SIZE(bin->bytes_in_use), SIZE(bin->requested_in_use));
     }
     uint64_t rounded = (telling->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
-    say(telling, "\n    Bin for %s was %s", SIZE(telling->size), SIZE(256ull << strata_octaves_bin(rounded)));
+    say(telling, "\n    Bin for %s was %s", SIZE(telling->size), SIZE(256ull << bfc_bin_of(rounded)));
 }
 
 static void say_block(const strata_telling_t *telling, const bfc_row_t *row) {

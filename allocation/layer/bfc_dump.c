@@ -16,7 +16,7 @@ typedef struct map {
     uint32_t count, capacity;
     uint64_t actions, used, peak, allocations, largest;
     double fragmentation;
-    bfc_bin_t bins[STRATA_OCTAVES];
+    bfc_bin_t bins[STRATA_BFC_BINS];
 } map_t;
 
 static uint32_t count_blocks(const bfc_t *self) {
@@ -67,7 +67,7 @@ static void write_text(strata_output_t *out, const char *text) {
 }
 
 static void write_bins(strata_output_t *out, const map_t *map) {
-    for (uint32_t b = 0; b < STRATA_OCTAVES; b++) {
+    for (uint32_t b = 0; b < STRATA_BFC_BINS; b++) {
         const bfc_bin_t *bin = &map->bins[b];
         (void)strata_output_print(out, "%s{\"bin\":%u,\"total_bytes_in_use\":%llu,\"total_bytes_in_bin\":%llu,"
                                   "\"total_chunks_in_use\":%u,\"total_chunks_in_bin\":%u}", b ? "," : "", b,

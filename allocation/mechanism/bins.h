@@ -1,7 +1,7 @@
 /* Good fit, fast: log-linear bins, 128 per octave, in units of 2^unit_shift bytes; exact for sizes below 256 units. The own bin
  * is searched for the best of its first 16 blocks, then the next bin that has any (reference: measured to fragment as little
  * as best fit). Last-in first-out within a bin. Uses bin_prev and bin_next of free records; the links of the sentinel are
- * written and never read, which saves a branch. Guarded by the stack's lock.
+ * written and never read, which saves a branch. Keeps the blocks' bits of the slab. Guarded by the stack's lock.
  *
  * The block that came in last is loose: in the index, first of its bin, and not linked until another comes in. Programs take
  * that block again more often than any other (the rest of a chunk that is cut, then merged), and then no list is touched. What
@@ -101,6 +101,7 @@ static inline void strata_bins_insert_at(strata_bins_t *bins, strata_slab_t *sla
     strata_record_t *record = &slab->records[slot];
     if (bins->loose) strata_bins_link(bins, slab, bins->loose, bins->loose_bin);
     record->bin_prev = record->bin_next = 0;
+    strata_slab_note_idle(slab, slot);
     bins->loose = slot;
     bins->loose_bin = bin;
 }
@@ -111,6 +112,7 @@ static inline void strata_bins_insert(strata_bins_t *bins, strata_slab_t *slab, 
 }
 
 static inline void strata_bins_remove(strata_bins_t *bins, strata_slab_t *slab, uint32_t slot) {
+    strata_slab_note_used(slab, slot);
     if (slot != bins->loose) {
         strata_bins_unlink(bins, slab, slot);
         return;
@@ -131,12 +133,6 @@ static inline void strata_bins_resize(strata_bins_t *bins, strata_slab_t *slab, 
         strata_bins_unlink(bins, slab, slot);
         strata_bins_insert_at(bins, slab, slot, bin);
     }
-}
-
-/* A free block's neighbours in its list are on their way, for when it is taken out. */
-static inline void strata_bins_prefetch(const strata_slab_t *slab, const strata_record_t *record) {
-    __builtin_prefetch(&slab->records[record->bin_next], 1);
-    __builtin_prefetch(&slab->records[record->bin_prev & (STRATA_BINS_FIRST - 1)], 1);
 }
 
 /* The best of the first *scan blocks from `slot` on, the first among equals; 0: none of them fits. */

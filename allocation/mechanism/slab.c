@@ -118,6 +118,7 @@ strata_status_t strata_slab_validate(const strata_slab_t *slab) {
                            slab->reserved);
     if (slab->records[0].state != STRATA_RECORD_LIVE)
         return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab has the state %u", slab->records[0].state);
+    if (strata_slab_is_idle(slab, 0)) return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab is noted as idle");
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_status_t status = count_record(slab, slot, &census);
         if (status != STRATA_OK) return status;
@@ -125,7 +126,8 @@ strata_status_t strata_slab_validate(const strata_slab_t *slab) {
     if (census.unused != slab->unused || census.retired != slab->retired)
         return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u",
                            slab->unused, slab->retired, census.unused, census.retired);
-    if (slab->used < slab->capacity && (slab->records[slab->used].home | slab->records[slab->used].state) != 0)
+    if (slab->used < slab->capacity &&
+        (slab->records[slab->used].home | slab->records[slab->used].state | strata_slab_is_idle(slab, slab->used)) != 0)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u was written before it was touched", slab->used);
     return validate_free_list(slab);
 }

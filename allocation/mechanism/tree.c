@@ -1,8 +1,10 @@
-/* A treap: a search tree by (size, ptr) that is a heap by a hash of the slot. The hash maps no two slots to one priority, so
- * the shape follows from the blocks alone. Left is bin_prev, right is bin_next. */
+/* Each class is a treap: a search tree by (size, ptr) that is a heap by a hash of the slot. The hash maps no two slots to one
+ * priority, so the shape follows from the blocks alone. Left is bin_prev, right is bin_next. */
 #include "allocation/mechanism/tree.h"
 
 #include "platform/status.h"
+
+_Static_assert(STRATA_TREE_WORDS <= 64, "one word says which words have bits");
 
 /* A path of a treap is this long by no chance. */
 enum { MOST_DEPTH = 512 };
@@ -41,7 +43,8 @@ static void split(strata_slab_t *slab, uint32_t subtree, const strata_record_t *
 void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     strata_record_t *record = &slab->records[slot];
     uint32_t own = priority(slot);
-    uint32_t *link = &tree->root;
+    uint32_t class = strata_tree_class(record->size);
+    uint32_t *link = &tree->roots[class];
     while (*link && priority(*link) > own) {
         strata_record_t *above = &slab->records[*link];
         link = before(above, record) ? &above->bin_next : &above->bin_prev;
@@ -52,6 +55,8 @@ void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     record->bin_next = right;
     *link = slot;
     strata_slab_note_idle(slab, slot);
+    tree->words[class / 64] |= 1ull << (class % 64);
+    tree->filled |= 1ull << (class / 64);
     tree->count++;
     tree->bytes += record->size;
 }
@@ -72,9 +77,16 @@ static void merge(strata_slab_t *slab, uint32_t left, uint32_t right, uint32_t *
     *link = left ? left : right;
 }
 
+static void empty_class(strata_tree_t *tree, uint32_t class) {
+    uint64_t bits = tree->words[class / 64] & ~(1ull << (class % 64));
+    tree->words[class / 64] = bits;
+    if (bits == 0) tree->filled &= ~(1ull << (class / 64));
+}
+
 void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot) {
     strata_record_t *record = &slab->records[slot];
-    uint32_t *link = &tree->root;
+    uint32_t class = strata_tree_class(record->size);
+    uint32_t *link = &tree->roots[class];
     while (*link != slot) {
         if (*link == 0) return; /* not in the tree: left as it is, for validate to tell */
         strata_record_t *above = &slab->records[*link];
@@ -82,13 +94,52 @@ void strata_tree_remove(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot)
     }
     merge(slab, record->bin_prev, record->bin_next, link);
     strata_slab_note_used(slab, slot);
+    if (tree->roots[class] == 0) empty_class(tree, class);
     tree->count--;
     tree->bytes -= record->size;
 }
 
+/* The root of the first class above one that has blocks; 0: none. */
+static uint32_t root_above(const strata_tree_t *tree, uint32_t class) {
+    uint32_t word = class / 64;
+    uint64_t bits = tree->words[word] & (UINT64_MAX << 1 << (class % 64));
+    if (bits == 0) {
+        uint64_t words = tree->filled & (UINT64_MAX << 1 << word);
+        if (words == 0) return 0;
+        word = (uint32_t)__builtin_ctzll(words);
+        bits = tree->words[word];
+    }
+    return tree->roots[word * 64 + (uint32_t)__builtin_ctzll(bits)];
+}
+
+/* The root of the last class below one that has blocks; 0: none. */
+static uint32_t root_below(const strata_tree_t *tree, uint32_t class) {
+    uint32_t word = class / 64;
+    uint64_t bits = tree->words[word] & ((1ull << (class % 64)) - 1);
+    if (bits == 0) {
+        uint64_t words = tree->filled & ((1ull << word) - 1);
+        if (words == 0) return 0;
+        word = 63u ^ (uint32_t)__builtin_clzll(words);
+        bits = tree->words[word];
+    }
+    return tree->roots[word * 64 + (63u ^ (uint32_t)__builtin_clzll(bits))];
+}
+
+static uint32_t first_of(const strata_slab_t *slab, uint32_t root) {
+    uint32_t first = 0;
+    for (uint32_t slot = root; slot; slot = slab->records[slot].bin_prev) first = slot;
+    return first;
+}
+
+static uint32_t last_of(const strata_slab_t *slab, uint32_t root) {
+    uint32_t last = 0;
+    for (uint32_t slot = root; slot; slot = slab->records[slot].bin_next) last = slot;
+    return last;
+}
+
 uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size) {
-    uint32_t best = 0;
-    for (uint32_t slot = tree->root; slot;) {
+    uint32_t best = 0, class = strata_tree_class(size);
+    for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
         if (record->size >= size) {
             best = slot;
@@ -97,37 +148,37 @@ uint32_t strata_tree_find(const strata_tree_t *tree, const strata_slab_t *slab, 
             slot = record->bin_next;
         }
     }
-    return best;
+    return best ? best : first_of(slab, root_above(tree, class));
 }
 
 uint32_t strata_tree_after(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr) {
     const strata_record_t pivot = {.size = size, .ptr = ptr};
-    uint32_t found = 0;
-    for (uint32_t slot = tree->root; slot;) {
+    uint32_t found = 0, class = strata_tree_class(size);
+    for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
         bool behind = before(&pivot, record);
         if (behind) found = slot;
         slot = behind ? record->bin_prev : record->bin_next;
     }
-    return found;
+    return found ? found : first_of(slab, root_above(tree, class));
 }
 
 uint32_t strata_tree_before(const strata_tree_t *tree, const strata_slab_t *slab, uint64_t size, uint64_t ptr) {
     const strata_record_t pivot = {.size = size, .ptr = ptr};
-    uint32_t found = 0;
-    for (uint32_t slot = tree->root; slot;) {
+    uint32_t found = 0, class = strata_tree_class(size);
+    for (uint32_t slot = tree->roots[class]; slot;) {
         const strata_record_t *record = &slab->records[slot];
         bool ahead = before(record, &pivot);
         if (ahead) found = slot;
         slot = ahead ? record->bin_next : record->bin_prev;
     }
-    return found;
+    return found ? found : last_of(slab, root_below(tree, class));
 }
 
 uint64_t strata_tree_largest(const strata_tree_t *tree, const strata_slab_t *slab) {
-    uint64_t largest = 0;
-    for (uint32_t slot = tree->root; slot; slot = slab->records[slot].bin_next) largest = slab->records[slot].size;
-    return largest;
+    uint32_t root = tree->roots[STRATA_TREE_CLASSES - 1];
+    uint32_t last = last_of(slab, root ? root : root_below(tree, STRATA_TREE_CLASSES - 1));
+    return last ? slab->records[last].size : 0;
 }
 
 /* The walk in order: the nodes whose left side is under way. */
@@ -153,10 +204,15 @@ static strata_status_t descend(const strata_slab_t *slab, tree_walk_t *walk, uin
     return STRATA_OK;
 }
 
-static strata_status_t visit(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk, uint32_t slot) {
+static strata_status_t visit(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk, uint32_t slot,
+                             uint32_t class) {
     const strata_record_t *record = &slab->records[slot];
     if (record->state != STRATA_RECORD_FREE)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in the tree in state %u", slot, record->state);
+    if (!strata_slab_is_idle(slab, slot)) return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in the tree, not by its bit", slot);
+    if (strata_tree_class(record->size) != class)
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u of %llu bytes is in class %u of the tree, not %u", slot,
+                           (unsigned long long)record->size, class, strata_tree_class(record->size));
     if (walk->last && !before(walk->last, record))
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u of %llu bytes is out of order in the tree", slot,
                            (unsigned long long)record->size);
@@ -167,15 +223,30 @@ static strata_status_t visit(const strata_tree_t *tree, const strata_slab_t *sla
     return STRATA_OK;
 }
 
+static strata_status_t validate_class(const strata_tree_t *tree, const strata_slab_t *slab, tree_walk_t *walk, uint32_t class) {
+    strata_status_t status = descend(slab, walk, tree->roots[class], 0);
+    while (status == STRATA_OK && walk->depth) {
+        uint32_t slot = walk->path[--walk->depth];
+        status = visit(tree, slab, walk, slot, class);
+        if (status == STRATA_OK) status = descend(slab, walk, slab->records[slot].bin_next, slot);
+    }
+    bool marked = tree->words[class / 64] >> (class % 64) & 1;
+    if (status != STRATA_OK || marked == (tree->roots[class] != 0)) return status;
+    return strata_fail(STRATA_E_CORRUPT, 0, "class %u of the tree begins with slot %u, its bit is %d", class, tree->roots[class],
+                       marked);
+}
+
 strata_status_t strata_tree_validate(const strata_tree_t *tree, const strata_slab_t *slab) {
     tree_walk_t walk = {.depth = 0};
-    strata_status_t status = descend(slab, &walk, tree->root, 0);
-    while (status == STRATA_OK && walk.depth) {
-        uint32_t slot = walk.path[--walk.depth];
-        status = visit(tree, slab, &walk, slot);
-        if (status == STRATA_OK) status = descend(slab, &walk, slab->records[slot].bin_next, slot);
-    }
+    strata_status_t status = STRATA_OK;
+    for (uint32_t class = 0; class < STRATA_TREE_CLASSES && status == STRATA_OK; class++)
+        status = validate_class(tree, slab, &walk, class);
     if (status != STRATA_OK) return status;
+    for (uint32_t word = 0; word < 64; word++) {
+        bool marked = tree->filled >> word & 1;
+        if (marked != (word < STRATA_TREE_WORDS && tree->words[word] != 0))
+            return strata_fail(STRATA_E_CORRUPT, 0, "the tree's bit of word %u is %d", word, marked);
+    }
     if (walk.count != tree->count || walk.bytes != tree->bytes)
         return strata_fail(STRATA_E_CORRUPT, 0, "the tree counts %u blocks of %llu bytes, it has %u of %llu", tree->count,
                            (unsigned long long)tree->bytes, walk.count, (unsigned long long)walk.bytes);

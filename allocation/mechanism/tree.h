@@ -1,15 +1,32 @@
-/* Best fit in exact (size, address) order: the free blocks of a slab as a balanced search tree. Deterministic: its shape is a
- * function of the blocks in it. Uses bin_prev and bin_next of free records as links. Touches no memory but records. */
+/* Best fit in exact (size, address) order: the free blocks of a slab in classes by size, 32 an octave, each class a balanced
+ * search tree. Deterministic: its shape is a function of the blocks in it. A tree of all blocks would be some twenty records deep
+ * among many, each a cache miss and a branch that nobody foresees; a class has few. Uses bin_prev and bin_next of free records as
+ * links, and their bits of the slab. Zeroed it is empty. Touches no memory but records. */
 #ifndef STRATA_ALLOCATION_MECHANISM_TREE_H
 #define STRATA_ALLOCATION_MECHANISM_TREE_H
 
 #include "allocation/mechanism/slab.h"
 
+enum {
+    STRATA_TREE_SUB_BITS = 5,
+    STRATA_TREE_SHIFT = 8 + STRATA_TREE_SUB_BITS, /* below 2^13 bytes a class is 256 bytes wide */
+    STRATA_TREE_CLASSES = 32 << STRATA_TREE_SUB_BITS, /* the last one has all larger sizes too */
+    STRATA_TREE_WORDS = STRATA_TREE_CLASSES / 64
+};
+
 typedef struct strata_tree {
-    uint32_t root;  /* slot, 0: empty */
     uint32_t count;
-    uint64_t bytes; /* sum of the sizes */
+    uint64_t bytes;  /* sum of the sizes */
+    uint64_t filled; /* bit w: words[w] is not 0 */
+    uint64_t words[STRATA_TREE_WORDS];   /* bit c of word w: roots[64 w + c] is not 0 */
+    uint32_t roots[STRATA_TREE_CLASSES]; /* slots, 0: empty */
 } strata_tree_t;
+
+static inline uint32_t strata_tree_class(uint64_t size) {
+    uint32_t top = 63u ^ (uint32_t)__builtin_clzll(size | 1ull << STRATA_TREE_SHIFT);
+    uint64_t class = ((uint64_t)(top - STRATA_TREE_SHIFT) << STRATA_TREE_SUB_BITS) + (size >> (top - STRATA_TREE_SUB_BITS));
+    return class < STRATA_TREE_CLASSES ? (uint32_t)class : STRATA_TREE_CLASSES - 1;
+}
 
 void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot);
 /* The block's ptr and size must be what they were when it was inserted. */

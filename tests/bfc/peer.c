@@ -112,15 +112,25 @@ TEST(tensorflow_bfc, test_custom_memory_limit) {
     rig_close(&rig);
 }
 
+TEST(tensorflow_bfc, bins_are_powers_of_two_of_256_bytes) {
+    static const struct {
+        uint64_t size;
+        uint32_t bin;
+    } cases[] = {{1, 0}, {255, 0}, {256, 0}, {511, 0}, {512, 1}, {1023, 1}, {1024, 2}, {256ull << 19, 19},
+                 {(256ull << 20) - 1, 19},
+                 {256ull << 20, 20}, {256ull << 21, 20}, {UINT64_MAX, 20}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) EXPECT_EQ(bfc_bin_of(cases[i].size), cases[i].bin);
+}
+
 TEST(tensorflow_bfc, bin_debug_info) {
     rig_t rig;
-    bfc_bin_t bins[STRATA_OCTAVES];
+    bfc_bin_t bins[STRATA_BFC_BINS];
     strata_block_t blocks[10];
     bfc_open(&rig, ONE_GIB, 0);
     for (size_t i = 0; i < 10; i++) blocks[i] = rig_allocate(&rig, NULL, (256ull << (i / 2)) - 17 * (i % 2));
     strata_bfc_sum_bins(bfc_of(&rig), bins);
-    for (uint32_t b = 0; b < STRATA_OCTAVES; b++) {
-        bool used = b < 5, last = b == STRATA_OCTAVES - 1;
+    for (uint32_t b = 0; b < STRATA_BFC_BINS; b++) {
+        bool used = b < 5, last = b == STRATA_BFC_BINS - 1;
         EXPECT_EQ(bins[b].chunks, used ? 2 : last ? 1 : 0);
         EXPECT_EQ(bins[b].chunks_in_use, used ? 2 : 0);
         EXPECT_EQ(bins[b].bytes_in_use, used ? 512ull << b : 0);

@@ -69,10 +69,10 @@ TEST(bfc_structure, planted_faults_of_regions_and_sums_are_found) {
     PLANT(region->part_count, 2, "the chunks do not fill their region");
     PLANT(region->size, region->size + 256, "the chunks do not fill their region");
     PLANT(region->base, region->base - 256, "a chunk does not begin where the one before it ends");
-    PLANT(p.self->idle.filled, 0, "its bit is wrong");
-    PLANT(p.self->idle.bins[10].root, 0, "a free block is in no bin");
-    PLANT(p.self->idle.filled, p.self->idle.filled | 1, "its bit is wrong");
-    PLANT(p.self->idle.bins[10].count, 2, "the bins do not have the free blocks");
+    PLANT(p.self->idle.filled, p.self->idle.filled | 1, "bit of word 0 is 1");
+    PLANT(p.self->idle.roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bin");
+    PLANT(p.self->idle.count, p.self->idle.count + 1, "the bins do not have the free blocks");
+    PLANT(bfc_slab(p.self)->idle[0], 0, "a block's bit and its state differ");
     end(&p);
 }
 

@@ -109,6 +109,24 @@ TEST(slab, is_smaller_where_address_space_is_limited) {
     strata_slab_destroy(&slab);
 }
 
+/* Each slot has a bit of its own, behind the last record. */
+TEST(slab, bits_are_one_a_slot) {
+    enum { SLOTS = 130 };
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, SLOTS));
+    for (uint32_t i = 1; i < SLOTS; i++) {
+        EXPECT_EQ(strata_slab_take(&slab), i);
+        slab.records[i].state = STRATA_RECORD_FREE;
+    }
+    for (uint32_t i = 1; i < SLOTS; i += 3) strata_slab_note_idle(&slab, i);
+    for (uint32_t i = 0; i < SLOTS; i++) EXPECT_EQ(strata_slab_is_idle(&slab, i), i % 3 == 1);
+    EXPECT_OK(strata_slab_validate(&slab));
+    for (uint32_t i = 1; i < SLOTS; i += 6) strata_slab_note_used(&slab, i);
+    for (uint32_t i = 0; i < SLOTS; i++) EXPECT_EQ(strata_slab_is_idle(&slab, i), i % 6 == 4);
+    EXPECT_EQ(slab.records[SLOTS - 1].state, STRATA_RECORD_FREE);
+    strata_slab_destroy(&slab);
+}
+
 /* A slab with live, free, deferred, unused, retired slots. */
 static void make_mixed(strata_slab_t *slab) {
     ASSERT_OK(strata_slab_init(slab, 3, 10, 100));
@@ -150,6 +168,10 @@ TEST(slab, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[7].generation, STRATA_GENERATION_LAST + 1u);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[20].generation, 11);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[21].state, STRATA_RECORD_LIVE);
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 1);  /* of a live slot */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 2);  /* of an unused one */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 0);  /* of the sentinel */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 21); /* of one that was never touched */
     records[1].state = STRATA_RECORD_LIVE;
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].generation, STRATA_GENERATION_LAST);
     strata_slab_destroy(&slab);

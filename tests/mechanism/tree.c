@@ -1,5 +1,7 @@
 #include "allocation/mechanism/tree.h"
 
+#include <string.h>
+
 #include "platform/status.h"
 #include "tests/mechanism/mechanism.h"
 
@@ -121,6 +123,46 @@ TEST(tree, random_program_of_many_sizes) { random_program(1, 100000); }
 TEST(tree, random_program_of_few_sizes) { random_program(2, 5); }
 TEST(tree, random_program_of_one_size) { random_program(3, 1); }
 
+/* Classes are in the order of their sizes, none is wider than a 32nd of its octave, and every size has one. */
+TEST(tree, classes_rise_with_sizes) {
+    uint32_t last = 0;
+    EXPECT_EQ(strata_tree_class(0), 0);
+    EXPECT_EQ(strata_tree_class(255), 0);
+    EXPECT_EQ(strata_tree_class(256), 1);
+    EXPECT_EQ(strata_tree_class(8191), 31);
+    EXPECT_EQ(strata_tree_class(8192), 32);
+    for (uint64_t octave = 1ull << 13; octave < 1ull << 44; octave *= 2) {
+        for (uint64_t step = 0; step < 32; step++) {
+            uint64_t first = octave + octave / 32 * step;
+            EXPECT_EQ(strata_tree_class(first - 1), first == 8192 ? 31 : last);
+            last = strata_tree_class(first);
+            EXPECT_EQ(last, 32 + 32 * (63 - (uint32_t)__builtin_clzll(octave) - 13) + step);
+        }
+    }
+    EXPECT_EQ(strata_tree_class(1ull << 44), STRATA_TREE_CLASSES - 1);
+    EXPECT_EQ(strata_tree_class(UINT64_MAX), STRATA_TREE_CLASSES - 1);
+}
+
+/* The last class has all sizes that are too large for any: in order too. */
+TEST(tree, finds_the_largest_sizes_in_order) {
+    strata_slab_t slab;
+    strata_tree_t tree = {0};
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, 10));
+    uint32_t small = make_free(&slab, 1 << 12, 512), huge = make_free(&slab, 1ull << 50, 1ull << 47);
+    uint32_t larger = make_free(&slab, 1ull << 51, 1ull << 48);
+    strata_tree_insert(&tree, &slab, larger);
+    strata_tree_insert(&tree, &slab, small);
+    strata_tree_insert(&tree, &slab, huge);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, 513), huge);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, (1ull << 47) + 1), larger);
+    EXPECT_EQ(strata_tree_find(&tree, &slab, (1ull << 48) + 1), 0);
+    EXPECT_EQ(strata_tree_before(&tree, &slab, UINT64_MAX, UINT64_MAX), larger);
+    EXPECT_EQ(strata_tree_before(&tree, &slab, 1ull << 47, 0), small);
+    EXPECT_EQ(strata_tree_largest(&tree, &slab), 1ull << 48);
+    EXPECT_OK(strata_tree_validate(&tree, &slab));
+    strata_slab_destroy(&slab);
+}
+
 /* The shape is a function of the blocks: the order of coming and going leaves no trace. */
 TEST(tree, shape_does_not_depend_on_history) {
     enum { N = 200 };
@@ -138,7 +180,7 @@ TEST(tree, shape_does_not_depend_on_history) {
     for (uint32_t slot = N; slot >= 1; slot--) strata_tree_insert(&backward, &slab, slot);
     for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_remove(&backward, &slab, slot);
     for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_insert(&backward, &slab, slot);
-    EXPECT_EQ(backward.root, forward.root);
+    EXPECT_TRUE(memcmp(backward.roots, forward.roots, sizeof forward.roots) == 0);
     for (uint32_t slot = 1; slot <= N; slot++) {
         EXPECT_EQ(slab.records[slot].bin_prev, left[slot]);
         EXPECT_EQ(slab.records[slot].bin_next, right[slot]);
@@ -175,7 +217,13 @@ TEST(tree, stays_shallow_when_sizes_rise_with_slots) {
             if (i % stride == 0) strata_tree_insert(&tree, &slab, slot);
         }
         EXPECT_EQ(tree.count, N);
-        EXPECT_LT(depth_of(&slab, tree.root), 60);
+        uint32_t deepest = 0;
+        for (uint32_t class = 0; class < STRATA_TREE_CLASSES; class++) {
+            uint32_t depth = depth_of(&slab, tree.roots[class]);
+            if (depth > deepest) deepest = depth;
+        }
+        EXPECT_GT(deepest, 10);
+        EXPECT_LT(deepest, 60);
         EXPECT_OK(strata_tree_validate(&tree, &slab));
         strata_slab_destroy(&slab);
     }
@@ -186,22 +234,29 @@ TEST(tree, validate_finds_planted_faults) {
     strata_tree_t tree = {0};
     ASSERT_OK(strata_slab_init(&slab, 1, 0, 100));
     for (uint32_t i = 1; i <= 50; i++) strata_tree_insert(&tree, &slab, make_free(&slab, i * 65536, 256 * (1 + i % 10)));
-    strata_record_t *records = slab.records, *root = &records[tree.root];
+    uint32_t *top = &tree.roots[strata_tree_class(256 * 5)];
+    strata_record_t *records = slab.records, *root = &records[*top];
     uint32_t outsider = make_free(&slab, 99 * 65536, root->size);
     ASSERT_TRUE(root->bin_prev && root->bin_next);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.count, 49);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.count, 51);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.root, root->bin_prev);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.root, outsider);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), *top, root->bin_prev);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), *top, outsider);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_prev, 0);              /* a lost side */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, root->bin_prev); /* one side twice */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, 77);             /* no slot */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[root->bin_prev].bin_prev, tree.root); /* a circle */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[root->bin_prev].bin_prev, *top); /* a circle */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 256 * 100); /* out of order */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 1);         /* the sum alone, or the order */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[10].ptr, 1ull << 50); /* the first of five equals */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[7].state, STRATA_RECORD_LIVE);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), slab.used, 20);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.roots[3], 0);              /* a lost class */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.words[0], tree.words[0] & (tree.words[0] - 1));
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.words[0], tree.words[0] | 1ull << 60);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.filled, 3u);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.filled, 0u);
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), slab.idle[0], slab.idle[0] & ~(1ull << 7));
     strata_slab_destroy(&slab);
 }
