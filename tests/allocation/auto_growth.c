@@ -302,6 +302,7 @@ static void finds_planted_faults(const char *order) {
     EXPECT_FOUND(hole->state, STRATA_RECORD_LIVE);
     EXPECT_FOUND(hole->bin_next, hole->bin_next ? 0 : strata_slab_slot(&bench.stack->slab, other));
     EXPECT_FOUND(live->state, STRATA_RECORD_UNUSED);
+    EXPECT_FOUND(bench.stack->slab.idle[0], 0);
     /* Wrong sum. */
     EXPECT_FOUND(bench.stack->figures.reserved_bytes, MIB - 256);
     EXPECT_FOUND(bench.stack->figures.chunks, 0);

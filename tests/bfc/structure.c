@@ -52,7 +52,7 @@ TEST(bfc_structure, planted_faults_of_blocks_are_found) {
     PLANT(p.live->size, p.live->size - 256, "does not begin where the one before it ends");
     PLANT(p.late->prev, 0, "link back is wrong");
     PLANT(p.late->chunk, p.late->chunk + 1, "names another chunk");
-    PLANT(p.idle->state, STRATA_RECORD_LIVE, "a region counts its live blocks wrongly");
+    PLANT(p.idle->state, STRATA_RECORD_LIVE, "is noted as idle");
     PLANT(p.idle->next, 1u << 23, "a link leads out of the slab");
     PLANT(p.idle->borrows, 1u << 30, "a block was freed after all frees");
     end(&p);

@@ -60,8 +60,15 @@ TEST(caching_structure, planted_faults_of_blocks_are_found) {
     PLANT(p.block->size, 64 * MIB, "size is wrong");
     PLANT(p.block->prev, 0, "link back is wrong");
     PLANT(p.block->chunk, p.block->chunk + 1, "names another chunk");
-    PLANT(p.deferred->state, STRATA_RECORD_FREE, "two free blocks were not merged");
-    PLANT(p.idle->state, STRATA_RECORD_LIVE, "the sum of free blocks is wrong");
+    PLANT(p.deferred->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
+    PLANT(p.idle->state, STRATA_RECORD_LIVE, "is noted as idle");
+    strata_slab_note_idle(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
+    p.deferred->state = STRATA_RECORD_FREE;
+    expect_corrupt(&p, "two free blocks were not merged");
+    p.deferred->state = STRATA_RECORD_DEFERRED;
+    strata_slab_note_used(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
+    PLANT(p.block->pool, p.block->pool ^ 1, "a block names another bank");
+    PLANT(p.idle->pool, 0, "a block names another bank");
     PLANT(p.idle->next, 1u << 23, "a link leads out of the slab");
     end(&p);
 }
@@ -79,8 +86,9 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     self->asked_bytes = MIB;
     expect_corrupt(&p, "the sum of segments is wrong");
     self->asked_bytes = asked;
-    PLANT(segment->bank, 3 - segment->bank, "a free block is in no bank");
-    PLANT(segment->kind, STRATA_CACHING_SMALL, "a free block is in no bank");
+    PLANT(segment->bank, 3 - segment->bank, "a block names another bank");
+    PLANT(segment->kind, STRATA_CACHING_SMALL, "a block names another bank");
+    PLANT(bank->idle[STRATA_CACHING_LARGE].roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bank");
     PLANT(bank->segments, 2, "the banks do not have the segments");
     PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
     PLANT(other->stream, 999, "a stream that there never was");
@@ -151,6 +159,35 @@ TEST(caching_structure, a_block_leaves_a_slot_that_is_used_up) {
         EXPECT_OK(strata_validate(rig.s));
         rig_close_by_force(&rig);
     }
+}
+
+/* A record has room for the first banks' numbers; what is of a later one is found by its segment. */
+TEST(caching_structure, has_more_banks_than_a_record_can_name) {
+    enum { STREAMS = STRATA_CACHING_CODED_BANKS + 20 };
+    rig_t rig;
+    strata_stream_t streams[STREAMS];
+    strata_block_t small[STREAMS], large[STREAMS];
+    caching_open(&rig, "", 0);
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = rig_stream(&rig);
+        small[i] = rig_allocate(&rig, streams[i], 512);
+        large[i] = rig_allocate(&rig, streams[i], 2 * MIB);
+    }
+    EXPECT_NE(caching_block(caching_of(&rig), strata_ref_slot(small[0].ref))->pool, 0);
+    EXPECT_EQ(caching_block(caching_of(&rig), strata_ref_slot(small[STREAMS - 1].ref))->pool, 0);
+    EXPECT_OK(strata_validate(rig.s));
+    for (int i = 0; i < STREAMS; i++) {
+        EXPECT_OK(strata_free(rig.s, small[i].ref));
+        EXPECT_OK(strata_free(rig.s, large[i].ref));
+    }
+    EXPECT_OK(strata_validate(rig.s));
+    for (int i = 0; i < STREAMS; i++) {
+        strata_block_t again = rig_allocate(&rig, streams[i], 512), large_again = rig_allocate(&rig, streams[i], 2 * MIB);
+        EXPECT_TRUE(again.ptr == small[i].ptr && large_again.ptr == large[i].ptr);
+        EXPECT_OK(strata_free(rig.s, again.ref));
+        EXPECT_OK(strata_free(rig.s, large_again.ref));
+    }
+    rig_close(&rig);
 }
 
 TEST(caching_structure, larger_alignments_than_its_own_are_refused) {
