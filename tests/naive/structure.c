@@ -56,11 +56,11 @@ TEST(naive_structure, planted_faults_of_blocks_are_found) {
     PLANT(p.block->size, p.block->size - 256, "does not begin where the one before it ends");
     PLANT(p.block->prev, 0, "link back is wrong");
     PLANT(p.block->chunk, p.block->chunk + 1, "names another chunk");
-    PLANT(p.block->state, STRATA_RECORD_FREE, "two free blocks were not merged");
-    PLANT(p.idle->state, STRATA_RECORD_LIVE, "the index does not have the free blocks");
+    PLANT(p.block->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
+    PLANT(p.idle->state, STRATA_RECORD_LIVE, "is noted as idle");
     PLANT(p.idle->borrows, 100, "a mark that was never made");
     PLANT(p.block->bin_prev, 0, "the streams do not hold the live blocks");
-    PLANT(p.huge->state, STRATA_RECORD_FREE, "a huge chunk is not one block in use");
+    PLANT(p.huge->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
     end(&p);
 }
 
