@@ -47,7 +47,8 @@ static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_
     const strata_record_t *record = &slab->records[slot];
     if (record->state != STRATA_RECORD_FREE)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u in state %u", slot, bin, record->state);
-    if (!strata_slab_is_idle(slab, slot)) return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u, not by its bit", slot, bin);
+    if (!strata_slab_is_idle(slab, slot))
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u, not by its bit", slot, bin);
     if (record->bin_prev != previous)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev,
                            previous);
