@@ -263,7 +263,7 @@ static strata_status_t check_alignment(const building_t *built) {
         uint64_t below = alignment_below(built, serves, n, &least);
         bool cuts = type->role == STRATA_SOURCE || type->role == STRATA_CACHE;
         serves[n] = STRATA_LAYER_HAS(type, alignment) ? type->alignment(layer->options, built->place, below, &wanted)
-                    : cuts                            ? place
+                    : cuts                            ? strata_place_alignment(STRATA_PLACE_GPU)
                                                       : below;
         if (least && below < wanted) return fail_alignment(layer, built->layers[least], wanted, below);
     }

@@ -75,6 +75,7 @@ typedef struct caching {
     strata_nodes_t streams, banks, segments, borrows, uses, pools;
     uint32_t first_bank, first_segment, last_segment, segment_count;
     uint32_t use_count, lost_blocks, gone_banks, captures;
+    uint32_t uses_awaited; /* by the host, with the locks open: they are in no stream's list */
     uint32_t counts_held; /* frees under way: each holds one count of its block's uses */
     uint32_t kept;         /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
     uint64_t pending_bytes;

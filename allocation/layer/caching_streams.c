@@ -350,10 +350,12 @@ static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) 
     if (!event) return wait_for_all(self, path) && strata_caching_stream_has_passed(self, node);
     stream->first = use_at(self, use)->next;
     if (stream->first == 0) stream->last = 0;
+    self->uses_awaited++;
     strata_opened_t opened = strata_path_unlock(path);
     bool done = strata_device_event_synchronise(device_of(self), event) == STRATA_OK ||
                 strata_domain_wait_for_all(self->base.domain);
     strata_path_lock(path, opened);
+    self->uses_awaited--;
     use_at(self, use)->next = stream->first;
     stream->first = use;
     if (stream->last == 0) stream->last = use;
@@ -498,7 +500,7 @@ strata_status_t strata_caching_validate_streams(caching_t *self) {
     strata_status_t status = STRATA_OK;
     for (uint32_t node = 1; node < self->streams.used && status == STRATA_OK; node++)
         if (caching_stream_at(self, node)->user.state != STRATA_USER_UNUSED) status = validate_uses(self, node, &count);
-    if (status == STRATA_OK && count != self->use_count) status = corrupt("the number of uses is wrong");
+    if (status == STRATA_OK && count + self->uses_awaited != self->use_count) status = corrupt("the number of uses is wrong");
     if (status == STRATA_OK) status = strata_nodes_validate(&self->streams);
     if (status == STRATA_OK) status = strata_nodes_validate(&self->borrows);
     return status == STRATA_OK ? strata_nodes_validate(&self->uses) : status;

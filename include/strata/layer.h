@@ -56,7 +56,7 @@ enum {
 typedef struct strata_request {
     size_t struct_size;
     size_t size;      /* bytes, never 0 */
-    size_t alignment; /* a power of two; never more than the place's */
+    size_t alignment; /* a power of two; a program's is never more than the place's, a layer above may ask for more */
     strata_stream_t stream;
     uint64_t pool;
     uint64_t freed_before; /* of memory whose free carries a count, only what was freed up to this one may be served; 0: any */
@@ -252,7 +252,7 @@ typedef struct strata_layer_type {
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
     /* The largest alignment that a layer of these options serves on layers that serve `below` (a router: the least of them; a
      * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack that
-     * has less. NULL: decorators and routers serve `below`, sources and caches the place's. */
+     * has less. NULL: decorators and routers serve `below`, sources and caches what the request says, up to 256. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
 } strata_layer_type_t;
 

@@ -41,6 +41,10 @@ static strata_status_t allocate(strata_device_t *device, strata_memory_t memory,
     return real_after(device, STRATA_CALL_malloc)->malloc(device, memory, size, address);
 }
 
+static strata_status_t event_synchronise(strata_device_t *device, strata_handle_t event) {
+    return real_after(device, STRATA_CALL_event_synchronise)->event_synchronise(device, event);
+}
+
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context) {
     strata_device_t *device = rig->devices[0];
     *between = (between_t){.table = *device->operations, .real = device->operations, .device = device, .call = call, .act = act,
@@ -48,6 +52,7 @@ void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, be
     between->table.event_create = event_create;
     between->table.stream_create = stream_create;
     between->table.malloc = allocate;
+    between->table.event_synchronise = event_synchronise;
     device->operations = &between->table;
 }
 

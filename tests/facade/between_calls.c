@@ -183,3 +183,29 @@ TEST(facade_between, a_snapshot_finds_room_for_what_came_while_it_made_room) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     rig_close(&rig);
 }
+
+/* ---- a wait for what borrowers use ---- */
+
+static void validate_all(void *context) {
+    other_t *other = context;
+    other->status = strata_validate(other->rig->s);
+}
+
+/* The use that is waited for is in no stream's list meanwhile. */
+TEST(facade_between, caching_is_valid_while_the_host_waits_for_a_use) {
+    rig_t rig;
+    between_t between;
+    rig_open(&rig, "pytorch-1.13", NULL, 0, 60 * MIB, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
+    other_t other = {.rig = &rig, .status = STRATA_E_INVALID};
+    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+    rig_work(&rig, borrower, LONG, block.ref);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    between_begin(&between, &rig, STRATA_CALL_event_synchronise, validate_all, &other);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 50 * MIB).ref));
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_OK(other.status);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
