@@ -91,7 +91,7 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "too deep");
     ran_t ran = run_command("merge missing.json");
     EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, "missing.json: No such file");
+    EXPECT_CONTAINS(ran.errors, "missing.json: the file cannot be read: No such file");
     ran = run_command("merge");
     EXPECT_EQ(ran.exit_status, 2);
     ran = run_command("merge --shard 1 a.json");
