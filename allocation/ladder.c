@@ -287,6 +287,7 @@ strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     }
     end_waiting(&climb);
     climb.given.climbed = true;
+    climb.given.timed_out = out_of_time(&climb);
     climb.given.took_ns = clock_of(&climb)->now(clock_of(&climb)) - climb.began;
     last_climb = climb.given;
     return climb.status;

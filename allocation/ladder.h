@@ -33,6 +33,7 @@ typedef struct strata_climbed {
     uint64_t took_ns;     /* on the device's clock */
     bool asked_small;     /* growth by the request alone was tried */
     bool slept;           /* it waited for other threads' frees */
+    bool timed_out;       /* it ended because the time was over */
 } strata_climbed_t;
 strata_climbed_t strata_ladder_last(void);
 /* A request begins that has climbed nothing yet. */

@@ -294,7 +294,7 @@ static bool suggest_against_pieces(report_t *r) {
 static bool suggest_more_time(report_t *r) {
     char value[64];
     uint64_t deferred = r->survey.deferred, size = r->event->size;
-    if (deferred == 0 || !r->climbed.slept || r->event->device_free + deferred < size) return false;
+    if (deferred == 0 || !r->climbed.timed_out || r->event->device_free + deferred < size) return false;
     const strata_plan_node_t *node = node_with(r->refused->stack->family, "timeout", value, sizeof value);
     if (!node) return false;
     char prefix[PREFIX];
