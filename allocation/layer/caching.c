@@ -197,10 +197,8 @@ static strata_status_t ask_below(caching_t *self, uint64_t size, const strata_re
 /* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool is
  * valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
-    const strata_layer_type_t *below = self->base.below[0]->type;
-    bool anybodys = below->role == STRATA_SOURCE && !(below->gives & STRATA_TRAIT_STREAM_ORDERED);
-    if (!caching_ignores_streams(self) || anybodys) strata_mark(block, 0, 0);
-    else strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
+    if (self->ordered_below) strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
+    else strata_mark(block, 0, 0);
 }
 
 /* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left (E_LIMIT), it goes back. */
@@ -396,6 +394,9 @@ static void end_tables(caching_t *self) {
 
 static strata_status_t create(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
+    const strata_layer_type_t *below = base->below[0]->type;
+    bool anybodys = below->role == STRATA_SOURCE && !(below->gives & STRATA_TRAIT_STREAM_ORDERED);
+    self->ordered_below = caching_ignores_streams(self) && !anybodys;
     strata_status_t status = strata_caching_read_divisions(caching_options_of(self)->roundup_power2_divisions, self->divisions);
     if (status == STRATA_OK) status = read_limits(self);
     if (status == STRATA_OK) status = strata_caching_streams_init(self);

@@ -79,6 +79,7 @@ typedef struct caching {
     uint32_t counts_held; /* frees under way: each holds one count of its block's uses */
     uint32_t kept;         /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
     uint64_t pending_bytes;
+    bool ordered_below;    /* `streams: ignored` over memory that comes and goes in the order of a stream */
     bool burying;          /* a thread waits for what exited threads have left; the others do not */
     uint32_t waiting;
     strata_condition_t grown;

@@ -142,6 +142,37 @@ void strata_caching_give_all_back(caching_t *self) {
     }
 }
 
+/* ---- segments that may go ---- */
+
+/* Where the layer below frees in the order of the stream that asked, the uses by others must be over. */
+static bool is_used_yet(const caching_t *self, const strata_record_t *block) {
+    return self->ordered_below && strata_mark_count(block) > self->waited;
+}
+
+static bool may_go(const caching_t *self, const strata_record_t *block) {
+    return !caching_is_split(block) && !is_used_yet(self, block);
+}
+
+static bool has_used_yet(const caching_t *self, const strata_tree_t *tree) {
+    const strata_record_t *block;
+    uint64_t size = 0, ptr = 0;
+    for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), size, ptr)) != 0; size = block->size, ptr = block->ptr) {
+        block = caching_block(self, slot);
+        if (!caching_is_split(block) && is_used_yet(self, block)) return true;
+    }
+    return false;
+}
+
+/* The lock may be open meanwhile. What is in use all the same stays. */
+static void wait_if_need_be(caching_t *self, strata_path_t *path) {
+    bool used = false;
+    if (!self->ordered_below) return;
+    for (uint32_t node = self->first_bank; node && !used; node = caching_bank_at(self, node)->next)
+        for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS && !used; kind++)
+            used = has_used_yet(self, &caching_bank_at(self, node)->idle[kind]);
+    if (used) (void)strata_caching_wait_for_users(self, path);
+}
+
 /* ---- idle segments in order of stream, size, address ---- */
 
 /* Where a walk of one pool's idle blocks of a kind stands. The lock may be open between two steps: the place is named by
@@ -167,7 +198,7 @@ static int side_of(const caching_t *self, const caching_bank_t *bank, const curs
     return bank->stream == cursor->stream ? 0 : bank->stream < cursor->stream ? -1 : 1;
 }
 
-/* The next unsplit block, 0: none. */
+/* The next block that may go, 0: none. */
 static uint32_t next_idle(const caching_t *self, cursor_t *cursor) {
     for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
         const caching_bank_t *bank = caching_bank_at(self, node);
@@ -181,7 +212,7 @@ static uint32_t next_idle(const caching_t *self, cursor_t *cursor) {
         for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), cursor->size, cursor->ptr)) != 0;) {
             cursor->size = caching_block(self, slot)->size;
             cursor->ptr = caching_block(self, slot)->ptr;
-            if (!caching_is_split(caching_block(self, slot))) return slot;
+            if (may_go(self, caching_block(self, slot))) return slot;
         }
     }
     return 0;
@@ -204,6 +235,7 @@ static uint64_t next_pool(const caching_t *self, uint64_t pool) {
 
 uint64_t strata_caching_release_all(caching_t *self, strata_path_t *path) {
     if (self->captures > 0) return 0;
+    wait_if_need_be(self, path);
     uint64_t released = release_kind(self, 0, STRATA_CACHING_LARGE, path);
     released += release_kind(self, 0, STRATA_CACHING_SMALL, path);
     for (uint64_t pool = 0; (pool = next_pool(self, pool)) != 0;) {
@@ -221,7 +253,7 @@ static uint32_t largest_idle(const caching_t *self) {
         if (!strata_caching_pool_is_free(self, bank->pool)) continue;
         for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
             uint32_t slot = strata_tree_before(&bank->idle[kind], caching_slab(self), UINT64_MAX, UINT64_MAX);
-            while (slot && caching_is_split(caching_block(self, slot)))
+            while (slot && !may_go(self, caching_block(self, slot)))
                 slot = strata_tree_before(&bank->idle[kind], caching_slab(self), caching_block(self, slot)->size,
                                           caching_block(self, slot)->ptr);
             if (slot && (!largest || caching_block(self, slot)->size > caching_block(self, largest)->size)) largest = slot;
@@ -233,6 +265,7 @@ static uint32_t largest_idle(const caching_t *self) {
 uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
     caching_t *self = (caching_t *)base;
     uint64_t released = 0;
+    if (self->captures == 0 && caching_idle(self) > keep) wait_if_need_be(self, path);
     for (uint32_t slot; self->captures == 0 && caching_idle(self) > keep && (slot = largest_idle(self)) != 0;)
         released += give_back(self, slot, path);
     return released;
@@ -247,8 +280,9 @@ bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t ki
     const strata_tree_t *tree = &caching_bank_at(self, bank)->idle[kind];
     uint64_t least = caching_options_of(self)->max_split_size, key = strata_max(rounded, least), released = 0;
     uint64_t size = UINT64_MAX, ptr = UINT64_MAX;
+    wait_if_need_be(self, path);
     uint32_t slot = strata_tree_find(tree, slab, key);
-    if (slot && !caching_is_split(caching_block(self, slot))) {
+    if (slot && may_go(self, caching_block(self, slot))) {
         (void)give_back(self, slot, path);
         return true;
     }
@@ -256,7 +290,7 @@ bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t ki
         size = caching_block(self, slot)->size;
         if (size < least) break;
         ptr = caching_block(self, slot)->ptr;
-        if (!caching_is_split(caching_block(self, slot))) released += give_back(self, slot, path);
+        if (may_go(self, caching_block(self, slot))) released += give_back(self, slot, path);
     }
     return released >= key;
 }

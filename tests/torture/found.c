@@ -109,3 +109,22 @@ TEST(torture_found, a_decorator_between_a_cache_of_a_thread_and_one_of_all) {
     one_chunk_for_two_streams("stack: [thread_local: {streams: ignored}, aligned: {alignment: 512}, "
                               "naive_best_fit: {streams: ignored}, system]\n");
 }
+
+/* A segment that another stream used goes back in the order of the stream that it was asked for by. */
+static void given_back_by_another_stream(const char *text) {
+    opened_t o;
+    opened_begin(&o, text, 1, 0);
+    torture_allocate(&o.world, 0, TORTURE_GPU, 0, &(torture_request_t){.size = 1});
+    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 1, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, (const uint8_t[]){1}, 1, 1);
+    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    torture_release(&o.world, TORTURE_GPU);
+    opened_end(&o);
+}
+
+TEST(torture_found, a_segment_goes_back_when_all_streams_are_done_with_it) {
+    given_back_by_another_stream("stack: [caching: {streams: ignored}, cuda_malloc_async]\n");
+    given_back_by_another_stream("stack: [bfc, cuda_malloc_async]\n");
+    given_back_by_another_stream("stack: [naive_best_fit: {streams: ignored, initial: 2MiB}, cuda_malloc_async]\n");
+}
