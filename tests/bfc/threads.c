@@ -1,6 +1,5 @@
 /* bfc under many threads: the lock of the trunk is open at every growth, release and wait. */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "tests/bfc/bfc.h"
 
@@ -93,31 +92,4 @@ TEST(bfc_threads, climb_the_ladder_together) {
 
 TEST(bfc_threads, wait_for_one_another) {
     run("version: 1\nstack:\n  - retry: {timeout: 2ms, steps: wait}\n  - bfc\n  - system\n", 160 * MIB);
-}
-
-/* A second thread that misses waits for the growth and takes from it. */
-static void *allocate_small(void *context) {
-    actor_t *a = context;
-    strata_block_t *b = malloc(sizeof *b);
-    *b = rig_allocate(a->rig, a->own, 1000);
-    return b;
-}
-
-TEST(bfc_threads, one_growth_serves_all_that_wait_for_it) {
-    rig_t rig;
-    rig_open(&rig, "tensorflow", NULL, 0, 0, 1);
-    actor_t actors[THREADS];
-    strata_stream_t stream = rig_stream(&rig);
-    for (int i = 0; i < THREADS; i++) {
-        actors[i] = (actor_t){.rig = &rig, .own = stream};
-        ASSERT_EQ(pthread_create(&actors[i].thread, NULL, allocate_small, &actors[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        void *block;
-        pthread_join(actors[i].thread, &block);
-        EXPECT_OK(strata_free(rig.s, ((strata_block_t *)block)->ref));
-        free(block);
-    }
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    rig_close(&rig);
 }
