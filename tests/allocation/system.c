@@ -136,6 +136,20 @@ TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with
     }
 }
 
+TEST(allocation_system, what_cannot_be_booked_goes_back_at_once) {
+    for (int i = 0; i < 2; i++) {
+        bench_t bench;
+        strata_record_t *none = NULL;
+        strata_directory_t *directory = open_unbookable(&bench, source_at(i));
+        EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none));
+        EXPECT_EQ(bench_held(&bench), 0);
+        EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
+        EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 0);
+        bench_close(&bench);
+        strata_directory_delete(directory);
+    }
+}
+
 TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_at_the_end) {
     for (int i = 0; i < 2; i++) {
         bench_t bench;

@@ -126,5 +126,7 @@ static void given_back_by_another_stream(const char *text) {
 TEST(torture_found, a_segment_goes_back_when_all_streams_are_done_with_it) {
     given_back_by_another_stream("stack: [caching: {streams: ignored}, cuda_malloc_async]\n");
     given_back_by_another_stream("stack: [bfc, cuda_malloc_async]\n");
+    given_back_by_another_stream("stack: [bfc, fallback: {stacks: [[cuda_malloc_async], [system: {memory: pinned}]]}]\n");
+    given_back_by_another_stream("stack: [caching: {streams: ignored}, fallback: {stacks: [[cuda_malloc_async], [system]]}]\n");
     given_back_by_another_stream("stack: [naive_best_fit: {streams: ignored, initial: 2MiB}, cuda_malloc_async]\n");
 }
