@@ -49,8 +49,18 @@ strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *rec
     return inner;
 }
 
+static bool is_borrowed(const strata_record_t *record) {
+    const strata_stack_t *stack = strata_stack_of(record->stack);
+    if (record->borrows) return true;
+    for (uint64_t path = record->path; path; path >>= 8) {
+        const strata_layer_t *layer = stack->layers[path & 0xff];
+        if (STRATA_LAYER_HAS(layer->type, is_borrowed) && layer->type->is_borrowed(layer, record)) return true;
+    }
+    return false;
+}
+
 bool strata_record_borrowed_below(const strata_record_t *record) {
     strata_record_t *inner = strata_record_held(record);
-    while (inner && !inner->borrows) inner = strata_record_inner(inner);
+    while (inner && !is_borrowed(inner)) inner = strata_record_inner(inner);
     return inner != NULL;
 }

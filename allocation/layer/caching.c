@@ -462,6 +462,7 @@ const strata_layer_type_t strata_caching_type = {
     .poll = strata_caching_poll,
     .record_stream = strata_caching_record_stream,
     .erase_stream = strata_caching_erase_stream,
+    .is_borrowed = strata_caching_is_borrowed,
     .stream_gone = strata_caching_stream_gone,
     .capture_begin = strata_caching_capture_begin,
     .capture_end = strata_caching_capture_end,

@@ -153,6 +153,7 @@ bool strata_caching_bury_threads(caching_t *self, strata_path_t *path);
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                              strata_path_t *path);
+bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block);
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
                                             strata_path_t *path);
 void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);

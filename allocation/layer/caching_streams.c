@@ -122,6 +122,10 @@ strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *blo
     return STRATA_OK;
 }
 
+bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block) {
+    return !caching_ignores_streams((const caching_t *)base) && block->bin_next != 0;
+}
+
 /* The stream that a block needs no event of; 0: none. */
 static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
     return caching_bank_at(self, caching_bank_of(self, block))->stream;

@@ -254,6 +254,9 @@ typedef struct strata_layer_type {
      * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack that
      * has less. NULL: decorators and routers serve `below`, sources and caches what the request says, up to 256. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
+    /* Of a layer that notes borrows elsewhere than in the record's `borrows`: whether there is one of this live record. The lock of
+     * the record's stack is held, under which borrows come and go. */
+    bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

@@ -130,3 +130,23 @@ TEST(torture_found, a_segment_goes_back_when_all_streams_are_done_with_it) {
     given_back_by_another_stream("stack: [caching: {streams: ignored}, fallback: {stacks: [[cuda_malloc_async], [system]]}]\n");
     given_back_by_another_stream("stack: [naive_best_fit: {streams: ignored, initial: 2MiB}, cuda_malloc_async]\n");
 }
+
+/* What a decorator fills at the free is another stream's as long as one borrows, whichever layer below has noted that. */
+static void freed_under_a_borrow(const char *text) {
+    opened_t o;
+    opened_begin(&o, text, 1, 0);
+    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_order(&o.world, 1, 2);
+    torture_work(&o.world, 1, 50, first, 1, 0);
+    torture_borrow(&o.world, 0, 1);
+    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    opened_end(&o);
+}
+
+TEST(torture_found, a_borrowed_block_is_not_poisoned_over_any_layer) {
+    freed_under_a_borrow("stack: [guard: {report: false}, caching, system]\n");
+    freed_under_a_borrow("stack: [aligned, guard: {report: false}, stat, caching, system]\n");
+    freed_under_a_borrow("stack: [guard: {report: false}, fallback: {stacks: [[caching, cuda_malloc_async], [system]]}]\n");
+    freed_under_a_borrow("stack: [guard: {report: false}, stream_safe, auto_growth, system]\n");
+    freed_under_a_borrow("stack: [guard: {report: false}, cuda_malloc_async]\n");
+}
