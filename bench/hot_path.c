@@ -16,13 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bench/turnover.h"
 #include "config/config.h"
 #include "facade/facade.h"
 #include "platform/clock.h"
 #include "platform/host_memory.h"
 #include "platform/sim/sim.h"
 
-enum { RUNS = 9, HOT_PAIRS = 2000000, LIVE_PAIRS = 400000, THREAD_PAIRS = 1500000, THREAD_RUNS = 5, SIZES = 1 << 16 };
+enum { RUNS = 9, HOT_PAIRS = 2000000, LIVE_PAIRS = 400000, THREAD_PAIRS = 1500000, THREAD_RUNS = 5 };
 
 /* ---- every malloc of the process is counted ---- */
 
@@ -51,6 +52,7 @@ void *realloc(void *memory, size_t size) {
 static strata_t facade;
 static strata_device_t *device;
 static strata_place_t gpu;
+static turnover_t turnover;
 
 static void must(strata_status_t status) {
     if (status == STRATA_OK) return;
@@ -68,13 +70,6 @@ static void open_facade(void) {
     must(strata_sim_open(world, 0, &device));
     must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
     gpu = strata_gpu(0);
-}
-
-static uint64_t random_next(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -122,17 +117,6 @@ static double pointer_pair_ns(void) {
     return median(runs, RUNS);
 }
 
-/* 512 x 2^(17u), made beforehand so that the drawing is not measured. */
-static const size_t *drawn_sizes(void) {
-    static size_t sizes[SIZES];
-    uint64_t state = 88172645463325252u;
-    for (int i = 0; i < SIZES && sizes[SIZES - 1] == 0; i++) {
-        double u = (double)(random_next(&state) >> 11) / 9007199254740992.0;
-        sizes[i] = (size_t)(512.0 * __builtin_exp2(17.0 * u));
-    }
-    return sizes;
-}
-
 /* Host mallocs and reservations made so far: by the process, and by the library for itself. */
 static uint64_t host_calls(void) {
     return atomic_load(&mallocs) + strata_host_allocations();
@@ -140,36 +124,34 @@ static uint64_t host_calls(void) {
 
 /* Frees a random one of `live` blocks and allocates another, `count` times. Host calls made by pairs that did not have to grow
  * are added to *host. */
-static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *state, uint64_t *host) {
-    const size_t *sizes = drawn_sizes();
+static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *host) {
     for (int i = 0; i < count; i++) {
         strata_block_t block;
-        uint64_t drawn = random_next(state), before = host ? host_calls() : 0;
+        uint64_t drawn = turnover_draw(&turnover), before = host ? host_calls() : 0;
         uint64_t growths = host ? atomic_load(&device->calls[STRATA_CALL_malloc]) : 0;
-        size_t victim = (size_t)((drawn >> 32) * (uint64_t)live >> 32);
-        must(strata_free(facade, refs[victim]));
-        must(strata_allocate(facade, gpu, NULL, sizes[drawn % SIZES], &block));
-        refs[victim] = block.ref;
+        strata_ref_t *ref = &refs[turnover_victim(drawn, live)];
+        must(strata_free(facade, *ref));
+        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, drawn), &block));
+        *ref = block.ref;
         if (host && growths == atomic_load(&device->calls[STRATA_CALL_malloc])) *host += host_calls() - before;
     }
 }
 
 static double live_ns(int live, uint64_t *host) {
     strata_ref_t *refs = malloc((size_t)live * sizeof *refs);
-    uint64_t state = 1;
     double runs[RUNS];
     for (int i = 0; i < live; i++) {
         strata_block_t block;
-        must(strata_allocate(facade, gpu, NULL, drawn_sizes()[i % SIZES], &block));
+        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, turnover_draw(&turnover)), &block));
         refs[i] = block.ref;
     }
-    turn_over(refs, live, 2 * LIVE_PAIRS, &state, NULL);
+    turn_over(refs, live, 2 * LIVE_PAIRS, NULL);
     for (int run = 0; run < RUNS; run++) {
         uint64_t began = strata_real_now();
-        turn_over(refs, live, LIVE_PAIRS, &state, NULL);
+        turn_over(refs, live, LIVE_PAIRS, NULL);
         runs[run] = (double)(strata_real_now() - began) / LIVE_PAIRS;
     }
-    turn_over(refs, live, LIVE_PAIRS, &state, host);
+    turn_over(refs, live, LIVE_PAIRS, host);
     for (int i = 0; i < live; i++) must(strata_free(facade, refs[i]));
     free(refs);
     must(strata_release(facade, gpu, NULL));
@@ -298,6 +280,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: hot_path [--json]\n");
         return 2;
     }
+    turnover_init(&turnover);
     open_facade();
     uint64_t host = 0;
     double pair = pair_ns();

@@ -12,16 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/turnover.h"
 #include "config/config.h"
 #include "facade/facade.h"
 #include "platform/clock.h"
 #include "platform/sim/sim.h"
 
-enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, SIZES = 1 << 16, MOST_LIVE = 1 << 22 };
+enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MOST_LIVE = 1 << 22 };
 
 static strata_t facade;
 static strata_place_t gpu;
-static size_t sizes[SIZES];
+static turnover_t turnover;
 
 static void must(strata_status_t status) {
     if (status == STRATA_OK) return;
@@ -42,30 +43,14 @@ static void open_facade(const char *preset) {
     gpu = strata_gpu(0);
 }
 
-static uint64_t random_next(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-/* Drawn beforehand so that the drawing is not measured. */
-static void draw_sizes(void) {
-    uint64_t state = 88172645463325252u;
-    for (int i = 0; i < SIZES; i++) {
-        double u = (double)(random_next(&state) >> 11) / 9007199254740992.0;
-        sizes[i] = (size_t)(512.0 * __builtin_exp2(17.0 * u));
-    }
-}
-
-static void turn_over(strata_ref_t *refs, int live, int count, uint64_t *state) {
+static void turn_over(strata_ref_t *refs, int live, int count) {
     for (int i = 0; i < count; i++) {
         strata_block_t block;
-        uint64_t drawn = random_next(state);
-        size_t victim = (size_t)((drawn >> 32) * (uint64_t)live >> 32);
-        must(strata_free(facade, refs[victim]));
-        must(strata_allocate(facade, gpu, NULL, sizes[drawn % SIZES], &block));
-        refs[victim] = block.ref;
+        uint64_t drawn = turnover_draw(&turnover);
+        strata_ref_t *ref = &refs[turnover_victim(drawn, live)];
+        must(strata_free(facade, *ref));
+        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, drawn), &block));
+        *ref = block.ref;
     }
 }
 
@@ -74,7 +59,7 @@ static strata_ref_t *fill(int live) {
     if (!refs) exit(1);
     for (int i = 0; i < live; i++) {
         strata_block_t block;
-        must(strata_allocate(facade, gpu, NULL, sizes[i % SIZES], &block));
+        must(strata_allocate(facade, gpu, NULL, turnover_size(&turnover, turnover_draw(&turnover)), &block));
         refs[i] = block.ref;
     }
     return refs;
@@ -96,10 +81,10 @@ typedef struct figures {
 } figures_t;
 
 /* Nanoseconds a pair, in order. */
-static void measure(strata_ref_t *refs, int live, int pairs, uint64_t *state, double *runs, int count) {
+static void measure(strata_ref_t *refs, int live, int pairs, double *runs, int count) {
     for (int run = 0; run < count; run++) {
         uint64_t began = strata_real_now();
-        turn_over(refs, live, pairs, state);
+        turn_over(refs, live, pairs);
         runs[run] = (double)(strata_real_now() - began) / pairs;
     }
     qsort(runs, (size_t)count, sizeof *runs, by_value);
@@ -107,19 +92,17 @@ static void measure(strata_ref_t *refs, int live, int pairs, uint64_t *state, do
 
 static figures_t figures_of(int live) {
     static double runs[RUNS], turns[TURNS];
-    uint64_t state = 1;
     strata_ref_t *refs = fill(live);
-    turn_over(refs, live, 2 * PAIRS, &state);
-    measure(refs, live, PAIRS, &state, runs, RUNS);
-    measure(refs, live, TURN_PAIRS, &state, turns, TURNS);
+    turn_over(refs, live, 2 * PAIRS);
+    measure(refs, live, PAIRS, runs, RUNS);
+    measure(refs, live, TURN_PAIRS, turns, TURNS);
     empty(refs, live);
     return (figures_t){.median = runs[RUNS / 2], .quick = turns[TURNS / 4]};
 }
 
 static void run_pairs(int live, int pairs) {
-    uint64_t state = 1;
     strata_ref_t *refs = fill(live);
-    turn_over(refs, live, pairs, &state);
+    turn_over(refs, live, pairs);
 }
 
 typedef struct arguments {
@@ -154,7 +137,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     open_facade(arguments.strategy);
-    draw_sizes();
+    turnover_init(&turnover);
     if (arguments.live) {
         run_pairs(arguments.live, arguments.pairs);
         return 0;
