@@ -351,16 +351,20 @@ static void destroy(strata_layer_t *base) {
 
 static strata_status_t validate(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
-    uint64_t length = 0, live = 0;
+    uint64_t length = 0, live = 0, kept = 0, rows = self->blocks.used - 1 - self->blocks.unused;
     for (uint32_t node = self->first; node && length <= self->kept; node = block_at(self, node)->next) {
         if (block_at(self, node)->state != KEPT)
             return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
         length++;
     }
-    for (uint32_t node = 1; node < self->blocks.used; node++) live += block_at(self, node)->state == LIVE;
+    for (uint32_t node = 1; node < self->blocks.used; node++) {
+        live += block_at(self, node)->state == LIVE;
+        kept += block_at(self, node)->state == KEPT;
+    }
     if (length != self->kept)
         return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
     if (live < self->live) return strata_fail(STRATA_E_CORRUPT, 0, "guard: fewer blocks are live than counted");
+    if (live + kept != rows) return strata_fail(STRATA_E_CORRUPT, 0, "guard: a row of the table is nobody's");
     if (*self->finding) return strata_fail(STRATA_E_CORRUPT, 0, "%s", self->finding);
     return strata_nodes_validate(&self->blocks);
 }
