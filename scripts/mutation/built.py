@@ -12,6 +12,7 @@ import touched
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORK = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(WORK, "tree")
+STRICT = "-Werror=implicit-function-declaration"  # else what calls nothing would be found by the linker
 
 
 def read(path):
@@ -44,6 +45,13 @@ def copy_tree():
         for file in files:
             if os.path.relpath(os.path.join(top, file), TREE) not in kept:
                 os.unlink(os.path.join(top, file))
+
+
+def refused(text):
+    """What the compiler says of a text that is no code; an empty string if it is."""
+    words = ["cc", "-std=gnu17", "-fsyntax-only", STRICT, "-I", ROOT, "-I", os.path.join(ROOT, "include"), "-x", "c", "-"]
+    done = subprocess.run(words, input=text, capture_output=True, text=True)
+    return done.stderr.strip() if done.returncode != 0 else ""
 
 
 def build(name, preset):
@@ -100,7 +108,7 @@ class Built:
             words = list(words)
             words[words.index("-o") + 1] = target
             words[words.index("-c") + 1] = source
-            done = subprocess.run(words + ["-w", *extra], cwd=directory, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            done = subprocess.run(words + ["-Wno-error", STRICT, *extra], cwd=directory, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
             if done.returncode != 0:
                 return None
             objects[object_file] = target
@@ -111,7 +119,7 @@ class Built:
         target = os.path.join(folder, "test_" + program)
         changed = [objects.get(os.path.normpath(os.path.join(directory, word)), word) for word in words]
         changed[changed.index("-o") + 1] = target
-        subprocess.run(changed, cwd=directory, check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(changed, cwd=directory, check=True)
         return target
 
     def whole(self, program):
