@@ -418,7 +418,10 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"pytorch", ":5", NULL, "<pytorch>:1:1: a key is missing"},
         {"pytorch", "max_split_size_mb:\x80", NULL, "<pytorch>:1:19: a byte that is no printable ASCII letter"},
         {"pytorch", "expandable_segments:False", "1.13",
-         "<pytorch>:1:1: pytorch has expandable_segments from 2.0 on, not as of 1.13"},
+         "<pytorch>:1:1: pytorch has expandable_segments from 2.1 on, not as of 1.13"},
+        {"pytorch", "expandable_segments:False", "2.0", "pytorch has expandable_segments from 2.1 on, not as of 2.0"},
+        {"pytorch", "large_segment_size_mb:32", "2.9", "pytorch has large_segment_size_mb from 2.11 on, not as of 2.9"},
+        {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
         {"pytorch", "roundup_bypass_threshold_mb:64", "2.1",
          "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
         {"pytorch", "", "two", "\"two\" is no version of pytorch; write one, as in 2.9"},
@@ -481,10 +484,10 @@ TEST(imports, the_environment_is_read_when_asked_for) {
     strata_strategy_delete(asked);
     setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64", 1);
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
-    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.8"});
+    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.9"});
     EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "unlimited");
     strata_strategy_delete(asked);
-    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.9"});
+    asked = load_request(&(strata_config_request_t){.preset = "import:pytorch@2.10"});
     EXPECT_STREQ(value_of(asked, "caching", "max_split_size"), "64MiB");
     strata_strategy_delete(asked);
     unsetenv("PYTORCH_ALLOC_CONF");
