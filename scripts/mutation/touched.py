@@ -11,7 +11,7 @@ import bounded
 
 # The programs whose tests may kill a mutant of a layer or of the facade.
 PROGRAMS = ["mechanism", "allocation", "async", "strategy", "config", "outside", "decorators", "recorder", "replay", "facade",
-            "naive", "bfc", "caching", "checker", "peers", "conformance"]
+            "naive", "bfc", "caching", "checker", "peers", "torture", "conformance"]
 # Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
 BY_SUITE = {"conformance"}
 WATCHED = ("allocation/", "facade/")

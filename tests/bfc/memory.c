@@ -231,6 +231,21 @@ TEST(bfc_memory, the_report_draws_and_counts) {
     rig_close(&rig);
 }
 
+TEST(bfc_memory, the_report_counts_the_first_bin_and_the_last) {
+    rig_t rig;
+    strata_block_t none, b[2];
+    bfc_open(&rig, "memory_limit: 600MiB, allow_growth: false, memory_debug: true", 0);
+    b[0] = rig_allocate(&rig, NULL, 200);
+    b[1] = rig_allocate(&rig, NULL, 300 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 500 * MIB, &none));
+    const char *text = strata_last_error()->text;
+    EXPECT_CONTAINS(text, "Bin (256): Total Chunks: 1, Chunks in use: 1. 256 allocated for chunks. 256 in use in bin. "
+                          "200 client-requested in use in bin.");
+    EXPECT_CONTAINS(text, "Bin (256MiB): Total Chunks: 2, Chunks in use: 1. ");
+    bfc_free_all(&rig, b, 2);
+    rig_close(&rig);
+}
+
 TEST(bfc_memory, nothing_is_drawn_of_nothing) {
     rig_t rig;
     strata_block_t none;
