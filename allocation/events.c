@@ -35,17 +35,21 @@ void strata_events_give(strata_events_t *events, strata_handle_t event) {
     strata_unlock(&events->lock);
 }
 
-/* Room in the pool for one more, counted as made. */
-static bool claim(strata_events_t *events, uint32_t wanted) {
+typedef enum claim { THERE, CLAIMED, FULL } claim_t;
+
+/* Whether `wanted` are there; else room in the pool for one more, counted as made. In one look: between two of them another thread
+ * may take an event. */
+static claim_t claim(strata_events_t *events, uint32_t wanted) {
     strata_lock(&events->lock);
-    bool more = events->count < wanted && events->made < STRATA_EVENTS;
-    if (more) events->made++;
+    claim_t claimed = events->count >= wanted ? THERE : events->made < STRATA_EVENTS ? CLAIMED : FULL;
+    if (claimed == CLAIMED) events->made++;
     strata_unlock(&events->lock);
-    return more;
+    return claimed;
 }
 
 strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count) {
-    while (claim(events, count)) {
+    claim_t claimed;
+    while ((claimed = claim(events, count)) == CLAIMED) {
         strata_handle_t event;
         strata_status_t status = strata_device_event_create(events->device, &event);
         if (status != STRATA_OK) {
@@ -56,8 +60,6 @@ strata_status_t strata_events_ensure(strata_events_t *events, uint32_t count) {
         }
         strata_events_give(events, event);
     }
-    strata_lock(&events->lock);
-    bool enough = events->count >= count;
-    strata_unlock(&events->lock);
-    return enough ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "%d events wait at once in one place", STRATA_EVENTS);
+    if (claimed == THERE) return STRATA_OK;
+    return strata_fail(STRATA_E_LIMIT, 0, "%d events wait at once in one place", STRATA_EVENTS);
 }

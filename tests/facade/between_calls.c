@@ -209,3 +209,34 @@ TEST(facade_between, caching_is_valid_while_the_host_waits_for_a_use) {
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }
+
+/* ---- the events of a place ---- */
+
+typedef struct events_taken {
+    strata_events_t *events;
+    strata_handle_t list[16];
+    uint32_t count;
+} events_taken_t;
+
+static void take_all(void *context) {
+    events_taken_t *taken = context;
+    for (strata_handle_t event; (event = strata_events_take(taken->events)) != NULL;) taken->list[taken->count++] = event;
+}
+
+/* Whoever is quicker takes what is there: more are made, and the pool is not said to be at its end. */
+TEST(facade_between, events_that_others_take_meanwhile_are_made_again) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    events_taken_t taken = {.events = &rig_domain(&rig)->events};
+    uint32_t quicker = 0;
+    for (uint32_t n = 1; n <= 4; n++) {
+        before_lock_t before;
+        take_all(&taken);
+        before_lock_begin(&before, &taken.events->lock, n, take_all, &taken);
+        EXPECT_OK(strata_events_ensure(taken.events, 1));
+        quicker += before_lock_end(&before);
+    }
+    EXPECT_GE(quicker, 3);
+    while (taken.count > 0) strata_events_give(taken.events, taken.list[--taken.count]);
+    rig_close(&rig);
+}
