@@ -68,7 +68,7 @@ TEST(command, imports_strings) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "`strata import paddle` from the environment.\n");
     EXPECT_CONTAINS(ran.out, "bytes: 64MiB  # FLAGS_gpu_memory_limit_mb=64\n");
-    ran = run_command("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.9");
+    ran = run_command("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.12");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "128MiB       PYTORCH_ALLOC_CONF:1:1\n");
     EXPECT_CONTAINS(ran.errors, "strata: PYTORCH_ALLOC_CONF:1:23: pinned_free_catch_all:True has no equivalent: ");
