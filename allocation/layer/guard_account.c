@@ -28,7 +28,7 @@ struct guard_account {
     group_t groups[GROUPS];
 };
 
-/* Guards what follows: the accounts of all places that have guards now. Nothing is called under it. */
+/* Guards what follows, the accounts of all places that have guards now, and what is in them. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static guard_account_t *accounts;
 
@@ -55,7 +55,8 @@ guard_account_t *strata_guard_account_join(const strata_domain_t *domain) {
     return account ? account : fresh;
 }
 
-void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak) {
+/* Under the mutex. */
+static void add_leak(guard_account_t *account, const guard_leak_t *leak) {
     account->blocks++;
     account->bytes += leak->bytes;
     group_t *group = account->groups, *end = group + account->group_count;
@@ -70,8 +71,17 @@ void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t 
     group->bytes += leak->bytes;
 }
 
+/* Stacks of several streams may end at once. */
+void strata_guard_account_add_leak(guard_account_t *account, const guard_leak_t *leak) {
+    pthread_mutex_lock(&mutex);
+    add_leak(account, leak);
+    pthread_mutex_unlock(&mutex);
+}
+
 void strata_guard_account_add_unseen(guard_account_t *account, uint64_t blocks) {
+    pthread_mutex_lock(&mutex);
     account->unseen += blocks;
+    pthread_mutex_unlock(&mutex);
 }
 
 /* ---- what is told ---- */
