@@ -1,4 +1,5 @@
 /* guard: planted writes and leaks are found, with the block and who asked for it; honest programs are left alone. */
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -385,6 +386,36 @@ TEST(guard, says_once_where_it_could_not_look) {
     rig_close(&rig);
     listen_end(&heard);
     EXPECT_STREQ(heard.text, "guard: 2 freed blocks lay where the host cannot look: their red zones say nothing\n");
+}
+
+enum { ENDERS = 4, ENDED = 60 };
+
+/* Each of its streams ends with its stack, which is counted then. */
+static void *end_streams(void *context) {
+    rig_t *rig = context;
+    for (int i = 0; i < ENDED; i++) {
+        strata_stream_t stream;
+        strata_block_t block = {.ref = 0};
+        EXPECT_OK(strata_stream_create(rig->s, rig->gpu, &stream));
+        EXPECT_OK(strata_allocate(rig->s, rig->gpu, stream, 1000, &block));
+        EXPECT_OK(strata_free(rig->s, block.ref));
+        EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
+        EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
+    }
+    return NULL;
+}
+
+TEST(guard, counts_together_what_ends_at_once) {
+    rig_t rig;
+    heard_t heard;
+    pthread_t threads[ENDERS];
+    decorated_open(&rig, "[guard, auto_growth, system]", NULL, &(strata_sim_options_t){0});
+    for (int i = 0; i < ENDERS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, end_streams, &rig), 0);
+    for (int i = 0; i < ENDERS; i++) EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    listen_begin(&heard);
+    rig_close(&rig);
+    listen_end(&heard);
+    EXPECT_STREQ(heard.text, "guard: 240 freed blocks lay where the host cannot look: their red zones say nothing\n");
 }
 
 TEST(guard, silent_when_told_so) {
