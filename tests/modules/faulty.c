@@ -1,4 +1,5 @@
 /* Layers that break the contract: the suite must say so. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "tests/modules/pass.h"
@@ -15,7 +16,22 @@ static void crashing_free(strata_layer_t *self, strata_record_t *record, strata_
     abort();
 }
 
+static pthread_t loader;
+
+__attribute__((constructor)) static void note_loader(void) {
+    loader = pthread_self();
+}
+
+/* Other threads than the one that loaded the object are refused, whatever there is. */
+static strata_status_t partial_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    return pthread_equal(loader, pthread_self()) ? strata_below_allocate(self, request, record) : STRATA_E_NO_MEMORY;
+}
+
 PASS_TYPE(forgetful, .free = forgetful_free);
 PASS_TYPE(crashing, .free = crashing_free);
+static const strata_layer_type_t partial_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "partial", .doc = "for tests", .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
+    .create = pass_create, .destroy = pass_destroy, .allocate = partial_allocate, .free = pass_free};
 
-STRATA_LAYERS(&forgetful_type, &crashing_type);
+STRATA_LAYERS(&forgetful_type, &crashing_type, &partial_type);

@@ -62,6 +62,10 @@ TEST(conform, tells_what_a_faulty_layer_breaks) {
     EXPECT_CONTAINS(ran.out, "ok   forgetful: zero_size\n");
     EXPECT_CONTAINS(ran.out, "forgetful_random_1 was this strategy:\nversion: 1\nstack:\n");
     EXPECT_GT(lines_with(ran.out, "FAIL forgetful"), 1);
+    EXPECT_CONTAINS(ran.out, "ok   partial: random_program\n");
+    EXPECT_CONTAINS(ran.out, "FAIL partial: four_threads_at_once\n    rows.c:");
+    EXPECT_CONTAINS(ran.out, "FAIL partial: what_threads_freed_is_one_piece_again\n    rows.c:");
+    EXPECT_CONTAINS(ran.out, "requests of a thread were refused, and nobody had taken most of the device: ");
 }
 
 TEST(conform, refuses_what_is_no_object_with_layers) {
