@@ -29,6 +29,13 @@ import_setting_t *strata_import_find(import_setting_t *settings, size_t count, c
     return NULL;
 }
 
+/* What is not made use of is told, on a terminal and in a comment of the file: it ends no line there. */
+static bool is_of_one_line(const char *value, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (value[i] < ' ') return false;
+    return true;
+}
+
 strata_status_t strata_import_add(strata_import_t *import, const import_row_t *row, const char *value, size_t length,
                                   const strata_origin_t *origin) {
     if (import->count == STRATA_IMPORT_SETTINGS)
@@ -36,6 +43,8 @@ strata_status_t strata_import_add(strata_import_t *import, const import_row_t *r
     if (row->kind != IMPORT_CONF && length >= STRATA_IMPORT_VALUE)
         return strata_fail_origin(origin, "the value of %s is longer than %d bytes; write a shorter one", row->key,
                                   STRATA_IMPORT_VALUE - 1);
+    if (row->kind != IMPORT_CONF && !is_of_one_line(value, length))
+        return strata_fail_origin(origin, "a tab or the end of a line is in the value of %s; write it in one line", row->key);
     import_setting_t *before = strata_import_find(import->settings, import->count, row->key);
     import_setting_t *setting = &import->settings[import->count];
     *setting = (import_setting_t){.row = row, .value = strata_arena_text(import->memory, value, length), .origin = *origin};

@@ -437,6 +437,10 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"paddle", "FLAGS_free_idle_chunks=1", NULL, "write FLAGS_free_idle_chunk"},
         {"tensorflow", "TF_GPU_ALLOCATOR='cuda_malloc", NULL,
          "<tensorflow>:1:1: the value of TF_GPU_ALLOCATOR has no closing '"},
+        {"tensorflow", "TF_GPU_ALLOCATOR=cuda_malloc_async TF_BFC_MEMORY_DUMP='a\rstack: [system]'", NULL,
+         "<tensorflow>:1:36: a tab or the end of a line is in the value of TF_BFC_MEMORY_DUMP; write it in one line"},
+        {"pytorch", "expandable_segments_reserve:[a\nstack: [system]]", NULL,
+         "<pytorch>:1:1: a tab or the end of a line is in the value of expandable_segments_reserve"},
         {"tensorflow", "TF_FORCE_GPU_ALLOWGROWTH=true", NULL, "write TF_FORCE_GPU_ALLOW_GROWTH"},
         {"tensorflow", "TF_BFC_MEMORY_DUMP=", NULL, "\"\" is no value of TF_BFC_MEMORY_DUMP"},
     };
