@@ -66,6 +66,5 @@ configure_and_build() {
     local preset=$1
     shift
     say "Building ($preset)"
-    cmake --preset "$preset" "$@"
-    cmake --build --preset "$preset" -j "$jobs"
+    cmake --preset "$preset" "$@" && cmake --build --preset "$preset" -j "$jobs"
 }

@@ -22,11 +22,11 @@ void torture_shared_delete(void *memory, size_t size) {
     if (memory) (void)munmap(memory, size);
 }
 
-void torture_ended(int how, torture_verdict_t *verdict) {
+void torture_ended(int how, int seconds, torture_verdict_t *verdict) {
     *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_CRASH};
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM) {
         verdict->fault = TORTURE_FAULT_HANG;
-        snprintf(verdict->text, sizeof verdict->text, "not done after %d s", TORTURE_SECONDS_SMALL);
+        snprintf(verdict->text, sizeof verdict->text, "not done after %d s", seconds);
     } else if (WIFSIGNALED(how)) {
         verdict->detail = WTERMSIG(how);
         snprintf(verdict->text, sizeof verdict->text, "ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
@@ -58,15 +58,18 @@ static bool ended_well(int how) {
 
 strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                                    torture_mode_t mode, torture_verdict_t *shared) {
+    static torture_verdict_t played;
+    torture_ended(0, 0, shared); /* which is so until the child says otherwise: what it runs may call exit() */
     pid_t child = begin_process();
     if (child < 0) return STRATA_E_IO;
     if (child == 0) {
         (void)alarm(TORTURE_SECONDS_SMALL);
-        torture_play(program, strategy, may_refuse, mode, shared);
+        torture_play(program, strategy, may_refuse, mode, &played);
+        *shared = played;
         _exit(0);
     }
     int how = wait_for(child);
-    if (!ended_well(how)) torture_ended(how, shared);
+    if (!ended_well(how)) torture_ended(how, TORTURE_SECONDS_SMALL, shared);
     return STRATA_OK;
 }
 
@@ -139,8 +142,8 @@ static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *p
     static torture_verdict_t verdict;
     for (;;) {
         int how = wait_for(child);
-        if (ended_well(how)) return STRATA_OK;
-        torture_ended(how, &verdict);
+        if (ended_well(how) && part->next >= campaign->programs) return STRATA_OK;
+        torture_ended(how, TORTURE_SECONDS, &verdict);
         torture_run_t run = part->run;
         note_failure(part, &run, &verdict);
         if (part->count == TORTURE_FAILURES_KEPT) return STRATA_OK;

@@ -12,7 +12,7 @@ strata_status_t torture_play_apart(const torture_program_t *program, const strat
                                    torture_mode_t mode, torture_verdict_t *shared);
 void *torture_shared_new(size_t size);
 void torture_shared_delete(void *memory, size_t size);
-/* What an ended process was doing is a crash, or a hang. */
-void torture_ended(int how, torture_verdict_t *verdict);
+/* What an ended process was doing is a crash, or a hang of `seconds`. */
+void torture_ended(int how, int seconds, torture_verdict_t *verdict);
 
 #endif

@@ -43,6 +43,14 @@ TEST(torture, tells_what_a_faulty_layer_does) {
     EXPECT_CONTAINS(ran.out, "    torture_world_open(&w, ");
 }
 
+/* A process that ends in the midst of its programs did not run them, whatever it says. */
+TEST(torture, tells_of_a_layer_that_ends_its_program_with_success) {
+    ran_t ran = run_command("torture --programs 10 --layers " MODULES "/quitting.so");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "the process ended itself with status 0");
+    EXPECT_CONTAINS(ran.out, "made small in ");
+}
+
 TEST(torture, refuses_wrong_usage) {
     ran_t ran = run_command("torture --programs none");
     EXPECT_EQ(ran.exit_status, 2);
