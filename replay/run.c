@@ -66,6 +66,13 @@ static void failed(run_t *run, const strata_trace_event_t *event, strata_status_
 
 /* ---- operations of the allocator --------------------------------------------------------------------------------------- */
 
+/* In places without an owner the stream of an alloc is the first borrower. The legacy stream's handle says that there is none. */
+static void borrow_by_legacy(run_t *run, const strata_trace_event_t *event) {
+    strata_status_t status = strata_record_stream(run->facade, run->served[event->id].ref, NULL);
+    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
+    strata_watch_borrow(&run->watch, event);
+}
+
 static void run_alloc(run_t *run, const strata_trace_event_t *event) {
     uint32_t device = run->timeline.streams[event->stream].device;
     strata_place_t place = strata_measure_place(&run->machine, (strata_place_kind_t)event->place, device);
@@ -96,6 +103,7 @@ static void run_alloc(run_t *run, const strata_trace_event_t *event) {
     run->result->figures.live_at_end++;
     strata_timeline_hold(&run->timeline, event->stream);
     strata_watch_alloc(&run->watch, event, run->served[event->id].address, block.size);
+    if (!of_device(event) && !stream) borrow_by_legacy(run, event);
     if (of_device(event)) strata_measure_live(&run->measure, event->value, block.size);
 }
 
@@ -164,6 +172,8 @@ static void run_borrow(run_t *run, const strata_trace_event_t *event) {
 
 static void run_unborrow(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
+    bool first = !of_device(event) && event->stream == run->served[event->id].stream;
+    if (first && !run->trace->has_work) return; /* it uses the block until the free */
     TIMED(run, status, strata_erase_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream)));
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
     strata_watch_unborrow(&run->watch, event);

@@ -73,7 +73,8 @@ typedef struct strata_checker_block {
 void strata_checker_allocated(strata_checker_t *checker, const strata_checker_block_t *block);
 void strata_checker_borrowed(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
 void strata_checker_erased(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
-/* The program is about to give it back; the last use was on its owner's stream, or on `stream` (free_on). */
+/* The program is about to give it back; the last use was on its owner's stream (its borrowers' alone where it has no owner), or on
+ * `stream` (free_on). */
 void strata_checker_freed(strata_checker_t *checker, uint64_t name);
 void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
 

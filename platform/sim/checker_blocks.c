@@ -122,7 +122,7 @@ void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle
 
 typedef struct freeing {
     check_life_t *life;
-    uint32_t host, stream; /* who calls; the stream of the last use */
+    uint32_t host, stream; /* who calls; the stream of the last use, or who calls where none is known */
 } freeing_t;
 
 static bool knows(strata_checker_t *checker, uint32_t actor, const check_use_t *use) {
@@ -181,7 +181,8 @@ static void end_named(strata_checker_t *checker, uint64_t name, const strata_han
     check_life_t *life = life_of(checker, name);
     uint32_t stream = life && on ? actor_of(checker, life, *on) : 0;
     if (life) {
-        end_life(checker, life, stream ? stream : life->owner);
+        uint32_t unsaid = life->ownerless ? check_host(checker) : life->owner;
+        end_life(checker, life, stream ? stream : unsaid);
         check_map_remove(&checker->names, name);
         check_life_drop(life);
     }

@@ -1,5 +1,6 @@
 /* Rule 1: declared accesses within one owner's time. Two of them, one a write, that touch the same bytes need an order. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "platform/sim/checker_internal.h"
 
@@ -14,8 +15,10 @@ static bool stands_for(const check_access_t *later, const check_access_t *earlie
            check_clock_get(clock, earlier->use.actor) >= earlier->use.epoch;
 }
 
+/* The others stay in the order of their time. */
 static void forget(check_life_t *life, size_t index) {
-    life->accesses[index] = life->accesses[--life->access_count];
+    check_access_t *at = &life->accesses[index];
+    memmove(at, at + 1, (--life->access_count - index) * sizeof *at);
 }
 
 static void remember(strata_checker_t *checker, check_life_t *life, const check_access_t *access) {

@@ -72,6 +72,34 @@ TEST(verdicts, a_borrow_taken_back_covers_no_more) {
     watched_close(&w);
 }
 
+/* A block of no owner has its borrowers and no more: the first one's erased borrow covers nothing, nor does a stream that none
+ * is. Each way but the first says by what the free is lawful: the borrow stays, the host waits, the free says where. */
+static void free_of_pinned(int way, bool planned) {
+    watched_t w;
+    watched_open(&w, STRATA_CHECKER_ALL);
+    strata_address_t address = 0;
+    EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
+    strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = address, .size = MIB,
+                                    .ownerless = true, .planned = planned};
+    strata_access_t access = {address, MIB, true};
+    strata_checker_allocated(w.checker, &block);
+    EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
+    if (way != 1) strata_checker_erased(w.checker, 1, A(&w));
+    if (way == 2) EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
+    if (way == 3) strata_checker_freed_on(w.checker, 1, A(&w));
+    else strata_checker_freed(w.checker, 1);
+    EXPECT_HAZARDS(&w, FREE, way == 0 ? 1 : 0);
+    if (way == 0) EXPECT_CONTAINS(strata_checker_report(w.checker, 0), "freed on thread 1  <- here");
+    EXPECT_OK(strata_device_synchronise(w.device));
+    EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, address));
+    watched_close(&w);
+}
+
+TEST(verdicts, a_first_borrow_taken_back_covers_no_more) {
+    for (int way = 0; way < 4; way++) free_of_pinned(way, false);
+    free_of_pinned(0, true);
+}
+
 TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
     watched_t w;
     watched_open(&w, STRATA_CHECKER_ALL);
@@ -340,6 +368,27 @@ TEST(verdicts, threads_order_by_what_they_tell) {
         if (tells) strata_checker_observe(w.checker, KEY_END);
         work_at(&w, 0, A(&w), true);
         EXPECT_HAZARDS(&w, RACE, tells ? 0 : 1);
+        watched_close(&w);
+    }
+}
+
+/* Rule 8 of a block without an owner: the free is the freeing thread's, and who takes over must be behind what that did. */
+TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
+    for (int tells = 0; tells < 2; tells++) {
+        watched_t w;
+        watched_open(&w, STRATA_CHECKER_ALL);
+        other_thread_t other = {&w, tells != 0};
+        pthread_t thread;
+        strata_checker_block_t block = {.name = 1, .device = w.device, .address = w.chunk, .size = MIB, .ownerless = true,
+                                        .planned = true};
+        strata_checker_allocated(w.checker, &block);
+        strata_checker_freed(w.checker, 1);
+        if (tells) strata_checker_publish(w.checker, KEY_START);
+        block.name = 2;
+        strata_checker_allocated(w.checker, &block);
+        ASSERT_TRUE(pthread_create(&thread, NULL, use_and_wait, &other) == 0);
+        pthread_join(thread, NULL);
+        EXPECT_HAZARDS(&w, NEW_OWNER, tells ? 0 : 1);
         watched_close(&w);
     }
 }

@@ -111,6 +111,32 @@ TEST(checked, every_place_and_operation) {
                 "alloc,4,1048576,1,11,1,,\nwork,4,0,1,12,1,10,\nsync,,0,all,13,1,,\nfree,3,0,0,14,0,,\n");
 }
 
+/* Where stream 0 is the legacy one, whose handle says "no stream", it is the first borrower all the same. It is one until the
+ * free: what came before the taking back of its borrow a trace without work does not tell. */
+TEST(checked, the_first_borrower_of_memory_without_an_owner) {
+    static const struct { const char *rows; bool legacy; } lawful[] = {
+        {"alloc,1,1048576,0,0,pinned\nfree,1,0,0,9,pinned\nalloc,2,1048576,1,12,pinned\nfree,2,0,1,14,pinned\n", true},
+        {"alloc,2,0,0,0,host\nalloc,1,1048576,0,0,host\nfree,2,0,0,1,host\nborrow,1,0,1,5,host\nfree,1,0,1,9,host\n", true},
+        {"alloc,1,1048576,0,0,pinned\nunborrow,1,0,0,5,pinned\nfree,1,0,0,9,pinned\n", false}};
+    static const char *const presets[] = {"strata", "system"};
+    for (size_t i = 0; i < sizeof lawful / sizeof *lawful * 2; i++) {
+        char text[400];
+        snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", lawful[i / 2].rows);
+        strata_trace_t *trace = trace_of(text);
+        strata_strategy_t *strategy = strategy_of(presets[i % 2], NULL);
+        strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")},
+                                        .timeline = {.lag_ns = LAG, .legacy_default = lawful[i / 2].legacy},
+                                        .check = true};
+        strata_run_result_t result;
+        EXPECT_OK(strata_run(trace, strategy, &options, &result));
+        if (result.figures.hazards) FAIL_TEST("%zu, %s: %s", i / 2, presets[i % 2], result.first_hazards);
+        EXPECT_EQ(result.figures.failed_operations, 0);
+        EXPECT_EQ(result.figures.borrows_waited, i == 3 ? 1 : 0); /* `system` does not know the borrow of the trace */
+        strata_strategy_delete(strategy);
+        strata_trace_delete(trace);
+    }
+}
+
 /* The program's own fault: stream 1 works on a block of stream 0 and nobody says so. */
 TEST(checked, a_free_that_covers_too_little) {
     static const char text[] = WORK_COLUMNS "alloc,1,4194304,0,0,,\nwork,1,0,1,5,900,\nfree,1,0,0,8,,\n";

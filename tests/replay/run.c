@@ -174,6 +174,21 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     strata_strategy_delete(strategy);
 }
 
+/* On a device too small for what is got at open the open is refused: too little, and no end of the comparison. */
+TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy = strategy_of("stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
+    strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+    strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+    strata_run_result_t result;
+    ASSERT_OK(strata_compare(&comparison, trace, &result));
+    EXPECT_EQ(result.figures.smallest_device_bytes, GIB);
+    contender.target.capacity = GIB - MIB; /* the comparison's own run is no search */
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_compare(&comparison, trace, &result));
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}
+
 /* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
 TEST(run, survives_every_failed_allocation) {
     strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");

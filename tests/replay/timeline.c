@@ -11,14 +11,18 @@ typedef struct world {
     bool good;
 } world_t;
 
-static void begin(world_t *world, const char *text, uint64_t lag_ns, bool legacy) {
-    strata_target_t target = {.profile = strata_sim_profile("h100")};
+static void begin_on(world_t *world, const char *text, uint64_t lag_ns, bool legacy, const strata_sim_profile_t *profile) {
+    strata_target_t target = {.profile = profile};
     strata_timeline_options_t options = {.lag_ns = lag_ns, .legacy_default = legacy};
     *world = (world_t){.trace = trace_of(text)};
     ASSERT_TRUE(world->trace != NULL);
     ASSERT_OK(strata_machine_open(&target, world->trace->devices, &world->machine));
     world->good = true;
     ASSERT_OK(strata_timeline_begin(&world->timeline, world->trace, &world->machine, &options));
+}
+
+static void begin(world_t *world, const char *text, uint64_t lag_ns, bool legacy) {
+    begin_on(world, text, lag_ns, legacy, strata_sim_profile("h100"));
 }
 
 static void end(world_t *world) {
@@ -110,6 +114,41 @@ TEST(timeline, a_wait_drains_the_gpu) {
     EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_synchronise], 1);
     EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_synchronise], 1);
     end(&world);
+}
+
+/* Only what makes the host wait drains the GPU: the free of pinned or host memory waits for nothing, that of device memory as the
+ * profile says. */
+static void expect_drains(const strata_sim_profile_t *profile, int memory, bool drains) {
+    world_t world;
+    begin_on(&world, COLUMNS "alloc,1,8,0,0\n", LAG, false, profile);
+    strata_device_t *device = world.machine.devices[0];
+    strata_address_t address;
+    bool on_host = memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
+    if (on_host) ASSERT_OK(strata_device_host_alloc(device, (strata_memory_t)memory, 1 << 20, 256, 0, &address));
+    else ASSERT_OK(strata_device_malloc(device, (strata_memory_t)memory, 1 << 20, &address));
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_move(&world.timeline, 10000);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), host(&world) + LAG);
+    if (on_host) EXPECT_OK(strata_device_host_free(device, (strata_memory_t)memory, address));
+    else EXPECT_OK(strata_device_free(device, (strata_memory_t)memory, address));
+    EXPECT_FALSE(strata_timeline_see_waits(&world.timeline, 0));
+    strata_timeline_move(&world.timeline, 11000);
+    strata_timeline_use(&world.timeline, 0);
+    EXPECT_EQ(gpu(&world, 0), host(&world) + (drains ? 1000000 : LAG));
+    end(&world);
+}
+
+TEST(timeline, a_free_drains_the_gpu_where_it_waits) {
+    strata_sim_profile_t profile = *strata_sim_profile("h100");
+    profile.free = (strata_sim_cost_t){0}; /* what comes behind the wait is no lag */
+    for (int waits = 0; waits < 2; waits++) {
+        profile.free_waits = waits != 0;
+        expect_drains(&profile, STRATA_MEMORY_DEVICE, waits != 0);
+        expect_drains(&profile, STRATA_MEMORY_MANAGED, waits != 0);
+        expect_drains(&profile, STRATA_MEMORY_PINNED, false);
+        expect_drains(&profile, STRATA_MEMORY_HOST, false);
+    }
 }
 
 TEST(timeline, own_calls_are_paid_from_the_way) {
