@@ -34,10 +34,12 @@ const char *strata_kind_word(strata_option_kind_t kind) {
 }
 
 strata_status_t strata_config_written(FILE *out) {
-    int before = ferror(out);
-    if (fflush(out) == 0 && !before) return STRATA_OK;
+    bool before = ferror(out) != 0;
+    int why = fflush(out) == 0 ? 0 : errno;
+    if (!why && !before) return STRATA_OK;
+    clearerr(out);
     return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", out == stdout ? "standard output" : "the text",
-                       before ? "an earlier part of it was lost" : strerror(errno));
+                       why ? strerror(why) : "an earlier part of it was lost");
 }
 
 static const char *how_to_write(strata_option_kind_t kind) {

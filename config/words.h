@@ -13,7 +13,7 @@ const char *strata_kind_word(strata_option_kind_t kind);
 /* "preset strata:8:19", "training.yaml:4:1", "STRATA_SET", "default". */
 void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity);
 
-/* E_IO if the stream has failed. */
+/* E_IO if anything that was written since the last call is lost: a loss is told once. */
 strata_status_t strata_config_written(FILE *out);
 
 #endif

@@ -41,5 +41,7 @@ int strata_command_version(const strata_command_t *self, int argc, char **argv);
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) STRATA_PRINTF(2, 3);
 /* Says the thread's last error; answers the exit status that fits it. */
 int strata_tell_failure(void);
+/* Of what was written: STRATA_EXIT_FAILED, and why, if it is lost, which is never the caller's fault. */
+int strata_tell_written(strata_status_t status);
 
 #endif

@@ -122,10 +122,7 @@ static int report(const session_t *session) {
     const char *json = session->arguments.json;
     bool table = !json || json[0] != '-' || json[1];
     if (table) strata_figures_table(stdout, session->figures, runs, session->contenders.count);
-    if (json && write_json(session, runs) != STRATA_OK) {
-        strata_tell_failure();
-        return STRATA_EXIT_FAILED;
-    }
+    if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
     int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs);

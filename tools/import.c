@@ -5,21 +5,21 @@
 #include "config/import/import.h"
 #include "tools/command.h"
 
-static strata_status_t print_strategy(const strata_import_request_t *request) {
+static int print_strategy(const strata_import_request_t *request) {
     strata_import_t *import = NULL;
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_import_new(request, &import);
     if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
-    if (status == STRATA_OK) status = strata_import_write(import, strategy, stdout);
-    if (status == STRATA_OK) (void)strata_import_tell(import, "", stderr);
+    int exit_status = status == STRATA_OK ? strata_tell_written(strata_import_write(import, strategy, stdout))
+                                          : strata_tell_failure();
+    if (exit_status == STRATA_EXIT_DONE) (void)strata_import_tell(import, "", stderr);
     strata_strategy_delete(strategy);
     strata_import_delete(import);
-    return status;
+    return exit_status;
 }
 
 int strata_command_import(const strata_command_t *self, int argc, char **argv) {
     strata_import_request_t request = {.peer = NULL};
-    strata_status_t status;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--as-of") == 0) {
             if (i + 1 == argc) return strata_wrong_usage(self, "--as-of wants a version");
@@ -35,7 +35,6 @@ int strata_command_import(const strata_command_t *self, int argc, char **argv) {
         }
     }
     if (!request.peer) return strata_wrong_usage(self, "whose string? pytorch, paddle or tensorflow");
-    if (strcmp(request.peer, "--markdown") == 0) status = strata_import_page(stdout);
-    else status = print_strategy(&request);
-    return status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    if (strcmp(request.peer, "--markdown") == 0) return strata_tell_written(strata_import_page(stdout));
+    return print_strategy(&request);
 }

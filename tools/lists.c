@@ -35,13 +35,13 @@ int strata_command_layers(const strata_command_t *self, int argc, char **argv) {
             return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
         }
     }
-    return strata_config_layers(stdout, markdown) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    return strata_tell_written(strata_config_layers(stdout, markdown));
 }
 
 int strata_command_grammar(const strata_command_t *self, int argc, char **argv) {
     (void)argv;
     if (argc > 0) return strata_wrong_usage(self, "takes no arguments");
-    return strata_config_grammar(stdout) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    return strata_tell_written(strata_config_grammar(stdout));
 }
 
 int strata_command_presets(const strata_command_t *self, int argc, char **argv) {
@@ -73,17 +73,19 @@ int strata_command_diff(const strata_command_t *self, int argc, char **argv) {
         status = strata_config_load(&request, &strategies[i]);
     }
     for (int i = 0; i < 2; i++) strata_make_printable(argv[i], false);
-    if (status == STRATA_OK) status = strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout);
+    int exit_status = status == STRATA_OK
+                          ? strata_tell_written(strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout))
+                          : strata_tell_failure();
     for (int i = 0; i < 2; i++) strata_strategy_delete(strategies[i]);
-    return status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    return exit_status;
 }
 
 static int explain(const strata_config_request_t *request) {
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(request, &strategy);
-    if (status == STRATA_OK) status = strata_config_explain(strategy, stdout);
+    int exit_status = status == STRATA_OK ? strata_tell_written(strata_config_explain(strategy, stdout)) : strata_tell_failure();
     strata_strategy_delete(strategy);
-    return status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    return exit_status;
 }
 
 int strata_command_explain(const strata_command_t *self, int argc, char **argv) {

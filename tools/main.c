@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/option.h"
+#include "config/words.h"
 #include "platform/printable.h"
 #include "strata/strata.h"
 #include "tools/command.h"
@@ -159,6 +160,12 @@ int strata_tell_failure(void) {
     return theirs ? STRATA_EXIT_FAILED : STRATA_EXIT_WRONG;
 }
 
+int strata_tell_written(strata_status_t status) {
+    if (status == STRATA_OK) return STRATA_EXIT_DONE;
+    (void)strata_tell_failure();
+    return STRATA_EXIT_FAILED;
+}
+
 static void print_commands(FILE *out) {
     fprintf(out, "strata %s: GPU memory allocators built out of layers\n\n", strata_version());
     for (const strata_command_t *command = strata_commands; command->name; command++)
@@ -203,9 +210,6 @@ int main(int argc, char **argv) {
         return STRATA_EXIT_WRONG;
     }
     int status = command->run(command, argc - 2, argv + 2);
-    if (fflush(stdout) != 0 && status == STRATA_EXIT_DONE) {
-        perror("strata: standard output");
-        status = STRATA_EXIT_FAILED;
-    }
-    return status;
+    int written = strata_tell_written(strata_config_written(stdout));
+    return status == STRATA_EXIT_DONE ? written : status;
 }

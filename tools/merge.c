@@ -164,13 +164,11 @@ static int merge_all(const char *json, char **paths, int count) {
     strata_status_t status = merge.texts ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (int i = 0; i < count && status == STRATA_OK; i++) status = merge_file(&merge, paths[i]);
     if (status == STRATA_OK) status = check_unique(&merge);
-    bool read = status == STRATA_OK;
-    if (read) status = write_all(&merge, json);
-    int exit_status = status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+    int exit_status = status == STRATA_OK ? strata_tell_written(write_all(&merge, json)) : strata_tell_failure();
     for (int i = 0; i < merge.files; i++) strata_host_delete(merge.texts[i]);
     strata_host_delete(merge.texts);
     strata_host_delete(merge.runs);
-    return read && status != STRATA_OK ? STRATA_EXIT_FAILED : exit_status;
+    return exit_status;
 }
 
 int strata_command_merge(const strata_command_t *self, int argc, char **argv) {

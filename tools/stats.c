@@ -49,25 +49,24 @@ static strata_status_t find_row(session_t *session, size_t *row) {
                        session->trace->path);
 }
 
-static strata_status_t tell(session_t *session, size_t row) {
+/* What is read has been read: E_IO is of what is written. */
+static int tell(session_t *session, size_t row) {
     const strata_arguments_t *arguments = &session->arguments;
     strata_stats_t stats = {.blocks = arguments->blocks,
                             .form = arguments->json         ? STRATA_STATS_JSON
                                     : arguments->prometheus ? STRATA_STATS_PROMETHEUS
                                                             : STRATA_STATS_TABLE};
     strata_status_t status = strata_output_open("-", &stats.out);
-    if (status != STRATA_OK) return status;
-    status = run(session, row, &stats);
+    if (status == STRATA_OK) status = run(session, row, &stats);
     if (status == STRATA_OK) status = stats.status;
-    if (status == STRATA_OK) return strata_output_finish(stats.out);
+    if (status == STRATA_OK) return strata_tell_written(strata_output_finish(stats.out));
     strata_output_abandon(stats.out);
-    return status;
+    return status == STRATA_E_IO ? strata_tell_written(status) : strata_tell_failure();
 }
 
-static int end(session_t *session, strata_status_t status) {
-    int exit_status = status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
+static int end(session_t *session, int exit_status) {
     const strata_figures_t *figures = &session->result.figures;
-    if (status == STRATA_OK && figures->failed_operations != figures->oom_count) {
+    if (exit_status == STRATA_EXIT_DONE && figures->failed_operations != figures->oom_count) {
         fprintf(stderr, "strata: %s\n", session->result.first_failure);
         exit_status = STRATA_EXIT_FAILED;
     }
@@ -85,6 +84,5 @@ int strata_command_stats(const strata_command_t *self, int argc, char **argv) {
     size_t row = 0;
     strata_status_t status = load(&session);
     if (status == STRATA_OK) status = find_row(&session, &row);
-    if (status == STRATA_OK) status = tell(&session, row);
-    return end(&session, status);
+    return end(&session, status == STRATA_OK ? tell(&session, row) : strata_tell_failure());
 }

@@ -1,6 +1,5 @@
 /* A file that is written is whole or not there: a full disk, two writers at once and what stands at the name take nothing away. */
 #include <fcntl.h>
-#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +9,10 @@
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
+#include "tests/security/kept.h"
 #include "tests/trace/files.h"
 #include "trace/output.h"
 #include "trace/trace.h"
-
-#define BEFORE "what stood there before\n"
 
 /* ---- a disk that is full ---- */
 
@@ -36,39 +34,6 @@ static full_t fill_disk(rlim_t bytes) {
 
 static void empty_disk(full_t full) {
     (void)setrlimit(RLIMIT_FSIZE, &full.before);
-}
-
-static size_t parts_beside(const char *path) {
-    char pattern[400];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s.*.part", path);
-    if (glob(pattern, 0, NULL, &found) != 0) return 0;
-    size_t count = found.gl_pathc;
-    globfree(&found);
-    return count;
-}
-
-/* The file is as it was, nothing lies beside it, and the last error says which file and why. */
-static void expect_kept(const char *path, const char *error, const char *why) {
-    size_t count = 0;
-    char *bytes = read_bytes(path, &count);
-    EXPECT_TRUE(bytes && count == strlen(BEFORE) && memcmp(bytes, BEFORE, count) == 0);
-    free(bytes);
-    EXPECT_EQ(parts_beside(path), 0);
-    EXPECT_CONTAINS(error, path);
-    EXPECT_CONTAINS(error, why);
-}
-
-static strata_status_t write_much(const char *path, size_t bytes) {
-    strata_output_t *out;
-    strata_status_t status = strata_output_open(path, &out);
-    if (status != STRATA_OK) return status;
-    uint64_t random = 1;
-    for (size_t i = 0; i < bytes; i += 16) {
-        random = random * 6364136223846793005u + 1;
-        (void)strata_output_print(out, "%016llx", (unsigned long long)random);
-    }
-    return strata_output_finish(out);
 }
 
 TEST(written, a_full_disk_leaves_what_was_there) {
@@ -152,33 +117,21 @@ static int run_full(const char *arguments, char *said, size_t capacity) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static const char small_trace[] = "op,id,size,stream,time_us\nalloc,1,4096,0,0\nfree,1,0,0,9\n";
+static const char one_run[] = "{\"schema\": 1, \"runs\": [{\"trace\": \"a\", \"label\": \"b\"}]}";
+
 TEST(written, the_command_keeps_what_it_cannot_replace) {
     char path[256], trace[256], arguments[900], said[1024];
-    snprintf(trace, sizeof trace, "%s", write_text("small.csv", "op,id,size,stream,time_us\nalloc,1,4096,0,0\nfree,1,0,0,9\n"));
+    snprintf(trace, sizeof trace, "%s", write_text("small.csv", small_trace));
     snprintf(path, sizeof path, "%s", write_text("compared.json", BEFORE));
     snprintf(arguments, sizeof arguments, "compare --device sim --strategy system --json %s %s", path, trace);
     EXPECT_NE(run_full(arguments, said, sizeof said), 0);
     expect_kept(path, said, "cannot be written: File too large");
     char shard[256];
-    snprintf(shard, sizeof shard, "%s", write_text("shard.json", "{\"schema\": 1, \"runs\": [{\"trace\": \"a\", \"label\": \"b\"}]}"));
+    snprintf(shard, sizeof shard, "%s", write_text("shard.json", one_run));
     snprintf(arguments, sizeof arguments, "merge --json %s %s", path, shard);
     EXPECT_NE(run_full(arguments, said, sizeof said), 0);
     expect_kept(path, said, "cannot be written: File too large");
-}
-
-TEST(written, what_goes_to_standard_output_is_told_when_it_is_lost) {
-    static const char *const commands[] = {"import pytorch max_split_size_mb:128", "import --markdown", "layers --markdown", "presets",
-                                           "explain system", "grammar", "fields", "version", "help"};
-    if (access("/dev/full", W_OK) != 0) TEST_SKIP("no /dev/full on this machine");
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        char command[1024], said[512];
-        snprintf(command, sizeof command, "%s %s 2>&1 >/dev/full", STRATA_COMMAND, commands[i]);
-        FILE *pipe = popen(command, "r");
-        ASSERT_TRUE(pipe);
-        said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
-        EXPECT_NE(pclose(pipe), 0);
-        EXPECT_CONTAINS(said, "standard output");
-    }
 }
 
 /* ---- what stands at the name ---- */
