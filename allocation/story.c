@@ -8,6 +8,7 @@ static void tell_allocation(const strata_stack_t *home, strata_ref_t ref, strata
     if (slot == 0 || slot >= home->slab.used) return;
     const strata_record_t *record = strata_slab_record(&home->slab, slot);
     story->live = record->generation == generation && record->state == STRATA_RECORD_LIVE;
+    story->freed = generation >= home->slab.first_generation && generation < record->generation;
     story->deferred = record->generation == generation + 1 && record->state == STRATA_RECORD_DEFERRED;
     if (story->live) story->ptr = record->ptr;
     if (story->live) story->size = record->size;

@@ -12,6 +12,7 @@ typedef struct strata_story {
     bool owned;             /* the stack has a stream */
     bool orphan;            /* it was forgotten */
     bool live;              /* the ref names a live allocation of that facade */
+    bool freed;             /* it was one and is none any more */
     bool deferred;          /* it was freed and waits for other streams */
     uint64_t ptr, size;     /* where it is live */
     strata_note_t note;     /* zeros where nothing was noted */

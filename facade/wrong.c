@@ -33,20 +33,31 @@ static void say_live(strata_text_t *text, const strata_story_t *story, strata_re
     strata_text_say(text, ")");
 }
 
+static void say_freed(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
+    if (story->deferred) strata_text_say(text, ", and waits for other streams");
+    strata_text_say(text, "; ");
+    say_stack(text, story, ref);
+    say_who_asked(text, story);
+}
+
+static void say_foreign(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
+    strata_text_say(text, ", facade %#llx", (unsigned long long)story->facade);
+    if (story->live) {
+        strata_text_say(text, ": ");
+        say_live(text, story, ref);
+    } else if (story->freed) {
+        strata_text_say(text, ", where it was freed already");
+        say_freed(text, story, ref);
+    }
+}
+
 strata_status_t strata_wrong_ref(strata_t handle, strata_ref_t ref) {
     strata_story_t story;
     char words[WORDS] = "";
     strata_text_t text = {.text = words, .capacity = sizeof words};
     strata_story_of(ref, &story);
-    if (story.stack_is_open && story.live && story.facade != handle) {
-        strata_text_say(&text, ", facade %#llx: ", (unsigned long long)story.facade);
-        say_live(&text, &story, ref);
-    } else if (story.stack_is_open && story.facade == handle) {
-        if (story.deferred) strata_text_say(&text, ", and waits for other streams");
-        strata_text_say(&text, "; ");
-        say_stack(&text, &story, ref);
-        say_who_asked(&text, &story);
-    }
+    if (story.stack_is_open && story.facade == handle) say_freed(&text, &story, ref);
+    else if (story.stack_is_open) say_foreign(&text, &story, ref);
     return strata_fail(STRATA_E_STALE, 0, "%s%s", strata_last_error()->text, words);
 }
 
@@ -99,10 +110,8 @@ strata_status_t strata_wrong_pointer(strata_facade_t *facade, const void *ptr, c
         if (story.facade != facade->handle) strata_text_say(&text, " of facade %#llx", (unsigned long long)story.facade);
     } else if (last) {
         strata_story_of(last, &story);
-        strata_text_say(&text, "; the last one, ref %#llx, was freed%s; ", (unsigned long long)last,
-                        story.deferred ? ", and waits for other streams" : "");
-        say_stack(&text, &story, last);
-        say_who_asked(&text, &story);
+        strata_text_say(&text, "; the last one, ref %#llx, was freed", (unsigned long long)last);
+        say_freed(&text, &story, last);
     }
     return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade %s%s", ptr, does, words);
 }

@@ -51,7 +51,8 @@ STRATA_API uint32_t strata_abi_version(void);
 
 /* A facade. A value, never a pointer: use after strata_close() is STRATA_E_STALE. 0 names none. */
 typedef uint64_t strata_t;
-/* A live allocation's name: {stack 12 bits, slot 24, generation 28}. A value: a freed one is STRATA_E_STALE. 0 names none. */
+/* A live allocation's name: {stack 12 bits, slot 24, generation 28}. A value: a freed one is STRATA_E_STALE. 0 names none.
+ * The error's text tells its stack; its tag and operator until the slot is served again to a request that has any. */
 typedef uint64_t strata_ref_t;
 /* The driver's stream handle. */
 typedef void *strata_stream_t;

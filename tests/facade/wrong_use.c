@@ -65,16 +65,16 @@ static const char *stream_word(strata_stream_t stream, char text[48]) {
 }
 
 TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
-    static const char *const presets[] = {"strata", "paddle", "system", "cuda_malloc_async"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; strata_preset_name(i); i++) {
         rig_t rig;
         char ref[32], plain_ref[32], of[48];
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        rig_open(&rig, strata_preset_name(i), NULL, 0, 0, 1);
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t plain = rig_allocate(&rig, stream, 3000), tagged = allocate_tagged(&rig, stream, 5000, "weights");
         EXPECT_OK(strata_free(rig.s, plain.ref));
         EXPECT_OK(strata_free(rig.s, tagged.ref));
-        bool own = i < 3 && strcmp(presets[i], "system") != 0;
+        bool own = strata_ref_home(plain.ref) == rig_stack(&rig, stream)->number;
+        if (strcmp(strata_preset_name(i), "strata") == 0) EXPECT_TRUE(own);
         const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"",
                                      NULL};
         expect_stale(&rig, tagged.ref, words);
@@ -136,6 +136,53 @@ TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
     rig_close(&rig);
 }
 
+TEST(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_stack_and_tag) {
+    rig_t rig, other;
+    char facade[96], of[48];
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    rig_open(&other, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&other), third = rig_stream(&other);
+    strata_block_t theirs = allocate_tagged(&other, stream, 5000, "kv cache");
+    strata_block_t waiting = allocate_tagged(&other, stream, 700, "batch");
+    EXPECT_OK(strata_record_stream(other.s, waiting.ref, third));
+    rig_work(&other, third, LONG, waiting.ref);
+    EXPECT_OK(strata_free(other.s, theirs.ref));
+    EXPECT_OK(strata_free(other.s, waiting.ref));
+    snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx, where it was freed", (unsigned long long)other.s);
+    const char *const words[] = {facade, "gpu:0, stack", stream_word(stream, of), "tag \"kv cache\"", NULL};
+    expect_stale(&rig, theirs.ref, words);
+    const char *const deferred[] = {facade, "already, and waits for other streams; gpu:0", "tag \"batch\"", NULL};
+    expect_stale(&rig, waiting.ref, deferred);
+    /* Served again, it is the new one that lives. */
+    strata_block_t again = allocate_tagged(&other, stream, 5000, "next");
+    EXPECT_EQ(strata_ref_slot(again.ref), strata_ref_slot(theirs.ref));
+    expect_stale(&rig, theirs.ref, (const char *const[]){facade, "gpu:0, stack", NULL});
+    EXPECT_TRUE(strstr(strata_last_error()->text, "next") == NULL);
+    EXPECT_OK(strata_free(other.s, again.ref));
+    rig_pass(&other, 2 * LONG);
+    rig_close(&other);
+    rig_close(&rig);
+}
+
+/* That it lies in another facade is all that is true of a name that this one never gave either. */
+TEST(facade_wrong_use, what_another_facade_never_gave_was_not_freed_there) {
+    rig_t rig, other;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    rig_open(&other, "strata", NULL, 0, 0, 1);
+    strata_block_t theirs = allocate_tagged(&other, NULL, 5000, "kv cache");
+    const strata_ref_t refs[] = {theirs.ref + 1, strata_ref_make(strata_ref_home(theirs.ref), 0, 0),
+                                 strata_ref_make(strata_ref_home(theirs.ref), STRATA_SLAB_SLOTS - 1, 0)};
+    static const char *const words[] = {"belongs to another facade, facade 0x", NULL};
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) {
+        expect_stale(&rig, refs[i], words);
+        EXPECT_TRUE(strstr(strata_last_error()->text, "freed") == NULL);
+        EXPECT_TRUE(strstr(strata_last_error()->text, "tag") == NULL);
+    }
+    EXPECT_OK(strata_free(other.s, theirs.ref));
+    rig_close(&other);
+    rig_close(&rig);
+}
+
 TEST(facade_wrong_use, names_that_nobody_gave) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
@@ -186,11 +233,10 @@ static void expect_unknown(rig_t *rig, void *ptr, bool inside, const char *const
 }
 
 TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
-    static const char *const presets[] = {"strata", "paddle", "system", "cuda_malloc_async"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; strata_preset_name(i); i++) {
         rig_t rig;
         char at[64];
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        rig_open(&rig, strata_preset_name(i), NULL, 0, 0, 1);
         strata_block_t a = allocate_tagged(&rig, NULL, 5000, "weights"), keep = rig_allocate(&rig, NULL, 5000);
         strata_block_t b = allocate_tagged(&rig, NULL, 700, "gone");
         EXPECT_OK(strata_free_pointer(rig.s, b.ptr));

@@ -16,7 +16,15 @@ static const char *const strategies[] = {
     "]}]}}]",
     "stack: [stat, guard: {quarantine: 4, report: false}, stream_safe, fill, auto_growth: {order: any, free_idle_chunk: true}, system]",
     "stack: [stream_safe, scrub, auto_growth: {chunk_size: 4MiB}, limit: {bytes: 24MiB}, system]",
-    "stack: [retry: {patience: true, wait_first: true}, stream_safe, aligned: {alignment: 4KiB}, buffered, auto_growth, system]"};
+    "stack: [retry: {patience: true, wait_first: true}, stream_safe, aligned: {alignment: 4KiB}, buffered, auto_growth, system]",
+    "pytorch", "tensorflow",
+    "stack: [retry: {timeout: 2ms}, naive_best_fit: {streams: ignored, initial: 4MiB, reallocate: 2MiB}, system]\n"
+    "places: {pinned: [naive_best_fit: {streams: ignored, fraction: 0.5, parts: 256, memory: 1GiB, min_block: 64KiB}, system], "
+    "host: [naive_best_fit: {streams: ignored, initial: 1MiB, memory: 64MiB, min_block: 4KiB}, system]}",
+    "stack: [retry: {timeout: 2ms}, thread_local: {initial: 4MiB, reallocate: 2MiB}, system]",
+    "stack: [bfc: {memory_limit: 12MiB, initial_region: 1MiB, memory_debug: true, timestamps: true}, system]\n"
+    "pools: {weights: {stack: [retry: {timeout: 2ms}, caching: {roundup_power2_divisions: 4, max_split_size: 20MiB, "
+    "memory_fraction: 0.9, garbage_collection_threshold: 0.5, pools_on_oom: true}, system], places: {pinned: [caching, system]}}}"};
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
 uint8_t calls_byte(calls_t *c) {
@@ -44,6 +52,8 @@ static void begin(calls_t *c) {
     FUZZ_EXPECT_OK(strata_sim_new(&options, &c->world));
     for (uint32_t i = 0; i < CALLS_DEVICES; i++) FUZZ_EXPECT_OK(strata_sim_open(c->world, i, &c->devices[i]));
     FUZZ_EXPECT_OK(strata_facade_open_on(strategy, c->devices, CALLS_DEVICES, flags, &c->s));
+    const strata_model_names_t *pools = &strategy->named[STRATA_NAMED_POOL];
+    if (pools->count > 0) FUZZ_EXPECT_OK(strata_pool(c->s, pools->list[0].name, &c->pool));
 }
 
 void calls_calm(calls_t *c) {

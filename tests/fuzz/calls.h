@@ -21,6 +21,7 @@ typedef struct calls {
     strata_sim_t *world;
     strata_device_t *devices[CALLS_DEVICES];
     strata_t s;
+    uint64_t pool; /* the strategy's named one; 0: it has none */
     strata_stream_t streams[CALLS_DEVICES][CALLS_STREAMS]; /* the first is NULL; so is one that was not made yet */
     calls_block_t blocks[CALLS_BLOCKS];
     uint32_t live;

@@ -110,6 +110,12 @@ static void call_allocate(calls_t *c) {
     else FUZZ_EXPECT(block.ref == 77);
 }
 
+/* The named pool, or one that may be none. */
+static uint64_t some_pool(calls_t *c) {
+    uint8_t byte = calls_byte(c);
+    return c->pool && byte & 128 ? c->pool : byte;
+}
+
 static void call_allocate_with(calls_t *c) {
     static const char *const tags[] = {NULL, "", "weights", "a name that goes on, and on, and on, and on, and on, and on, and on, "
                                        "and on, and on, and on, and on, and on, until no more than its beginning is kept"};
@@ -120,7 +126,7 @@ static void call_allocate_with(calls_t *c) {
     options.flags = byte & 7;
     options.alignment = byte & 8 ? (size_t)1 << (calls_byte(c) & 63) : 0;
     options.tag = tags[byte >> 4 & 3];
-    if (byte >= 240) options.pool = calls_byte(c);
+    if (byte >= 240) options.pool = some_pool(c);
     strata_block_t block = {.ref = 77};
     if (c->live == CALLS_BLOCKS) return;
     if (strata_allocate_with(c->s, place, stream, &options, &block) == STRATA_OK) keep(c, place, options.size, &block);
@@ -300,8 +306,11 @@ static void call_validate(calls_t *c) {
 
 static void call_notes(calls_t *c) {
     static const char *const operators[] = {NULL, "forward", "backward", ""};
+    uint8_t byte = calls_byte(c);
     (void)strata_step(c->s);
-    (void)strata_annotate(c->s, operators[calls_below(c, 4)]);
+    (void)strata_annotate(c->s, operators[byte % 4]);
+    if (c->pool && byte & 4) (void)strata_pool_begin(c->s, strata_gpu(byte >> 3 & 1), c->pool);
+    if (c->pool && byte & 16) (void)strata_pool_end(c->s, strata_gpu(byte >> 3 & 1));
 }
 
 /* Refused while anything is live; what is asked of it later tells. */

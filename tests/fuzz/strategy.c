@@ -1,6 +1,7 @@
 /* A strategy file: loading and checking agree, what is refused says where, and what is accepted can be told about and serves. */
 #include <string.h>
 
+#include "allocation/option.h"
 #include "config/config.h"
 #include "facade/facade.h"
 #include "platform/host_memory.h"
@@ -9,17 +10,38 @@
 enum { DEVICES = 2, SIZES = 6 };
 #define CAPACITY (UINT64_C(256) << 20)
 
-/* A layer that writes files would write what the bytes name. */
-static bool writes_files(const strata_strategy_t *strategy) {
+/* Options whose text names no file, whatever it says. */
+static const char *const nameless[] = {"roundup_power2_divisions"};
+
+/* Whether an option's text is none that the layer has of itself: it may be the name of a file to be written. */
+static bool may_name_a_file(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    char text[STRATA_OPTION_TEXT_BYTES];
+    if (row->kind != STRATA_OPTION_TEXT) return false;
+    for (size_t i = 0; i < sizeof nameless / sizeof *nameless; i++)
+        if (strcmp(row->name, nameless[i]) == 0) return false;
+    strata_option_print(row, layer->options, text, sizeof text);
+    return strcmp(text, row->default_text) != 0;
+}
+
+static bool writes_files(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_STACK_LAYERS];
-    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
-        for (uint32_t device = 0; device < DEVICES; device++) {
-            size_t count = strata_model_layers(strata_strategy_stack(strategy, place, device), layers, STRATA_STACK_LAYERS);
-            for (size_t i = 0; i < count && i < STRATA_STACK_LAYERS; i++)
-                if (strcmp(layers[i]->type->name, "trace") == 0) return true;
-        }
-    }
+    size_t count = strata_model_layers(stack, layers, STRATA_STACK_LAYERS);
+    for (size_t i = 0; i < count && i < STRATA_STACK_LAYERS; i++)
+        for (const strata_option_row_t *row = layers[i]->type->options; row && row->name; row++)
+            if (may_name_a_file(layers[i], row)) return true;
     return false;
+}
+
+/* Else it would write what the bytes name. */
+static bool may_serve(const strata_strategy_t *strategy) {
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
+        for (uint32_t device = 0; device < DEVICES; device++)
+            if (writes_files(strata_strategy_stack(strategy, place, device))) return false;
+        for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++)
+            for (size_t i = 0; i < strategy->named[kind].count; i++)
+                if (writes_files(&strategy->named[kind].list[i].stacks[place])) return false;
+    }
+    return true;
 }
 
 /* A few requests on two streams; any of them may be refused, and nothing may be lost. */
@@ -44,6 +66,16 @@ static void use(strata_t s, strata_place_t place) {
     FUZZ_EXPECT_OK(strata_validate(s));
 }
 
+static void use_pools(strata_t s, const strata_model_names_t *pools) {
+    for (size_t i = 0; i < pools->count; i++) {
+        uint64_t pool;
+        FUZZ_EXPECT_OK(strata_pool(s, pools->list[i].name, &pool));
+        FUZZ_EXPECT_OK(strata_pool_begin(s, strata_gpu(0), pool));
+        use(s, strata_gpu(0));
+        FUZZ_EXPECT_OK(strata_pool_end(s, strata_gpu(0)));
+    }
+}
+
 static void serve(const strata_strategy_t *strategy) {
     strata_sim_t *world = NULL;
     strata_device_t *devices[DEVICES];
@@ -56,6 +88,7 @@ static void serve(const strata_strategy_t *strategy) {
         use(s, strata_managed(0));
         use(s, strata_pinned());
         use(s, strata_host());
+        use_pools(s, &strategy->named[STRATA_NAMED_POOL]);
         FUZZ_EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
     }
     for (uint32_t i = 0; i < DEVICES; i++) {
@@ -97,6 +130,6 @@ void fuzz_strategy(const uint8_t *bytes, size_t count) {
         return;
     }
     tell(strategy);
-    if (!writes_files(strategy)) serve(strategy);
+    if (may_serve(strategy)) serve(strategy);
     strata_strategy_delete(strategy);
 }
