@@ -74,7 +74,7 @@ strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_s
     stack->top = NULL;
     stack->stream = NULL;
     stack->name = "";
-    stack->thread = stack->of_thread = stack->stream_id = stack->sequence = 0;
+    stack->thread = stack->of_thread = stack->sequence = 0;
     stack->thread_trunk = NULL;
     stack->orphan = false;
     stack->visitors = 0;
@@ -232,7 +232,6 @@ strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_
     stack->stream = whose->stream;
     if (whose->name) stack->name = whose->name;
     stack->thread = whose->thread;
-    stack->stream_id = whose->stream_id;
     status = instantiate(stack, 1, OF_STREAM);
     if (status == STRATA_OK) {
         stack->top = stack->layers[1];

@@ -56,7 +56,6 @@ struct strata_stack {
     uint64_t thread;         /* of the per-thread default stream: which thread's; else 0 */
     uint64_t of_thread;      /* the thread that alone it serves; 0: any. A plan that is threaded has no others but its trunk */
     strata_stack_t *thread_trunk; /* the instances of thread scope that it shares; NULL: none */
-    uint64_t stream_id;      /* the driver's, when ids are checked */
     uint64_t sequence;       /* order of making, in the domain */
     uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
     _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
@@ -102,7 +101,6 @@ typedef struct strata_stack_for {
     strata_stream_t stream;
     const char *name;   /* of the stream; NULL: none */
     uint64_t thread;    /* where it is the per-thread default stream, else 0 */
-    uint64_t stream_id; /* the driver's, when ids are checked */
 } strata_stack_for_t;
 /* Makes the instances of the family's plan, sharing the family's trunk. No lock is held. */
 strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_for_t *whose, strata_stack_t **stack);

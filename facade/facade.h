@@ -23,6 +23,8 @@ typedef struct strata_named_stream {
     const char *name; /* in the facade's names */
 } strata_named_stream_t;
 
+typedef struct strata_stream_ids strata_stream_ids_t;
+
 typedef struct strata_facade {
     _Atomic strata_t handle; /* 0: closed; the struct is never freed, so that a stale handle is told */
     uint32_t flags;
@@ -46,6 +48,7 @@ typedef struct strata_facade {
     strata_names_t names;   /* of tags, operators, streams and pools */
     strata_named_stream_t *named_streams; /* while building alone */
     uint32_t named_stream_count, named_stream_room;
+    strata_stream_ids_t *stream_ids; /* facade/stream_ids.h; NULL: they are not checked. Guarded by the lock */
     strata_lost_t lost;     /* told by strata_close() */
     _Atomic uint64_t step;  /* how many strata_step() have ended */
 } strata_facade_t;

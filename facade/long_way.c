@@ -7,6 +7,7 @@
 #include "allocation/threads.h"
 #include "facade/annotate.h"
 #include "facade/lookup.h"
+#include "facade/stream_ids.h"
 #include "facade/wrong.h"
 
 static uint64_t alignment_of(strata_place_t place) {
@@ -19,17 +20,6 @@ static void fill_block(const strata_record_t *record, strata_block_t *block) {
     block->ref = strata_ref_of(record);
 }
 
-/* The driver's id of a stream names it for ever; its handle may have been recycled since the stack was made. */
-static strata_status_t check_stream_id(strata_facade_t *facade, strata_stack_t *stack) {
-    strata_device_t *device = stack->domain->device;
-    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || !device->capabilities.stream_ids || stack->ownerless) return STRATA_OK;
-    uint64_t id;
-    strata_status_t status = strata_device_stream_id(device, stack->stream, &id);
-    if (status != STRATA_OK) return status;
-    if (id == stack->stream_id) return STRATA_OK;
-    return strata_wrong_stream(facade, stack);
-}
-
 /* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator, or the
  * pool is this request's alone. */
 static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
@@ -39,9 +29,9 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     (void)strata_threads_self();
     strata_status_t status = strata_facade_pool(facade, place, said, &pool);
+    if (status == STRATA_OK) status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
     if (status == STRATA_OK) status = strata_facade_pool_stack(facade, place, pool, stream, stack);
-    if (status == STRATA_OK) status = check_stream_id(facade, *stack);
-    if (status != STRATA_OK || said != 0 || (facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || strata_annotation(facade)) return status;
+    if (status != STRATA_OK || said != 0 || facade->stream_ids || strata_annotation(facade)) return status;
     *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
     return STRATA_OK;
 }
@@ -137,6 +127,16 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     return STRATA_OK;
 }
 
+/* What is said of a recycled handle would be taken as said of the stream that is gone. */
+static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, strata_stream_said_t said) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (!facade->stream_ids) return STRATA_OK;
+    strata_story_t story;
+    strata_story_of(ref, &story);
+    return story.live && story.facade == handle ? strata_stream_ids_check(facade, story.place, stream, said) : STRATA_OK;
+}
+
 static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
     if (stack->ownerless || stack->orphan) return false;
     strata_stream_t key = strata_facade_stream_key(stack->domain, stream);
@@ -152,7 +152,8 @@ static strata_stream_t borrower_key(const strata_stack_t *stack, strata_stream_t
 strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
+    if (status == STRATA_OK) status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (is_owner(path.stack, stream)) strata_record_free(&path, record);
     else strata_record_free_on(&path, record, borrower_key(path.stack, stream));
@@ -227,26 +228,10 @@ strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *
 
 /* ---- borrows ---- */
 
-/* A borrow by a recycled handle would stand for the stream that is gone. */
-static strata_status_t check_borrower(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    if (!facade) return strata_last_error()->status;
-    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return STRATA_OK;
-    strata_story_t story;
-    strata_domain_t *domain;
-    strata_story_of(ref, &story);
-    if (!story.live || !story.owned || story.facade != handle) return STRATA_OK;
-    if (strata_facade_domain(facade, story.place, &domain) != STRATA_OK) return STRATA_OK;
-    strata_stream_t key = strata_facade_stream_key(domain, stream);
-    uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    strata_stack_t *stack = strata_domain_find(domain, 0, key, thread);
-    return stack ? check_stream_id(facade, stack) : STRATA_OK;
-}
-
 strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = check_borrower(handle, ref, stream);
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
     if (status == STRATA_OK) status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(path.stack, stream));
@@ -257,7 +242,8 @@ strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_s
 strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_NAMED);
+    if (status == STRATA_OK) status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     if (!is_owner(path.stack, stream)) status = strata_record_unborrow(&path, record, borrower_key(path.stack, stream));
     (void)strata_path_unlock(&path);

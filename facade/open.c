@@ -10,6 +10,7 @@
 #include "facade/long_way.h"
 #include "facade/lookup.h"
 #include "facade/plans.h"
+#include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
 strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
@@ -169,12 +170,8 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
                                    uint64_t thread, strata_stack_t **stack) {
     const strata_named_stream_t *named = strata_facade_named_stream(facade, domain->place, stream);
     strata_stack_for_t whose = {.stream = stream, .name = named ? named->name : NULL, .thread = thread};
-    strata_status_t status = STRATA_OK;
-    if ((facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) && domain->device->capabilities.stream_ids)
-        status = strata_device_stream_id(domain->device, stream, &whose.stream_id);
-    if (status != STRATA_OK) return status;
     strata_family_t *family;
-    status = strata_plans_family(facade, domain, pool, whose.name, &family);
+    strata_status_t status = strata_plans_family(facade, domain, pool, whose.name, &family);
     if (status != STRATA_OK) return status;
     /* Threads come and go; what they leave behind is collected when the next one comes. */
     if (thread || family->plan->threaded) {
@@ -311,6 +308,7 @@ static void end_facade(strata_facade_t *facade) {
         if (facade->directories[i]) strata_directory_delete(facade->directories[i]);
     strata_host_delete(facade->plans);
     strata_host_delete(facade->named_streams);
+    strata_stream_ids_end(facade);
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
     pthread_mutex_lock(&table);
     strata_names_destroy(&facade->names);
@@ -373,6 +371,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
 
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
     if (status == STRATA_OK) status = make_directories(facade);
+    if (status == STRATA_OK) status = strata_stream_ids_begin(facade);
     if (status == STRATA_OK) status = strata_plans_make(facade);
     if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
     if (status != STRATA_OK) {

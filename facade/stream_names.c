@@ -1,7 +1,7 @@
 /* Names of streams: which of the strategy's `streams:` they are, and how reports call them. */
 #include <string.h>
 
-#include "facade/facade.h"
+#include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
@@ -66,7 +66,8 @@ strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata
         return strata_fail(STRATA_E_INVALID, 0, "the driver's default streams have no names: only streams that the program makes");
     if (!name || !*name) return strata_fail(STRATA_E_INVALID, 0, "a stream's name is not empty");
     uint32_t number;
-    status = strata_names_number(&facade->names, name, &number);
+    status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
+    if (status == STRATA_OK) status = strata_names_number(&facade->names, name, &number);
     if (status != STRATA_OK) return status;
     strata_named_stream_t named = {.place = place, .stream = key, .name = strata_names_find(&facade->names, number)};
     if (!named.name) return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);

@@ -1,7 +1,7 @@
 /* Streams: forgetting them, and those of the facade's own device. */
 #include "allocation/layer.h"
 #include "allocation/threads.h"
-#include "facade/facade.h"
+#include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
 static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {
@@ -20,6 +20,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
         return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
     strata_domain_forget_stream(domain, owned ? key : stream);
     strata_facade_forget_name(strata_facade_of(handle), place, key);
+    strata_stream_ids_forget(strata_facade_of(handle), place, owned ? key : stream);
     strata_lookup_forget_all();
     return STRATA_OK;
 }
@@ -74,6 +75,7 @@ strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata
                                    const strata_ref_t *refs, size_t count) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
+    if (status == STRATA_OK) status = strata_stream_ids_check(strata_facade_of(handle), place, stream, STRATA_STREAM_NAMED);
     if (status != STRATA_OK) return status;
     strata_access_t *accesses = count ? strata_host_new(count, sizeof *accesses) : NULL;
     if (count && !accesses) return STRATA_E_HOST_MEMORY;

@@ -6,12 +6,17 @@
 
 enum { WORDS = 700 };
 
-/* "; it lies in gpu:0, stack 3 of stream 0x55". */
-static void say_stack(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
-    strata_place_kind_t kind = strata_place_kind(story->place);
+/* "gpu:0", "pinned". */
+static void say_place(strata_text_t *text, strata_place_t place) {
+    strata_place_kind_t kind = strata_place_kind(place);
     bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_text_say(text, "%s", strata_place_name(kind));
-    if (numbered) strata_text_say(text, ":%u", (unsigned)strata_place_device(story->place));
+    if (numbered) strata_text_say(text, ":%u", (unsigned)strata_place_device(place));
+}
+
+/* "; it lies in gpu:0, stack 3 of stream 0x55". */
+static void say_stack(strata_text_t *text, const strata_story_t *story, strata_ref_t ref) {
+    say_place(text, story->place);
     strata_text_say(text, ", stack %u", (unsigned)strata_ref_home(ref));
     if (story->owned) strata_text_say(text, " of %sstream %p", story->orphan ? "the forgotten " : "", story->stream);
 }
@@ -129,20 +134,30 @@ static void count_live(const strata_record_t *record, void *context) {
     first->bytes += record->size;
 }
 
-strata_status_t strata_wrong_stream(strata_facade_t *facade, strata_stack_t *stack) {
+/* False: nothing is live there, or the stack is not the stream's. */
+static bool say_what_it_holds(strata_text_t *text, const strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream) {
     first_live_t first = {.ref = 0};
     strata_story_t story = {.live = false};
-    char words[WORDS] = "";
-    strata_text_t text = {.text = words, .capacity = sizeof words};
-    strata_place_t place = stack->domain->place;
+    if (stack->trunk || stack->ownerless || stack->orphan || stack->stream != stream) return false;
     strata_stack_walk_live(stack, count_live, &first);
     if (first.ref) strata_story_of(first.ref, &story);
-    if (story.live && story.facade == facade->handle) {
-        strata_text_say(&text, "; stack %u of the old one holds %llu allocations, one of them ", (unsigned)stack->number,
-                        (unsigned long long)first.count);
-        say_live(&text, &story, first.ref);
+    if (!story.live || story.facade != facade->handle) return false;
+    strata_text_say(text, "; stack %u of the old one holds %llu allocations, one of them ", (unsigned)stack->number,
+                    (unsigned long long)first.count);
+    say_live(text, &story, first.ref);
+    return true;
+}
+
+strata_status_t strata_wrong_stream(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream) {
+    char words[WORDS] = "", place[32] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words}, where = {.text = place, .capacity = sizeof place};
+    say_place(&where, domain->place);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (!say_what_it_holds(&text, facade, stack, stream)) continue;
+        strata_domain_leave_stack(domain, stack);
+        break;
     }
     return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
-                       "stream %p of %s:%u was destroyed without strata_stream_forget(): its handle now names another stream%s",
-                       stack->stream, strata_place_name(strata_place_kind(place)), (unsigned)strata_place_device(place), words);
+                       "stream %p of %s was destroyed without strata_stream_forget(): its handle now names another stream%s", stream,
+                       place, words);
 }

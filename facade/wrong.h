@@ -9,7 +9,7 @@ strata_status_t strata_wrong_ref(strata_t facade, strata_ref_t ref);
 /* E_UNKNOWN_POINTER: no live allocation of the facade does what `does` says ("begins there"); with whose memory it is, that
  * of another live allocation, of this facade or of another one, or one that was freed. */
 strata_status_t strata_wrong_pointer(strata_facade_t *facade, const void *ptr, const char *does);
-/* E_UNKNOWN_STREAM: the driver's id of a stack's stream is another one than when the stack was made. */
-strata_status_t strata_wrong_stream(strata_facade_t *facade, strata_stack_t *stack);
+/* E_UNKNOWN_STREAM: the driver's id of a stream that a place knows is another one now. */
+strata_status_t strata_wrong_stream(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream);
 
 #endif

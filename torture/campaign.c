@@ -61,6 +61,7 @@ static bool run_here(void *context, const torture_run_t *run, const torture_prog
     here->sum->runs[run->mode]++;
     here->sum->operations += lawful->count;
     here->sum->hazards += here->verdict.hazards;
+    here->sum->recycled += here->verdict.recycled;
     if (here->verdict.fault == TORTURE_FAULT_NONE) return true;
     here->sum->failed++;
     if (here->count < here->room) here->failures[here->count++] = (torture_failure_t){*run, here->verdict};

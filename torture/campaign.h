@@ -20,7 +20,7 @@ typedef struct torture_failure {
 } torture_failure_t;
 
 typedef struct torture_sum {
-    uint64_t programs, operations, runs[TORTURE_MODES], hazards, failed;
+    uint64_t programs, operations, runs[TORTURE_MODES], hazards, recycled, failed;
 } torture_sum_t;
 
 enum { TORTURE_FAILURES_KEPT = 16, TORTURE_JOBS = 64 };

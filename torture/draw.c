@@ -210,6 +210,7 @@ void torture_draw(torture_program_t *program, uint64_t seed) {
     *program = (torture_program_t){.seed = seed};
     program->devices = one_in(&d, 4) ? 2 : 1;
     program->threads = one_in(&d, 2) ? 1 : 2 + (uint32_t)below(&d, TORTURE_THREADS - 1);
+    program->check_stream_ids = seed % 2;
     program->capacity = one_in(&d, 3) ? (8 + below(&d, 56)) << 20 : 0;
     draw_taste(&d);
     d.wanted = 12 + (uint32_t)below(&d, one_in(&d, 4) ? 180 : 60);

@@ -146,7 +146,8 @@ static void run_threads(stage_t *stage) {
 void torture_play(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse, torture_mode_t mode,
                   torture_verdict_t *verdict) {
     stage_t stage = {.program = program, .mode = mode};
-    torture_setting_t setting = {.devices = program->devices, .capacity = program->capacity, .may_refuse = may_refuse};
+    torture_setting_t setting = {.devices = program->devices, .capacity = program->capacity, .may_refuse = may_refuse,
+                                 .check_stream_ids = program->check_stream_ids};
     torture_world_open(&stage.world, strategy, &setting);
     pthread_mutex_init(&stage.lock, NULL);
     pthread_cond_init(&stage.moved, NULL);

@@ -104,6 +104,7 @@ static void print_calls(FILE *out, const torture_program_t *program, const tortu
     fputs("    torture_world_t w;\n    torture_world_open(&w, list.all[0].strategy, &(torture_setting_t){", out);
     fprintf(out, ".devices = %u", program->devices);
     if (program->capacity) fprintf(out, ", .capacity = %" PRIu64, program->capacity);
+    if (program->check_stream_ids) fputs(", .check_stream_ids = true", out);
     if (page->may_refuse) fputs(", .may_refuse = true", out);
     fputs("});\n", out);
     for (uint32_t i = 0; i < program->count; i++) print_call(out, &program->ops[i]);
@@ -148,8 +149,9 @@ static const char *mode_name(torture_mode_t mode) {
 
 static void print_threads(FILE *out, const torture_program_t *program, const torture_page_t *page) {
     fputs("    static torture_program_t program;\n    static torture_verdict_t verdict;\n", out);
-    fprintf(out, "    program = (torture_program_t){.devices = %u, .threads = %u, .capacity = %" PRIu64 ", .count = %u};\n",
-            program->devices, program->threads, program->capacity, program->count);
+    fprintf(out, "    program = (torture_program_t){.devices = %u, .threads = %u, .capacity = %" PRIu64, program->devices,
+            program->threads, program->capacity);
+    fprintf(out, "%s, .count = %u};\n", program->check_stream_ids ? ", .check_stream_ids = true" : "", program->count);
     fputs("    memcpy(program.ops, operations, sizeof operations);\n", out);
     fprintf(out, "    torture_law(&program, %s);\n",
             page->dialect == TORTURE_USE_COVERS ? "TORTURE_USE_COVERS" : "TORTURE_FREE_COVERS");

@@ -94,6 +94,7 @@ typedef struct torture_program {
     uint64_t seed;
     uint32_t devices, threads;
     uint64_t capacity; /* of each device; 0: as the profile says */
+    bool check_stream_ids; /* a handle that was given again and not forgotten is told; no stack is remembered for the next call then */
     uint32_t count;
     torture_op_t ops[TORTURE_OPERATIONS];
 } torture_program_t;

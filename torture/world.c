@@ -152,7 +152,8 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     for (uint32_t i = 0; i < w->device_count && status == STRATA_OK; i++)
         status = strata_sim_open(w->sim, i, &w->devices[i]);
     if (status == STRATA_OK) status = strata_checker_begin(w->sim, STRATA_CHECKER_ALL, &w->checker);
-    if (status == STRATA_OK) status = strata_facade_open_on(strategy, w->devices, w->device_count, 0, &w->s);
+    uint32_t flags = setting->check_stream_ids ? STRATA_OPEN_CHECK_STREAM_IDS : 0;
+    if (status == STRATA_OK) status = strata_facade_open_on(strategy, w->devices, w->device_count, flags, &w->s);
     for (uint32_t i = 0; i < w->device_count * TORTURE_STREAMS_EACH && status == STRATA_OK; i++) {
         status = make_stream(w, i);
         if (status == STRATA_OK) name_stream(w, i);
@@ -320,6 +321,7 @@ void torture_synchronise(torture_world_t *w, uint32_t stream) {
 
 void torture_renew(torture_world_t *w, uint32_t stream) {
     uint32_t device = torture_device_of(stream);
+    strata_stream_t before = w->streams[stream];
     if (atomic_load(&w->failed)) return;
     (void)answered(w, strata_stream_forget(w->s, strata_gpu(device), w->streams[stream]), "stream_forget");
     for (uint32_t i = 0; i < w->device_count; i++)
@@ -328,6 +330,7 @@ void torture_renew(torture_world_t *w, uint32_t stream) {
     (void)answered(w, strata_stream_forget(w->s, strata_host(), w->streams[stream]), "stream_forget");
     (void)answered(w, strata_device_stream_destroy(device_of(w, stream), w->streams[stream]), "stream_destroy");
     (void)answered(w, make_stream(w, stream), "stream_create");
+    w->recycled += w->streams[stream] == before;
     name_stream(w, stream);
     look_for_hazards(w);
 }
@@ -414,6 +417,7 @@ void torture_world_end(torture_world_t *w) {
     }
     close_facade(w);
     strata_checker_end(w->checker);
+    w->verdict.recycled = w->recycled;
     for (uint32_t i = 0; i < w->device_count; i++)
         if (w->devices[i]) strata_device_close(w->devices[i]);
     if (w->sim) strata_sim_drop(w->sim);

@@ -36,6 +36,7 @@ typedef struct torture_verdict {
     torture_fault_t fault;
     int detail; /* HAZARD: strata_hazard_t; CALL: strata_status_t; CRASH: the signal */
     uint64_t hazards;
+    uint64_t recycled; /* handles that the driver gave again to a stream that was renewed */
     char text[TORTURE_TEXT];
 } torture_verdict_t;
 
@@ -46,6 +47,7 @@ const char *torture_fault_text(torture_fault_t fault);
 typedef struct torture_setting {
     uint32_t devices;  /* 0 means 1 */
     uint64_t capacity; /* of each; 0: as the profile says */
+    bool check_stream_ids;
     bool may_refuse;   /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
 } torture_setting_t;
 
@@ -66,6 +68,7 @@ typedef struct torture_world {
     bool small, may_refuse;
     strata_stream_t streams[TORTURE_STREAMS];
     torture_block_t blocks[TORTURE_BLOCKS];
+    _Atomic uint64_t recycled; /* streams that were renewed under the handle they had */
     pthread_mutex_t lock; /* of the verdict */
     _Atomic bool failed;
     torture_verdict_t verdict;

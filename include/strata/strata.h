@@ -88,8 +88,12 @@ typedef struct strata_block {
 
 enum {
     STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
-    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation and borrow: a recycled handle
-                                                 that was never forgotten is STRATA_E_UNKNOWN_STREAM. For tests: a driver call each */
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation, borrow, strata_free_on() and
+                                                 what else names a stream of a place: a recycled handle that the place was told of
+                                                 and never forgot is STRATA_E_UNKNOWN_STREAM, and nothing has happened. For tests: a
+                                                 driver call each. Not found: a handle behind 1,024 later ones that were not
+                                                 forgotten either; what the program itself launches and waits for; anything where
+                                                 the driver does not tell ids */
     STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy may load shared objects with layers (`load: [./libmine.so]`,
                                                  beside its file), and so run their code; without it that is E_STRATEGY */
 };

@@ -10,6 +10,8 @@
 #include "tests/failures/program.h"
 #include "tests/harness/test.h"
 
+/* The program renews its streams and forgets them first. */
+enum { CHECKED = STRATA_OPEN_CHECK_STREAM_IDS };
 enum { BROKEN_OPERATIONS = 40, TRIED = STRIDE == 1 ? 2 : 1, OPENS = STRIDE == 1 ? 17 : 61 };
 
 static const strata_sim_options_t DEVICE = {.devices = 2, .capacity = 48 * MIB, .contents = true};
@@ -74,7 +76,7 @@ static uint64_t first_of(uint64_t stride, uint64_t number) {
 static uint64_t count_of_a_run(const trial_t *trial) {
     rig_t rig;
     failing_program_t program;
-    rig_open_on(&rig, trial->subject->strategy, &DEVICE, 0);
+    rig_open_on(&rig, trial->subject->strategy, &DEVICE, CHECKED);
     failing_program_begin(&program, &rig);
     uint64_t before = count_of(trial, &rig);
     for (int i = 0; i < FAILING_OPERATIONS && !strata_test_has_failed(); i++) failing_program_step(&program);
@@ -88,7 +90,7 @@ static uint64_t count_of_a_run(const trial_t *trial) {
 static void run_failing(const trial_t *trial) {
     rig_t rig;
     failing_program_t program;
-    rig_open_on(&rig, trial->subject->strategy, &DEVICE, 0);
+    rig_open_on(&rig, trial->subject->strategy, &DEVICE, CHECKED);
     failing_program_begin(&program, &rig);
     program.tolerated = trial->cause == HOST_MEMORY ? STRATA_E_HOST_MEMORY : trial->fault;
     /* A simulated device that has no host memory says so in its own words. */
@@ -126,7 +128,7 @@ static void run_losing(const trial_t *trial) {
     rig_t rig;
     failing_program_t program;
     strata_block_t block = {.ref = 77}, other = {.ref = 0};
-    rig_open_on(&rig, trial->subject->strategy, &DEVICE, 0);
+    rig_open_on(&rig, trial->subject->strategy, &DEVICE, CHECKED);
     failing_program_begin(&program, &rig);
     uint64_t first = count_of(trial, &rig) + trial->k, began = strata_real_now();
     arm(trial, &rig);
@@ -165,7 +167,7 @@ static void open_failing(trial_t *trial, uint64_t number) {
         strata_t s = 5;
         uint64_t first = count_of(trial, &rig) + k;
         arm(trial, &rig);
-        status = strata_facade_open_on(trial->subject->strategy, rig.devices, rig.count, 0, &s);
+        status = strata_facade_open_on(trial->subject->strategy, rig.devices, rig.count, CHECKED, &s);
         disarm(trial, &rig, first);
         rig.s = s;
         if (status == STRATA_OK) break;

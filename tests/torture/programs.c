@@ -30,6 +30,7 @@ static void expect_lawful_programs_pass(uint64_t first) {
     EXPECT_GE(sum.runs[TORTURE_INTERLEAVED], campaign.programs * (list.count - list.drawn + DRAWN_EACH));
     EXPECT_GT(sum.runs[TORTURE_TURNS], 0);
     EXPECT_GT(sum.runs[TORTURE_AT_ONCE], 0);
+    EXPECT_GT(sum.recycled, 0);
     torture_strategies_delete(&list);
 }
 
@@ -85,8 +86,24 @@ TEST(torture_programs, a_lawful_program_stays_as_it_is) {
     strata_host_delete(copy);
 }
 
+/* In how many ways blocks are freed. */
+typedef struct frees {
+    uint32_t covers[TORTURE_COVERS];
+    uint32_t by_another_thread, by_pointer, refused, by_one_of_several;
+} frees_t;
+
+static void count_free(frees_t *frees, const torture_op_t *op, const uint8_t *served_by) {
+    frees->covers[op->how]++;
+    frees->by_another_thread += op->thread != served_by[op->blocks[0]];
+    frees->by_pointer += op->by_pointer;
+    frees->refused += op->refused;
+    frees->by_one_of_several += !op->last;
+}
+
 TEST(torture_programs, hold_every_operation_and_free_every_block) {
-    uint32_t kinds[TORTURE_KINDS] = {0}, covers[TORTURE_COVERS] = {0}, two_devices = 0, threads = 0, places[TORTURE_PLACES] = {0};
+    uint32_t kinds[TORTURE_KINDS] = {0}, two_devices = 0, threads = 0, checked = 0, places[TORTURE_PLACES] = {0};
+    uint8_t served_by[TORTURE_BLOCKS] = {0};
+    frees_t frees = {.by_pointer = 0};
     for (uint64_t seed = 1; seed < 300; seed++) {
         const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
         uint32_t served = 0, ended = 0;
@@ -95,18 +112,26 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
             kinds[op->kind]++;
             served += op->kind == TORTURE_ALLOCATE;
             ended += op->kind == TORTURE_FREE && op->last;
-            if (op->kind == TORTURE_FREE) covers[op->how]++;
-            if (op->kind == TORTURE_ALLOCATE) places[op->place]++;
+            if (op->kind == TORTURE_FREE) count_free(&frees, op, served_by);
+            if (op->kind != TORTURE_ALLOCATE) continue;
+            served_by[op->blocks[0]] = op->thread;
+            places[op->place]++;
         }
         EXPECT_EQ(served, ended);
         two_devices += program->devices == 2;
         threads += program->threads > 1;
+        checked += program->check_stream_ids;
     }
     for (int i = 0; i < TORTURE_KINDS; i++) EXPECT_GT(kinds[i], 20);
-    for (int i = 0; i < TORTURE_COVERS; i++) EXPECT_GT(covers[i], 50);
+    for (int i = 0; i < TORTURE_COVERS; i++) EXPECT_GT(frees.covers[i], 50);
+    EXPECT_GT(frees.by_another_thread, 500);
+    EXPECT_GT(frees.by_pointer, 100);
+    EXPECT_GT(frees.refused, 20);
+    EXPECT_GT(frees.by_one_of_several, 100);
     for (int i = 0; i < TORTURE_PLACES; i++) EXPECT_GT(places[i], 20);
     EXPECT_GT(two_devices, 40);
     EXPECT_GT(threads, 80);
+    EXPECT_GT(checked, 80);
 }
 
 /* Whoever starts with what came before can go on: no operation waits for one behind it, and none of its own thread's. */
