@@ -352,17 +352,23 @@ strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thr
     return found;
 }
 
-void strata_domain_forget_dead_threads(strata_domain_t *domain) {
-    bool waited = false;
-    STRATA_DOMAIN_EACH(domain, left)
-        if (is_left(left)) (void)strata_stack_release(left);
+/* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits while that wait is
+ * under way may leave work behind that it did not see. Whether there is any. */
+static bool choose_left(strata_domain_t *domain) {
+    bool any = false;
     STRATA_DOMAIN_EACH(domain, stack) {
         if (stack->thread == 0 || stack->orphan || strata_threads_is_alive(stack->thread)) continue;
-        if (!waited && !strata_domain_wait_for_all(domain)) {
-            strata_domain_leave_stack(domain, stack);
-            return;
-        }
-        waited = true;
+        stack->left = any = true;
+    }
+    return any;
+}
+
+void strata_domain_forget_dead_threads(strata_domain_t *domain) {
+    STRATA_DOMAIN_EACH(domain, left)
+        if (is_left(left)) (void)strata_stack_release(left);
+    if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (!stack->left || stack->orphan) continue;
         make_orphan(domain, stack);
         (void)strata_stack_release(stack);
     }

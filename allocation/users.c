@@ -28,9 +28,22 @@ uint32_t strata_users_find(const strata_nodes_t *users, strata_stream_t stream) 
     return 0;
 }
 
+bool strata_user_is_of_the_dead(const strata_user_t *user, strata_user_state_t state) {
+    return user->state == state && user->thread != 0 && !strata_threads_is_alive(user->thread);
+}
+
+static void bury_threads(strata_nodes_t *users) {
+    for (uint32_t node = 1; node < users->used; node++) {
+        const strata_user_t *user = strata_user_at(users, node);
+        bool idle = user->holds == 0 && user->busy == 0;
+        if (idle && strata_user_is_of_the_dead(user, STRATA_USER_NAMED)) strata_users_end(users, node);
+    }
+}
+
 uint32_t strata_users_make(strata_nodes_t *users, strata_stream_t stream) {
     uint32_t node = strata_users_find(users, stream);
     if (node) return node;
+    if (stream == STRATA_STREAM_PER_THREAD) bury_threads(users);
     node = strata_nodes_take(users);
     if (node == 0) {
         strata_fail(STRATA_E_LIMIT, 0, "one source serves %d streams at a time, its most", STRATA_USERS - 1);

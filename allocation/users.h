@@ -29,9 +29,12 @@ static inline strata_user_t *strata_user_at(const strata_nodes_t *users, uint32_
 strata_status_t strata_users_init(strata_nodes_t *users);
 /* Whether the handle means the user's stream when the calling thread says it. */
 bool strata_user_is_nameable(const strata_user_t *user);
+/* Whether it is in this state, and the own default stream of a thread that has exited: nobody can name it any more. */
+bool strata_user_is_of_the_dead(const strata_user_t *user, strata_user_state_t state);
 /* The user that a handle means here; 0: none. */
 uint32_t strata_users_find(const strata_nodes_t *users, strata_stream_t stream);
-/* Likewise, made if need be; 0: E_LIMIT. */
+/* Likewise, made if need be; 0: E_LIMIT. A thread's own default stream takes the place of one whose thread has exited, if that
+ * holds nothing. */
 uint32_t strata_users_make(strata_nodes_t *users, strata_stream_t stream);
 /* One block fewer; with the last an entry whose stream is gone ends. */
 void strata_users_let_go(strata_nodes_t *users, uint32_t node);

@@ -3,6 +3,26 @@
  * unknown to the layer: the core waits for it before the free. */
 #include "allocation/layer/bfc.h"
 
+/* The name of a destroyed stream is one of its holders, until no mark that counts bears it. */
+static void let_go_if_waited(bfc_t *self, uint32_t node) {
+    strata_user_t *user = strata_user_at(&self->users, node);
+    if (user->state != STRATA_USER_BEHIND || user->waited > self->waited) return;
+    user->state = STRATA_USER_LOST;
+    strata_users_let_go(&self->users, node);
+}
+
+/* Nobody takes the name as long as marks bear it: those of the frees so far, until the host has waited for them. */
+static void leave_behind(bfc_t *self, uint32_t node) {
+    strata_user_at(&self->users, node)->state = STRATA_USER_BEHIND;
+    strata_user_at(&self->users, node)->waited = self->frees;
+    let_go_if_waited(self, node);
+}
+
+static void bury_threads(bfc_t *self) {
+    for (uint32_t node = 1; node < self->users.used; node++)
+        if (strata_user_is_of_the_dead(strata_user_at(&self->users, node), STRATA_USER_NAMED)) leave_behind(self, node);
+}
+
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
     uint32_t *hint = &self->hints[request->path->stack->number];
     strata_stream_t stream = request->stream == STRATA_STREAM_LEGACY ? NULL : request->stream;
@@ -11,6 +31,7 @@ uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
         if (user->stream == stream && strata_user_is_nameable(user)) return *hint;
     }
     uint32_t node = strata_users_find(&self->users, request->stream);
+    if (node == 0 && request->stream == STRATA_STREAM_PER_THREAD) bury_threads(self);
     if (node == 0 && (node = strata_users_make(&self->users, request->stream)) != 0)
         strata_user_at(&self->users, node)->holds = 1;
     *hint = node;
@@ -20,14 +41,6 @@ uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
 bool strata_bfc_is_in_use(const bfc_t *self, const strata_record_t *block, uint32_t user) {
     if (strata_mark_count(block) <= self->waited) return false;
     return user == 0 || strata_mark_stream(block) != user;
-}
-
-/* The name of a destroyed stream is one of its holders, until no mark that counts bears it. */
-static void let_go_if_waited(bfc_t *self, uint32_t node) {
-    strata_user_t *user = strata_user_at(&self->users, node);
-    if (user->state != STRATA_USER_BEHIND || user->waited > self->waited) return;
-    user->state = STRATA_USER_LOST;
-    strata_users_let_go(&self->users, node);
 }
 
 bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path) {
@@ -41,16 +54,12 @@ bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path) {
     return true;
 }
 
-/* The handle may soon be another stream's; nobody takes the name as long as marks bear it: those of the frees so far, until
- * the host has waited for them. */
+/* The handle may soon be another stream's. */
 void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
     bfc_t *self = (bfc_t *)base;
     uint32_t node = strata_users_find(&self->users, stream);
     (void)path;
-    if (node == 0) return;
-    strata_user_at(&self->users, node)->state = STRATA_USER_BEHIND;
-    strata_user_at(&self->users, node)->waited = self->frees;
-    let_go_if_waited(self, node);
+    if (node) leave_behind(self, node);
 }
 
 void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path) {

@@ -147,6 +147,9 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
 uint64_t strata_caching_poll_uses(caching_t *self);
 /* The host waits for every use; the lock is opened. */
 void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path);
+/* The own default streams of exited threads are given up: what they have is nobody's until strata_caching_bury_threads(), and those
+ * that have nothing end. */
+void strata_caching_give_up_threads(caching_t *self);
 /* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.
  * Whether there was any. */
 bool strata_caching_bury_threads(caching_t *self, strata_path_t *path);

@@ -3,7 +3,6 @@
  * At the free of a borrowed block one event is taken for each borrower; a use is such an event, in the order of its stream. A
  * block goes back when its last use has passed. Uses are polled at every request, one query for each stream that has any. */
 #include "allocation/layer/caching.h"
-#include "allocation/threads.h"
 
 enum { BORROWS = 1 << 20, USES = STRATA_EVENTS };
 
@@ -62,8 +61,10 @@ void strata_caching_streams_destroy(caching_t *self) {
 
 uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
     uint32_t known = strata_users_find(&self->streams, handle);
-    uint32_t node = known ? known : strata_users_make(&self->streams, handle);
-    if (node && !known) {
+    if (known) return known;
+    if (handle == STRATA_STREAM_PER_THREAD) strata_caching_give_up_threads(self);
+    uint32_t node = strata_users_make(&self->streams, handle);
+    if (node) {
         caching_stream_t *stream = caching_stream_at(self, node);
         stream->gone = NULL;
         stream->first = stream->last = 0;
@@ -443,17 +444,24 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
 /* An own default stream of a thread that has exited. */
 static bool is_of_the_dead(const caching_t *self, uint32_t node, strata_user_state_t state) {
     const strata_user_t *user = &caching_stream_at(self, node)->user;
-    return user->state == state && user->thread != 0 && user->holds > 0 && !strata_threads_is_alive(user->thread);
+    return user->holds > 0 && strata_user_is_of_the_dead(user, state);
+}
+
+/* Not while a thread waits for what was given up before: its wait may not have seen the work of these. */
+void strata_caching_give_up_threads(caching_t *self) {
+    for (uint32_t node = 1; node < self->streams.used && !self->burying; node++) {
+        if (!is_of_the_dead(self, node, STRATA_USER_NAMED)) continue;
+        if (caching_ignores_streams(self)) forget_marks(self, node);
+        else leave_behind(self, node, STRATA_USER_LOST, NULL);
+    }
 }
 
 bool strata_caching_bury_threads(caching_t *self, strata_path_t *path) {
     bool any = false, done = false;
     if (self->burying || caching_ignores_streams(self)) return false;
-    for (uint32_t node = 1; node < self->streams.used; node++) {
-        if (!is_of_the_dead(self, node, STRATA_USER_NAMED)) continue;
-        leave_behind(self, node, STRATA_USER_LOST, NULL);
-        any = true;
-    }
+    strata_caching_give_up_threads(self);
+    /* Those too for whom an earlier wait has failed. */
+    for (uint32_t node = 1; node < self->streams.used && !any; node++) any = is_of_the_dead(self, node, STRATA_USER_LOST);
     self->burying = true;
     if (any) done = wait_for_all(self, path);
     for (uint32_t node = 1; done && node < self->streams.used; node++)

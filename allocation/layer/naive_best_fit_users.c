@@ -2,13 +2,12 @@
  *
  * A live block names its owner in bin_prev; every other stream that used it was waited for by its free. */
 #include "allocation/layer/naive_best_fit.h"
-#include "allocation/threads.h"
 
 /* Entries of exited threads' own default streams: nobody can name them any more. */
 static void bury_threads(naive_t *self) {
     for (uint32_t node = 1; node < self->users.used; node++) {
         strata_user_t *user = &naive_user_at(self, node)->user;
-        if (user->state != STRATA_USER_NAMED || user->thread == 0 || strata_threads_is_alive(user->thread)) continue;
+        if (!strata_user_is_of_the_dead(user, STRATA_USER_NAMED)) continue;
         user->state = STRATA_USER_LOST;
         if (user->holds == 0) strata_users_end(&self->users, node);
     }

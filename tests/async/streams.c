@@ -1,6 +1,8 @@
 /* Many streams and threads over one pool, and what keeps the bytes that wait to be freed in bounds. */
 #include <pthread.h>
 
+#include "allocation/layer.h"
+#include "allocation/users.h"
 #include "tests/async/async.h"
 
 enum { STREAMS = 64, THREADS = 8, BLOCK = 512 * 1024, LONG = 1000 * 1000 };
@@ -219,5 +221,36 @@ TEST(async_throttle, a_recycled_handle_waits_anew) {
         ASSERT_TRUE(again == gone);
     }
     EXPECT_OK(strata_free(rig.s, below.ref));
+    rig_close(&rig);
+}
+
+/* ---- threads that exit ---- */
+
+static void *use_and_leave(void *context) {
+    rig_t *rig = context;
+    strata_block_t b = rig_allocate(rig, STRATA_STREAM_PER_THREAD, BLOCK);
+    rig_work(rig, STRATA_STREAM_PER_THREAD, LONG, b.ref);
+    EXPECT_OK(strata_free(rig->s, b.ref));
+    return NULL;
+}
+
+/* The layer keeps its state to itself: its table of users comes first in it. */
+static const strata_nodes_t *users_of(rig_t *rig) {
+    const strata_family_t *family = &rig_domain(rig)->ordinary;
+    return (const void *)(family->shared[family->plan->count] + 1);
+}
+
+/* Each has an entry of the layer's table, which does not grow with the threads that there ever were. */
+TEST(async_streams, threads_that_exited_leave_no_entries_behind) {
+    rig_t rig;
+    async_open(&rig, NULL, 0, 0, false);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        ASSERT_EQ(pthread_create(&thread, NULL, use_and_leave, &rig), 0);
+        pthread_join(thread, NULL);
+    }
+    EXPECT_EQ(users_of(&rig)->node_size, sizeof(strata_user_t));
+    EXPECT_EQ(users_of(&rig)->used, 2);
+    EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }

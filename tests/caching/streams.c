@@ -1,6 +1,4 @@
 /* caching with several streams: whose blocks serve whom, borrows, streams that end. */
-#include <pthread.h>
-
 #include "tests/caching/caching.h"
 
 TEST(caching_streams, each_stream_has_segments_of_its_own) {
@@ -307,30 +305,6 @@ TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
     EXPECT_OK(strata_free(rig.s, held.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
-}
-
-static void *use_own_stream(void *context) {
-    rig_t *rig = context;
-    strata_block_t b = rig_allocate(rig, STRATA_STREAM_PER_THREAD, 5 * MIB);
-    rig_work(rig, STRATA_STREAM_PER_THREAD, 2 * MILLISECOND, b.ref);
-    EXPECT_OK(strata_free(rig->s, b.ref));
-    return NULL;
-}
-
-TEST(caching_streams, what_an_exited_thread_left_is_anybodys) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
-    pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, NULL, use_own_stream, &rig), 0);
-    pthread_join(thread, NULL);
-    uint64_t end = strata_sim_device_end(rig.devices[0]);
-    strata_stream_t other = rig_stream(&rig);
-    strata_block_t b = rig_allocate(&rig, other, 5 * MIB);
-    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    EXPECT_GE(strata_sim_now(rig.world), end);
-    EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
 

@@ -45,6 +45,12 @@ static strata_status_t event_synchronise(strata_device_t *device, strata_handle_
     return real_after(device, STRATA_CALL_event_synchronise)->event_synchronise(device, event);
 }
 
+static strata_status_t synchronise(strata_device_t *device) {
+    strata_status_t status = ((between_t *)(uintptr_t)device->operations)->real->synchronise(device);
+    (void)real_after(device, STRATA_CALL_synchronise);
+    return status;
+}
+
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context) {
     strata_device_t *device = rig->devices[0];
     *between = (between_t){.table = *device->operations, .real = device->operations, .device = device, .call = call, .act = act,
@@ -53,6 +59,7 @@ void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, be
     between->table.stream_create = stream_create;
     between->table.malloc = allocate;
     between->table.event_synchronise = event_synchronise;
+    between->table.synchronise = synchronise;
     device->operations = &between->table;
 }
 

@@ -1,7 +1,7 @@
 /* The stream that NULL stands for. */
 #include <pthread.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/between.h"
 
 static void expect_owner(rig_t *rig, strata_block_t block, strata_stream_t wanted) {
     strata_stream_t owner = (void *)77;
@@ -83,6 +83,7 @@ TEST(facade_default_stream, is_set_once) {
 typedef struct own {
     rig_t *rig;
     strata_block_t block;
+    uint64_t at; /* when the thread had it */
 } own_t;
 
 static void *use_and_leave(void *argument) {
@@ -137,4 +138,83 @@ TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) > waits, others > 0);
         rig_close(&rig);
     }
+}
+
+/* ---- a thread that exits while others are waited for ---- */
+
+/* More than half of a chunk: one has room for one of them. */
+#define PART (12 * MIB)
+
+typedef struct late {
+    own_t own;
+    pthread_t thread;
+    pthread_barrier_t ready, go;
+    size_t keeps, frees;
+    uint64_t works; /* ns */
+    strata_block_t kept;
+    uint64_t end; /* of its work */
+} late_t;
+
+/* What it keeps keeps its chunk, so that what it frees lies in its stack's cache. */
+static void *work_and_leave(void *argument) {
+    late_t *late = argument;
+    rig_t *rig = late->own.rig;
+    late->kept = rig_allocate(rig, STRATA_STREAM_PER_THREAD, late->keeps);
+    late->own.block = rig_allocate(rig, STRATA_STREAM_PER_THREAD, late->frees);
+    pthread_barrier_wait(&late->ready);
+    pthread_barrier_wait(&late->go);
+    rig_work(rig, STRATA_STREAM_PER_THREAD, late->works, late->own.block.ref);
+    late->end = strata_sim_device_end(rig->devices[0]);
+    EXPECT_OK(strata_free(rig->s, late->own.block.ref));
+    return NULL;
+}
+
+static void begin_late(late_t *late, rig_t *rig, size_t keeps, size_t frees, uint64_t works) {
+    *late = (late_t){.own = {.rig = rig}, .keeps = keeps, .frees = frees, .works = works};
+    ASSERT_EQ(pthread_barrier_init(&late->ready, NULL, 2), 0);
+    ASSERT_EQ(pthread_barrier_init(&late->go, NULL, 2), 0);
+    ASSERT_EQ(pthread_create(&late->thread, NULL, work_and_leave, late), 0);
+    pthread_barrier_wait(&late->ready);
+}
+
+static void let_it_leave(void *context) {
+    late_t *late = context;
+    pthread_barrier_wait(&late->go);
+    pthread_join(late->thread, NULL);
+    pthread_barrier_destroy(&late->ready);
+    pthread_barrier_destroy(&late->go);
+}
+
+static void *allocate_and_leave(void *argument) {
+    own_t *own = argument;
+    own->block = rig_allocate(own->rig, STRATA_STREAM_PER_THREAD, PART);
+    own->at = strata_sim_now(own->rig->world);
+    return NULL;
+}
+
+/* A new stack of a thread gives up those of exited ones. One that exits behind the wait for the others' work, with work of its own
+ * under way, is waited for itself. */
+TEST(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_waited_for_itself) {
+    rig_t rig;
+    between_t between;
+    late_t first, second;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    begin_late(&first, &rig, PART, 1000, 10 * 1000 * 1000);
+    begin_late(&second, &rig, 1000, PART, 100 * 1000 * 1000);
+    let_it_leave(&first);
+    between_begin(&between, &rig, STRATA_CALL_synchronise, let_it_leave, &second);
+    own_t mine = {.rig = &rig}, next = {.rig = &rig};
+    (void)allocate_and_leave(&mine);
+    ASSERT_TRUE(between_end(&between));
+    EXPECT_GE(mine.at, first.end);
+    EXPECT_LT(mine.at, second.end);
+    EXPECT_TRUE(mine.block.ptr != second.own.block.ptr);
+    /* The next thread's first request waits for it, and is served what it has left. */
+    in_another_thread(allocate_and_leave, &next);
+    EXPECT_GE(next.at, second.end);
+    EXPECT_TRUE(next.block.ptr == second.own.block.ptr);
+    const strata_block_t *left[] = {&first.kept, &second.kept, &mine.block, &next.block};
+    for (size_t i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, left[i]->ref));
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
 }
