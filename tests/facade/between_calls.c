@@ -113,6 +113,42 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
     }
 }
 
+/* ---- a block from the stack of a stream that was forgotten ---- */
+
+static const char of_all[] = "strategy: all\nstack: [retry, stream_safe, bfc: {initial_region: 2MiB}, system]\n";
+
+static void sweep(void *context) {
+    strata_domain_sweep_orphans(rig_domain(((other_t *)context)->rig));
+}
+
+/* The record lies in the trunk, so that nothing tells that the stack is needed but the count of what it serves. */
+TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
+    uint32_t swept = 0;
+    for (uint32_t n = 1; n <= 12; n++) {
+        rig_t rig;
+        before_lock_t before;
+        rig_open(&rig, of_all, NULL, 0, 0, 1);
+        strata_stream_t gone = rig_stream(&rig), borrower = rig_stream(&rig), asking = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, gone, 2 * MIB);
+        strata_stack_t *stack = rig_stack(&rig, gone);
+        other_t other = {.rig = &rig};
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        rig_work(&rig, borrower, LONG, block.ref);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+        rig_pass(&rig, 2 * LONG);
+        before_lock_begin(&before, &stack->lock, n, sweep, &other);
+        strata_block_t next = rig_allocate(&rig, asking, 2 * MIB);
+        swept += before_lock_end(&before);
+        EXPECT_TRUE(next.ptr == block.ptr);
+        ASSERT_TRUE(stack->open);
+        EXPECT_OK(strata_free(rig.s, next.ref));
+        rig_close(&rig);
+    }
+    EXPECT_GE(swept, 5);
+    EXPECT_LT(swept, 12);
+}
+
 /* ---- one block, two who free it ---- */
 
 /* A cache that all streams share makes its records in the trunk: the lock of the stack that served the block comes first, so
