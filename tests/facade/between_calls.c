@@ -1,5 +1,6 @@
 /* Calls that meet in the middle: what one does while the other has its locks open. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tests/facade/between.h"
 
@@ -111,6 +112,58 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
         EXPECT_OK(strata_validate(rig.s));
         rig_close(&rig);
     }
+}
+
+/* ---- a free that waits on the host beside a stream that ends ---- */
+
+/* A thread that ends a stream, whose handle the next one gets. */
+typedef struct ending {
+    rig_t *rig;
+    strata_stream_t stream, next;
+    pthread_t thread;
+    _Atomic bool over;
+} ending_t;
+
+static void *end_stream(void *context) {
+    ending_t *ending = context;
+    EXPECT_OK(strata_stream_forget(ending->rig->s, ending->rig->gpu, ending->stream));
+    EXPECT_OK(strata_stream_destroy(ending->rig->s, ending->rig->gpu, ending->stream));
+    ending->next = rig_stream(ending->rig);
+    atomic_store(&ending->over, true);
+    return NULL;
+}
+
+/* It is given the time to end the stream; while the free uses the handle it must not. */
+static void begin_to_end(void *context) {
+    ending_t *ending = context;
+    ASSERT_EQ(pthread_create(&ending->thread, NULL, end_stream, ending), 0);
+    for (int i = 0; i < 200 && !atomic_load(&ending->over); i++) usleep(1000);
+}
+
+/* Whom the free waits for: a borrower that the core noted, or the owner, of whom guard wants to know that it is done. */
+static void a_free_waits_for_a_stream_that_ends(const char *strategy, bool of_owner) {
+    rig_t rig;
+    between_t between;
+    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), stream = of_owner ? owner : rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    ending_t ending = {.rig = &rig, .stream = stream};
+    if (!of_owner) EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(rig.s, block.ref, stream));
+    rig_work(&rig, stream, LONG, block.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], stream);
+    between_begin(&between, &rig, STRATA_CALL_stream_synchronise, begin_to_end, &ending);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    pthread_join(ending.thread, NULL);
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_TRUE(ending.next == stream);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_between, a_stream_keeps_its_handle_while_a_free_waits_for_it) {
+    static const char *const unaware[] = {"system", "tensorflow", "tinytorch"};
+    for (int i = 0; i < 3; i++) a_free_waits_for_a_stream_that_ends(unaware[i], false);
 }
 
 /* ---- a block from the stack of a stream that was forgotten ---- */
