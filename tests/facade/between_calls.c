@@ -162,8 +162,10 @@ static void a_free_waits_for_a_stream_that_ends(const char *strategy, bool of_ow
 }
 
 TEST(facade_between, a_stream_keeps_its_handle_while_a_free_waits_for_it) {
+    static const char guarded[] = "strategy: guarded\nstack: [guard: {report: false, poison: false}, auto_growth, system]\n";
     static const char *const unaware[] = {"system", "tensorflow", "tinytorch"};
     for (int i = 0; i < 3; i++) a_free_waits_for_a_stream_that_ends(unaware[i], false);
+    a_free_waits_for_a_stream_that_ends(guarded, true);
 }
 
 /* ---- a block from the stack of a stream that was forgotten ---- */
