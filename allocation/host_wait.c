@@ -2,7 +2,8 @@
 
 #include "allocation/threads.h"
 
-typedef enum note_state { UNUSED, WAITING, OVER, WHOLE_DEVICE } note_state_t;
+/* BUSY: a free is in the wait, and has the handle. */
+typedef enum note_state { UNUSED, WAITING, BUSY, OVER, WHOLE_DEVICE } note_state_t;
 
 typedef struct host_wait {
     strata_stream_t stream;
@@ -22,14 +23,14 @@ static uint64_t thread_of(strata_stream_t stream) {
     return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
 }
 
-static bool is_for(const host_wait_t *wait, strata_stream_t stream) {
-    return wait->state == WAITING && wait->stream == stream && wait->thread == thread_of(stream);
+static bool names(const host_wait_t *wait, note_state_t state, strata_stream_t stream) {
+    return wait->state == state && wait->stream == stream && wait->thread == thread_of(stream);
 }
 
 /* The link that leads to the wait for `stream`, or to the end of the list. */
 static uint32_t *find(const strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
     uint32_t *link = &record->borrows;
-    while (*link && !is_for(at(server, *link), stream)) link = &at(server, *link)->next;
+    while (*link && !names(at(server, *link), WAITING, stream)) link = &at(server, *link)->next;
     return link;
 }
 
@@ -81,30 +82,41 @@ static bool wait_for(strata_domain_t *domain, const host_wait_t *wait) {
     return nameable ? strata_domain_wait_for(domain, wait->stream) : strata_domain_wait_for_all(domain);
 }
 
+/* The record is ours alone, so its list stays as it is while the lock is open. */
 bool strata_host_wait_all(strata_path_t *path, strata_record_t *record) {
     strata_stack_t *server = path->stack;
     bool done = true;
     while (record->borrows) {
-        host_wait_t wait = *at(server, record->borrows);
-        drop(server, &record->borrows);
+        host_wait_t *wait = at(server, record->borrows);
+        const host_wait_t asked = *wait;
+        if (wait->state == WAITING) wait->state = BUSY;
         server->figures.host_waits++;
         strata_opened_t opened = strata_path_unlock(path);
-        done = wait_for(server->domain, &wait) && done;
+        done = wait_for(server->domain, &asked) && done;
         strata_path_lock(path, opened);
+        drop(server, &record->borrows);
+        if (asked.state == WAITING) strata_condition_broadcast(&server->host_waited);
     }
     record->attention &= (uint16_t)~STRATA_ATTENTION_CORE;
     return done;
 }
 
-void strata_host_wait_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
-    bool noted = false;
-    strata_lock(&stack->lock);
-    for (uint32_t node = 1; node < stack->host_waits.used; node++) noted = noted || is_for(at(stack, node), stream);
-    strata_unlock(&stack->lock);
-    if (!noted) return;
-    bool over = strata_domain_wait_for(stack->domain, stream);
-    strata_lock(&stack->lock);
+/* Under the lock. */
+static bool any(const strata_stack_t *stack, note_state_t state, strata_stream_t stream) {
     for (uint32_t node = 1; node < stack->host_waits.used; node++)
-        if (is_for(at(stack, node), stream)) at(stack, node)->state = over ? OVER : WHOLE_DEVICE;
+        if (names(at(stack, node), state, stream)) return true;
+    return false;
+}
+
+void strata_host_wait_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
+    strata_lock(&stack->lock);
+    if (any(stack, WAITING, stream)) {
+        strata_unlock(&stack->lock);
+        bool over = strata_domain_wait_for(stack->domain, stream);
+        strata_lock(&stack->lock);
+        for (uint32_t node = 1; node < stack->host_waits.used; node++)
+            if (names(at(stack, node), WAITING, stream)) at(stack, node)->state = over ? OVER : WHOLE_DEVICE;
+    }
+    while (any(stack, BUSY, stream)) strata_condition_wait(&stack->host_waited, &stack->lock, UINT64_MAX);
     strata_unlock(&stack->lock);
 }

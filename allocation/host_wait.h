@@ -12,7 +12,8 @@ void strata_host_wait_erase(strata_path_t *path, strata_record_t *record, strata
 /* Waits for every noted stream, the locks open meanwhile. False: a stream could not be waited for, nor the device: nothing tells
  * when the block is free. */
 bool strata_host_wait_all(strata_path_t *path, strata_record_t *record);
-/* `stream` will be destroyed: whoever is noted to wait for it waits now. No lock is held. */
+/* `stream` will be destroyed: whoever is noted to wait for it waits now, and frees that are in their wait for it are let
+ * finish. No lock is held. */
 void strata_host_wait_stream_gone(strata_stack_t *stack, strata_stream_t stream);
 
 #endif

@@ -65,10 +65,21 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     return status;
 }
 
+/* The cache below, if a cache made the record, reads its states under this lock. */
+static void set_state(const strata_path_t *path, strata_record_t *record, strata_record_state_t state) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    bool held = path->held[0] == home || path->held[1] == home;
+    if (!held) strata_lock(&home->lock);
+    record->state = (uint8_t)state;
+    if (!held) strata_unlock(&home->lock);
+}
+
 void strata_below_free(strata_record_t *record, strata_path_t *path) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_layer_t *layer = server->layers[record->path & 0xff];
     record->path >>= 8;
+    /* Given back behind a failure above, it never had a ref to end: whoever keeps or defers it holds nobody's block. */
+    if (record->state == STRATA_RECORD_LIVE) set_state(path, record, STRATA_RECORD_DEFERRED);
     bool entered = strata_path_enter(path, layer);
     layer->type->free(layer, record, path);
     strata_path_leave(path, layer, entered);
@@ -80,14 +91,6 @@ void strata_below_undo(strata_record_t *record, strata_path_t *path) {
     (void)strata_fail_again(&reason);
 }
 
-/* The cache below, if a cache made the record, reads its states under this lock. */
-static void set_state(strata_record_t *record, strata_record_state_t state) {
-    strata_stack_t *home = strata_stack_of(record->home);
-    strata_lock(&home->lock);
-    record->state = (uint8_t)state;
-    strata_unlock(&home->lock);
-}
-
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
     strata_path_t path = {.stack = self->stack};
@@ -95,13 +98,13 @@ strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const
     below.size = size;
     below.path = &path;
     strata_status_t status = strata_layer_allocate(self->below[0], &below, chunk);
-    if (status == STRATA_OK) set_state(*chunk, STRATA_RECORD_CHUNK);
+    if (status == STRATA_OK) set_state(&path, *chunk, STRATA_RECORD_CHUNK);
     return status;
 }
 
 void strata_chunk_free(strata_record_t *chunk) {
     strata_path_t path = {.stack = strata_stack_of(chunk->stack)};
-    set_state(chunk, STRATA_RECORD_DEFERRED);
+    set_state(&path, chunk, STRATA_RECORD_DEFERRED);
     strata_below_free(chunk, &path);
 }
 

@@ -8,6 +8,7 @@ typedef struct serving {
     strata_request_t request;
     strata_record_t *record;
     const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
+    bool booked;                        /* as a forgotten stream's stack was left */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
@@ -33,15 +34,31 @@ static bool borrow_served(strata_stack_t *server, strata_record_t *record, strat
     return false;
 }
 
+/* Books the record in the stack that served it, whose numbers its decorator stack uses. */
+static void book(strata_record_t *record) {
+    strata_stack_t *server = strata_stack_of(record->stack);
+    strata_lock(&server->lock);
+    strata_stack_book(server, record);
+    server->direct_bytes += strata_record_reserved(record);
+    if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
+    if (record->home != server->number) server->abroad++;
+    if (server->directory)
+        strata_directory_write(server->directory, record->ptr, record->home,
+                               strata_slab_slot(&strata_stack_of(record->home)->slab, record));
+    strata_unlock(&server->lock);
+}
+
 /* A hit in the stack of a stream that was forgotten. Its block goes home to that stack when it is freed; being used on another
- * stream, it counts as borrowed by it. */
+ * stream, it counts as borrowed by it. Booked while the stack is visited: with nothing abroad it may hold nothing, and end. */
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(orphan, &pending);
     serving_t theirs = {.stack = orphan, .request = serving->request};
     if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
     if (!borrow_served(orphan, theirs.record, serving->request.stream)) return false;
+    book(theirs.record);
     serving->record = theirs.record;
+    serving->booked = true;
     return true;
 }
 
@@ -102,20 +119,6 @@ static bool is_all_reclaimed(const serving_t *serving) {
     return true;
 }
 
-/* Books the record in the stack that served it, whose numbers its decorator stack uses. */
-static void book(strata_record_t *record) {
-    strata_stack_t *server = strata_stack_of(record->stack);
-    strata_lock(&server->lock);
-    strata_stack_book(server, record);
-    server->direct_bytes += strata_record_reserved(record);
-    if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
-    if (record->home != server->number) server->abroad++;
-    if (server->directory)
-        strata_directory_write(server->directory, record->ptr, record->home,
-                               strata_slab_slot(&strata_stack_of(record->home)->slab, record));
-    strata_unlock(&server->lock);
-}
-
 /* Whether the requests of `stack` go through what `other` shares. */
 static bool stands_on(const strata_stack_t *stack, const strata_stack_t *other) {
     return other == stack->thread_trunk || (other->trunk && !other->of_thread && other->family == stack->family);
@@ -155,7 +158,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
         if (!(serve->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);
         return status;
     }
-    book(serving.record);
+    if (!serving.booked) book(serving.record);
     *record = serving.record;
     return STRATA_OK;
 }

@@ -45,6 +45,7 @@ static strata_stack_t *stack_struct(uint16_t number) {
     stack = (strata_stack_t *)aligned;
     stack->number = number;
     strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);
+    strata_condition_init(&stack->host_waited);
     atomic_store_explicit(&strata_stacks[number], stack, memory_order_release);
     return stack;
 }

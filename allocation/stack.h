@@ -68,6 +68,7 @@ struct strata_stack {
     uint32_t side_count;
     size_t sides_reserved;
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
+    strata_condition_t host_waited; /* a free's wait for one of them is over */
 };
 
 /* {stack number 12 bits, slot 24, generation 28}, from the top. */

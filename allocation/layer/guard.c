@@ -61,6 +61,9 @@ typedef struct guard_layer {
     uint64_t served, live;
     uint64_t zones_written, written_after_free, unseen;
     char finding[320]; /* the first */
+    strata_condition_t left; /* the owner's handle, which calls with the lock open use: so many */
+    uint32_t using_owner;
+    bool owner_gone;
 } guard_layer_t;
 
 static const strata_stat_row_t stats[] = {
@@ -90,7 +93,19 @@ static bool is_ownerless(const guard_layer_t *self) {
 /* Whether the owner's stream still has the name that the stack knows it by, in this thread. */
 static bool has_owner(const guard_layer_t *self) {
     strata_stream_t stream;
-    return strata_layer_owner(&self->base, &stream);
+    return !self->owner_gone && strata_layer_owner(&self->base, &stream);
+}
+
+/* Under the lock: likewise, and it keeps that name until leave_owner(). */
+static bool use_owner(guard_layer_t *self) {
+    bool named = has_owner(self);
+    self->using_owner += named;
+    return named;
+}
+
+static void leave_owner(guard_layer_t *self, bool named) {
+    self->using_owner -= named;
+    if (self->owner_gone) strata_condition_broadcast(&self->left);
 }
 
 static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream) {
@@ -110,10 +125,10 @@ static uint64_t first_other(const uint8_t *bytes, uint8_t byte, uint64_t size) {
 }
 
 /* The owner's work is done, as far as that can be known. Memory without an owner is quiet at its free. */
-static bool settle(guard_layer_t *self) {
+static bool settle(guard_layer_t *self, bool named) {
     strata_domain_t *domain = self->base.domain;
     if (!options_of(self)->synchronise || is_ownerless(self)) return true;
-    return has_owner(self) ? strata_domain_wait_for(domain, self->base.stack->stream) : strata_domain_wait_for_all(domain);
+    return named ? strata_domain_wait_for(domain, self->base.stack->stream) : strata_domain_wait_for_all(domain);
 }
 
 /* What was found of one block. */
@@ -134,9 +149,9 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
     return (finding_t){0};
 }
 
-static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record) {
+static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record, bool named) {
     const uint8_t *view = strata_device_host_view(self->base.domain->device, record->ptr, record->size);
-    if (!view || !settle(self)) return (finding_t){.unseen = true};
+    if (!view || !settle(self, named)) return (finding_t){.unseen = true};
     uint64_t at = first_other(view, POISON, record->size);
     return at < record->size ? (finding_t){.where = "in it after its free", .offset = at} : (finding_t){0};
 }
@@ -169,9 +184,11 @@ static void count(guard_layer_t *self, const guarded_t *block, finding_t found, 
 static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_path_t *path) {
     guarded_t *block = block_at(self, node);
     if (block->poisoned) {
+        bool named = use_owner(self);
         strata_opened_t opened = strata_path_unlock(path);
-        finding_t found = look_at_poison(self, block->record);
+        finding_t found = look_at_poison(self, block->record, named);
         strata_path_lock(path, opened);
+        leave_owner(self, named);
         found.unseen = false; /* counted at the free */
         count(self, block, found, &self->written_after_free, path);
     }
@@ -210,17 +227,18 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     guarded_t *block = block_at(self, node);
     const strata_record_t *inner = strata_record_held(record);
     /* Other streams may still use it: its bytes are theirs. */
-    bool borrowed = strata_record_borrowed_below(record);
+    bool borrowed = strata_record_borrowed_below(record), named = use_owner(self);
     strata_opened_t opened = strata_path_unlock(path);
-    finding_t found = settle(self) ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
-    bool may_poison = o->poison && !borrowed && (is_ownerless(self) || has_owner(self));
+    finding_t found = settle(self, named) ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
+    bool may_poison = o->poison && !borrowed && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
     strata_path_lock(path, opened);
+    leave_owner(self, named);
     block->poisoned = poisoned;
     self->live--;
     count(self, block, found, &self->zones_written, path);
     /* A stream that is gone is waited for by nobody: its stack ends with its last block. */
-    if (o->quarantine == 0 || base->stack->orphan) {
+    if (o->quarantine == 0 || self->owner_gone || base->stack->orphan) {
         (void)let_go(self, node, path);
         return;
     }
@@ -303,7 +321,11 @@ static uint64_t release(strata_layer_t *base, strata_path_t *path) {
 }
 
 static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
-    if (stream == base->stack->stream) (void)release(base, path);
+    guard_layer_t *self = (guard_layer_t *)base;
+    if (stream != base->stack->stream) return;
+    (void)release(base, path);
+    self->owner_gone = true;
+    while (self->using_owner > 0) strata_path_wait(path, base->stack, &self->left, UINT64_MAX);
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) {
@@ -317,7 +339,8 @@ static strata_status_t create(strata_layer_t *base) {
     self->account = strata_guard_account_join(base->domain);
     if (!self->account) return STRATA_E_HOST_MEMORY;
     strata_status_t status = strata_nodes_init(&self->blocks, sizeof(guarded_t), BLOCKS);
-    if (status != STRATA_OK) strata_guard_account_leave(self->account);
+    if (status == STRATA_OK) strata_condition_init(&self->left);
+    else strata_guard_account_leave(self->account);
     return status;
 }
 
@@ -342,11 +365,12 @@ static void destroy(strata_layer_t *base) {
         const guarded_t *block = block_at(self, node);
         if (report && is_leaked(block)) add_leak(self, block);
         if (block->state == KEPT && block->poisoned)
-            count(self, block, look_at_poison(self, block->record), &self->written_after_free, &path);
+            count(self, block, look_at_poison(self, block->record, has_owner(self)), &self->written_after_free, &path);
     }
     if (report) strata_guard_account_add_unseen(self->account, self->unseen);
     strata_guard_account_leave(self->account);
     strata_nodes_destroy(&self->blocks);
+    strata_condition_destroy(&self->left);
 }
 
 static strata_status_t validate(strata_layer_t *base) {

@@ -290,7 +290,8 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
                                                     strata_record_t **record) {
     return strata_layer_allocate(self->below[0], request, record);
 }
-/* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below. */
+/* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below, and its
+ * allocate where it fails behind that. */
 STRATA_API void strata_below_free(strata_record_t *record, strata_path_t *path);
 /* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
  * as it was. E_UNSUPPORTED: none knows them. */

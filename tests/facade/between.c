@@ -51,6 +51,10 @@ static strata_status_t synchronise(strata_device_t *device) {
     return status;
 }
 
+static strata_status_t stream_synchronise(strata_device_t *device, strata_handle_t stream) {
+    return real_after(device, STRATA_CALL_stream_synchronise)->stream_synchronise(device, stream);
+}
+
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context) {
     strata_device_t *device = rig->devices[0];
     *between = (between_t){.table = *device->operations, .real = device->operations, .device = device, .call = call, .act = act,
@@ -60,6 +64,7 @@ void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, be
     between->table.malloc = allocate;
     between->table.event_synchronise = event_synchronise;
     between->table.synchronise = synchronise;
+    between->table.stream_synchronise = stream_synchronise;
     device->operations = &between->table;
 }
 

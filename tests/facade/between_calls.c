@@ -1,5 +1,6 @@
 /* Calls that meet in the middle: what one does while the other has its locks open. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tests/facade/between.h"
 
@@ -111,6 +112,96 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
         EXPECT_OK(strata_validate(rig.s));
         rig_close(&rig);
     }
+}
+
+/* ---- a free that waits on the host beside a stream that ends ---- */
+
+/* A thread that ends a stream, whose handle the next one gets. */
+typedef struct ending {
+    rig_t *rig;
+    strata_stream_t stream, next;
+    pthread_t thread;
+    _Atomic bool over;
+} ending_t;
+
+static void *end_stream(void *context) {
+    ending_t *ending = context;
+    EXPECT_OK(strata_stream_forget(ending->rig->s, ending->rig->gpu, ending->stream));
+    EXPECT_OK(strata_stream_destroy(ending->rig->s, ending->rig->gpu, ending->stream));
+    ending->next = rig_stream(ending->rig);
+    atomic_store(&ending->over, true);
+    return NULL;
+}
+
+/* It is given the time to end the stream; while the free uses the handle it must not. */
+static void begin_to_end(void *context) {
+    ending_t *ending = context;
+    ASSERT_EQ(pthread_create(&ending->thread, NULL, end_stream, ending), 0);
+    for (int i = 0; i < 200 && !atomic_load(&ending->over); i++) usleep(1000);
+}
+
+/* Whom the free waits for: a borrower that the core noted, or the owner, of whom guard wants to know that it is done. */
+static void a_free_waits_for_a_stream_that_ends(const char *strategy, bool of_owner) {
+    rig_t rig;
+    between_t between;
+    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), stream = of_owner ? owner : rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    ending_t ending = {.rig = &rig, .stream = stream};
+    if (!of_owner) EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(rig.s, block.ref, stream));
+    rig_work(&rig, stream, LONG, block.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], stream);
+    between_begin(&between, &rig, STRATA_CALL_stream_synchronise, begin_to_end, &ending);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    pthread_join(ending.thread, NULL);
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_TRUE(ending.next == stream);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_between, a_stream_keeps_its_handle_while_a_free_waits_for_it) {
+    static const char guarded[] = "strategy: guarded\nstack: [guard: {report: false, poison: false}, auto_growth, system]\n";
+    static const char *const unaware[] = {"system", "tensorflow", "tinytorch"};
+    for (int i = 0; i < 3; i++) a_free_waits_for_a_stream_that_ends(unaware[i], false);
+    a_free_waits_for_a_stream_that_ends(guarded, true);
+}
+
+/* ---- a block from the stack of a stream that was forgotten ---- */
+
+static const char of_all[] = "strategy: all\nstack: [retry, stream_safe, bfc: {initial_region: 2MiB}, system]\n";
+
+static void sweep(void *context) {
+    strata_domain_sweep_orphans(rig_domain(((other_t *)context)->rig));
+}
+
+/* The record lies in the trunk, so that nothing tells that the stack is needed but the count of what it serves. */
+TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
+    uint32_t swept = 0;
+    for (uint32_t n = 1; n <= 12; n++) {
+        rig_t rig;
+        before_lock_t before;
+        rig_open(&rig, of_all, NULL, 0, 0, 1);
+        strata_stream_t gone = rig_stream(&rig), borrower = rig_stream(&rig), asking = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, gone, 2 * MIB);
+        strata_stack_t *stack = rig_stack(&rig, gone);
+        other_t other = {.rig = &rig};
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        rig_work(&rig, borrower, LONG, block.ref);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+        rig_pass(&rig, 2 * LONG);
+        before_lock_begin(&before, &stack->lock, n, sweep, &other);
+        strata_block_t next = rig_allocate(&rig, asking, 2 * MIB);
+        swept += before_lock_end(&before);
+        EXPECT_TRUE(next.ptr == block.ptr);
+        ASSERT_TRUE(stack->open);
+        EXPECT_OK(strata_free(rig.s, next.ref));
+        rig_close(&rig);
+    }
+    EXPECT_GE(swept, 5);
+    EXPECT_LT(swept, 12);
 }
 
 /* ---- one block, two who free it ---- */

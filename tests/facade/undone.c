@@ -1,6 +1,7 @@
 /* What is undone behind a failure: a request that fails after it was served, a last use that nothing can note. */
 #include <stdio.h>
 
+#include "allocation/layer.h"
 #include "tests/facade/fixture.h"
 
 enum { LONG = 1000 * 1000 };
@@ -62,6 +63,73 @@ TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_s
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         rig_close(&rig);
     }
+}
+
+/* A layer from outside that fails behind what it was served. */
+static bool failing;
+
+static strata_status_t failing_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_status_t status = strata_below_allocate(self, request, record);
+    if (status != STRATA_OK || !failing) return status;
+    strata_below_free(*record, request->path);
+    return strata_fail(STRATA_E_DEVICE, 0, "the layer fails");
+}
+
+static const strata_layer_type_t failing_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_failing", .doc = "fails at times", .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing, .allocate = failing_allocate, .free = strata_layer_free_below,
+};
+
+static void count_live(const strata_record_t *record, void *context) {
+    (void)record;
+    ++*(uint32_t *)context;
+}
+
+/* As a close looks for leaks. */
+static void expect_nothing_live(rig_t *rig) {
+    uint32_t live = 0;
+    STRATA_DOMAIN_EACH(rig_domain(rig), stack) strata_stack_walk_live(stack, count_live, &live);
+    EXPECT_EQ(live, 0);
+}
+
+/* The cache finds the block in what a forgotten stream left: the stream borrows it, and it is deferred. */
+TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
+    static const char *const stacks[] = {"fill, caching, system", "test_failing, caching, system"};
+    const strata_layer_type_t *type = &failing_type;
+    EXPECT_OK(strata_layers_register(&type, 1, true));
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        char text[100];
+        snprintf(text, sizeof text, "strategy: undone\nstack: [%s]\n", stacks[i]);
+        rig_open(&rig, text, NULL, 0, 0, 1);
+        strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig);
+        strata_block_t none = {.ref = 7};
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, gone, MIB).ref));
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+        rig_pass(&rig, LONG);
+        rig_work(&rig, busy, LONG, 0);
+        failing = i == 1;
+        if (!failing) ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, busy, MIB, &none));
+        failing = false;
+        EXPECT_EQ(none.ref, 7);
+        EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
+        expect_nothing_live(&rig);
+        rig_close(&rig);
+    }
+}
+
+TEST(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live) {
+    rig_t rig;
+    rig_open(&rig, "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n", NULL,
+             0, 0, 1);
+    strata_block_t none = {.ref = 7};
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
+    expect_nothing_live(&rig);
+    rig_close(&rig);
 }
 
 /* One of two owners frees on a stream of which nothing can be had, neither an event nor a wait. */
