@@ -90,7 +90,7 @@ static void set_state(strata_record_t *record, strata_record_state_t state) {
 
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
-    strata_path_t path = {.stack = self->stack};
+    strata_path_t path = {.stack = self->stack, .for_chunk = true};
     strata_request_t below = *request;
     below.size = size;
     below.path = &path;
