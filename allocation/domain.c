@@ -43,6 +43,8 @@ void strata_domain_lose(strata_domain_t *domain) {
 }
 
 void strata_domain_destroy(strata_domain_t *domain) {
+    /* Before the pools that some of it goes back to. */
+    (void)strata_domain_offer_unreturned(domain);
     /* The youngest first: a trunk, which the others of its family stand on, was made before them. */
     while (domain->stack_count > 0) {
         strata_stack_t *stack = domain->stacks[domain->stack_count - 1];
@@ -198,7 +200,8 @@ uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending) 
     return pending->freed_bytes;
 }
 
-/* The trunks last, those of threads before: what one keeps itself (a cache, a driver's pool) is only then what the others gave it. */
+/* The trunks last, those of threads before: what one keeps itself (a cache, a driver's pool) is only then what the others gave it.
+ * What nobody holds may be a pool's too: it goes first. */
 enum { LEVELS = 3 };
 
 static int level_of(const strata_stack_t *stack) {
@@ -206,11 +209,11 @@ static int level_of(const strata_stack_t *stack) {
 }
 
 uint64_t strata_domain_release(strata_domain_t *domain) {
-    uint64_t released = 0;
+    uint64_t released = strata_domain_offer_unreturned(domain);
     for (int level = 0; level < LEVELS; level++)
         STRATA_DOMAIN_EACH(domain, stack) released += level_of(stack) == level ? strata_stack_release(stack) : 0;
     strata_domain_sweep_orphans(domain);
-    return released + strata_domain_offer_unreturned(domain);
+    return released;
 }
 
 static uint64_t idle_of_all(strata_domain_t *domain) {
@@ -232,10 +235,10 @@ static uint64_t trim_level(strata_domain_t *domain, int level, uint64_t keep) {
 }
 
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
-    uint64_t released = 0;
+    uint64_t released = strata_domain_offer_unreturned(domain);
     for (int level = 0; level < LEVELS; level++) released += trim_level(domain, level, keep);
     strata_domain_sweep_orphans(domain);
-    return released + strata_domain_offer_unreturned(domain);
+    return released;
 }
 
 /* Whether the one thread that a stack serves has exited. */

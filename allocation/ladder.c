@@ -1,6 +1,7 @@
 /* The reclaim ladder and the waiting at its end (CONTRACTS §3). */
 #include "allocation/ladder.h"
 
+#include "allocation/callbacks.h"
 #include "allocation/layer.h"
 #include "allocation/threads.h"
 
@@ -141,7 +142,7 @@ static bool rung_callbacks(climb_t *climb) {
     strata_domain_t *domain = climb->ladder->domain;
     if (!domain->free_memory || climb->asked_callbacks) return false;
     climb->asked_callbacks = true;
-    uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, climb->ladder->size);
+    uint64_t freed = strata_callbacks_ask(domain, climb->ladder->size);
     climb->given.called_back += freed;
     if (freed == 0) return false;
     if (try_again(climb, 0)) return true;

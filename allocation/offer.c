@@ -40,7 +40,7 @@ static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got,
         strata_domain_unclaim(self->domain, size);
     } else {
         strata_domain_count(self->domain, size);
-        strata_domain_keep_unreturned(self->domain, memory_of(self), got, size);
+        strata_domain_keep_unreturned(self->domain, memory_of(self), got, size, false);
     }
     return strata_fail_again(&reason);
 }

@@ -93,7 +93,7 @@ void strata_below_undo(strata_record_t *record, strata_path_t *path) {
 
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
-    strata_path_t path = {.stack = self->stack};
+    strata_path_t path = {.stack = self->stack, .for_chunk = true};
     strata_request_t below = *request;
     below.size = size;
     below.path = &path;

@@ -7,6 +7,7 @@ typedef struct unreturned_node {
     uint64_t address, bytes;
     strata_memory_t memory;
     uint32_t next;
+    bool pooled;
 } unreturned_node_t;
 
 strata_status_t strata_unreturned_init(strata_unreturned_t *unreturned) {
@@ -57,9 +58,9 @@ static bool give_back(strata_device_t *device, const unreturned_node_t *what) {
     return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
 }
 
-void strata_domain_keep_unreturned(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes) {
+void strata_domain_keep_unreturned(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes, bool pooled) {
     atomic_fetch_add(&domain->unreturned.bytes, bytes);
-    enlist(domain, &(unreturned_node_t){.address = address, .bytes = bytes, .memory = memory});
+    enlist(domain, &(unreturned_node_t){.address = address, .bytes = bytes, .memory = memory, .pooled = pooled});
 }
 
 uint64_t strata_domain_offer_unreturned(strata_domain_t *domain) {
@@ -69,8 +70,9 @@ uint64_t strata_domain_offer_unreturned(strata_domain_t *domain) {
         unreturned_node_t what = take(domain, &list);
         if (give_back(domain->device, &what)) {
             atomic_fetch_sub(&domain->unreturned.bytes, what.bytes);
-            strata_domain_unbook(domain, what.bytes);
-            given += what.bytes;
+            given += what.pooled ? 0 : what.bytes;
+            if (what.pooled) strata_domain_discount(domain, what.bytes);
+            else strata_domain_unbook(domain, what.bytes);
         } else {
             enlist(domain, &what);
         }

@@ -19,9 +19,9 @@ strata_status_t strata_unreturned_init(strata_unreturned_t *unreturned);
 void strata_unreturned_destroy(strata_unreturned_t *unreturned);
 
 /* What a source got, and what counts as reserved (strata_domain_count()), it can neither serve nor give back: from now on it is the
- * domain's, and no free by pointer finds it. No lock is held. */
-void strata_domain_keep_unreturned(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes);
-/* Offers it to the device again; the bytes that it took. No lock is held. */
+ * domain's, and no free by pointer finds it. `pooled`: it goes back to a driver's pool, which keeps it. No lock is held. */
+void strata_domain_keep_unreturned(strata_domain_t *domain, strata_memory_t memory, uint64_t address, uint64_t bytes, bool pooled);
+/* Offers it to the device again; the bytes that it took, without those that a pool keeps now. No lock is held. */
 uint64_t strata_domain_offer_unreturned(strata_domain_t *domain);
 
 #endif

@@ -12,6 +12,8 @@
  */
 #include "allocation/layer/caching.h"
 
+#include "allocation/callbacks.h"
+
 #define ROW(name) offsetof(caching_options_t, name)
 
 static const strata_option_row_t options[] = {
@@ -277,13 +279,15 @@ static strata_status_t grow_by_the_rules(caching_t *self, const want_t *want, st
 }
 
 /* The program's callbacks may free memory of this very layer, and other threads may grow: the locks are open. Whether there is more
- * than before. */
+ * than before. Not for a chunk of a cache above: whatever a callback asks of that one would wait for its growth, in this very thread.
+ * The core asks them if it fails. */
 static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     strata_domain_t *domain = self->base.domain;
-    if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
+    if (!domain->free_memory || request->path->for_chunk) return false;
+    if (caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
     uint64_t growths = self->base.stack->figures.growths;
     strata_opened_t opened = strata_path_unlock(request->path);
-    uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, request->size);
+    uint64_t freed = strata_callbacks_ask(domain, request->size);
     strata_path_lock(request->path, opened);
     return freed > 0 || self->base.stack->figures.growths != growths;
 }

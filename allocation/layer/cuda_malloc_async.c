@@ -212,15 +212,31 @@ static void end_live(async_layer_t *self, uint64_t bytes) {
     drop_lock(self);
 }
 
+static bool has_gone(strata_status_t status) {
+    return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
+}
+
+/* What could not be served goes back at once; what the device refuses even then is the domain's. The reason of before stays. */
+static strata_status_t give_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
+    strata_error_t reason = *strata_last_error();
+    strata_domain_t *domain = self->base.domain;
+    if (booked) strata_domain_uncover(domain, address, request->size);
+    if (!has_gone(strata_device_free_async(domain->device, address, request->stream))) {
+        if (!booked) strata_domain_count(domain, request->size);
+        strata_domain_keep_unreturned(domain, STRATA_MEMORY_DEVICE, address, request->size, true);
+    } else if (booked) {
+        strata_domain_discount(domain, request->size);
+    } else {
+        strata_domain_unclaim(domain, request->size);
+    }
+    return strata_fail_again(&reason);
+}
+
 /* Books what the pool gave and makes its record. */
 static strata_status_t take_in(async_layer_t *self, const strata_request_t *request, strata_address_t address,
                                strata_record_t **out) {
     strata_layer_t *base = &self->base;
-    strata_status_t status = strata_domain_book(base->domain, address, request->size);
-    if (status != STRATA_OK) {
-        strata_domain_unclaim(base->domain, request->size);
-        return status;
-    }
+    if (strata_domain_book(base->domain, address, request->size) != STRATA_OK) return give_unserved(self, request, address, false);
     take_lock(self);
     uint32_t user = strata_users_make(&self->users, request->stream);
     strata_record_t *record = user ? strata_record_new(base, request, address, request->size) : NULL;
@@ -229,13 +245,9 @@ static strata_status_t take_in(async_layer_t *self, const strata_request_t *requ
         record->bin_next = user;
     }
     drop_lock(self);
-    if (record) {
-        *out = record;
-        return STRATA_OK;
-    }
-    strata_domain_uncover(base->domain, address, request->size);
-    strata_domain_discount(base->domain, request->size);
-    return STRATA_E_LIMIT;
+    if (!record) return give_unserved(self, request, address, true);
+    *out = record;
+    return STRATA_OK;
 }
 
 static strata_status_t get(async_layer_t *self, const strata_request_t *request, strata_record_t **record) {
@@ -244,9 +256,8 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     if (status != STRATA_OK) return status;
     throttle(self, request);
     status = strata_device_malloc_async(device_of(self), self->pool, request->size, request->stream, &address);
-    if (status != STRATA_OK) strata_domain_unclaim(self->base.domain, request->size);
-    else if ((status = take_in(self, request, address, record)) != STRATA_OK)
-        (void)strata_device_free_async(device_of(self), address, request->stream);
+    if (status == STRATA_OK) status = take_in(self, request, address, record);
+    else strata_domain_unclaim(self->base.domain, request->size);
     if (status != STRATA_OK) end_live(self, request->size);
     return status;
 }
@@ -338,10 +349,6 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
         drop_lock(self);
     }
     return covered;
-}
-
-static bool has_gone(strata_status_t status) {
-    return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
 }
 
 /* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the trunk ends. Its

@@ -355,15 +355,27 @@ static void add_leak(guard_layer_t *self, const guarded_t *block) {
                                                                  .number = block->number, .tag = block->tag});
 }
 
-/* The device has been waited for. What is live was leaked; what is kept is looked at once more. The memory goes with the layers
- * below. */
+/* What the block lies in is not told again by a guard further down, to which it is a block in use. The stack that served it may
+ * have ended: who made what is asked of the stack that has it. */
+static void pass_by_below(const guarded_t *block) {
+    for (strata_record_t *inner = strata_record_held(block->record);; inner = strata_record_held(inner)) {
+        const strata_layer_t *maker = strata_stack_of(inner->home)->layers[strata_record_maker_number(inner)];
+        if (!maker || maker->type->role != STRATA_DECORATOR) return;
+        inner->state = STRATA_RECORD_DEFERRED;
+    }
+}
+
+/* Layers end the top first. The device has been waited for. What is live was leaked; what is kept is looked at once more. The
+ * memory goes with the layers below. */
 static void destroy(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
     strata_path_t path = {.stack = base->stack};
     bool report = options_of(self)->report;
     for (uint32_t node = 1; node < self->blocks.used; node++) {
         const guarded_t *block = block_at(self, node);
+        if (block->state == UNUSED) continue;
         if (report && is_leaked(block)) add_leak(self, block);
+        if (report || !is_leaked(block)) pass_by_below(block);
         if (block->state == KEPT && block->poisoned)
             count(self, block, look_at_poison(self, block->record, has_owner(self)), &self->written_after_free, &path);
     }

@@ -49,10 +49,10 @@ uint32_t strata_naive_publish(naive_t *self, strata_record_t *below, bool huge) 
     return slot;
 }
 
-/* Whether somebody may still be using what a chunk that goes back holds, and the layer below does not wait for that itself. */
+/* Whether somebody may still be using what an idle chunk holds, and the layer below does not wait for that itself. A huge chunk is
+ * never asked: it goes back in the order of its one user, and whoever borrowed it was waited for before its free. */
 static bool must_wait(const naive_t *self, const naive_chunk_t *chunk) {
-    const strata_record_t *block = naive_block(self, chunk->first);
-    return self->ordered_below && !chunk->huge && strata_buddy_mark(block) > self->buddy.clean;
+    return self->ordered_below && strata_buddy_mark(naive_block(self, chunk->first)) > self->buddy.clean;
 }
 
 /* Takes a chunk out of the pool by its one block; its node and its record are the caller's to give back. */
@@ -65,12 +65,10 @@ static void detach(naive_t *self, uint32_t node) {
 }
 
 /* The end of detached chunks, chained by `next`; the bytes. */
-static uint64_t give_back_detached(naive_t *self, uint32_t first, bool wait, strata_path_t *path) {
+static uint64_t give_back_detached(naive_t *self, uint32_t first, strata_path_t *path) {
     uint64_t bytes = 0;
     if (first == 0) return 0;
-    self->waits += wait;
     strata_opened_t opened = strata_path_unlock(path);
-    if (wait) (void)strata_domain_wait_for_all(self->base.domain);
     for (uint32_t node = first; node; node = naive_chunk_at(self, node)->next) {
         bytes += naive_chunk_at(self, node)->size;
         strata_chunk_free(naive_chunk_at(self, node)->below);
@@ -85,10 +83,9 @@ static uint64_t give_back_detached(naive_t *self, uint32_t first, bool wait, str
 }
 
 uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_path_t *path) {
-    bool wait = must_wait(self, naive_chunk_at(self, node));
     detach(self, node);
     naive_chunk_at(self, node)->next = 0;
-    return give_back_detached(self, node, wait, path);
+    return give_back_detached(self, node, path);
 }
 
 /* The first idle chunk at or behind `node`; 0: none. A huge one never is. */
@@ -98,26 +95,41 @@ static uint32_t next_idle(const naive_t *self, uint32_t node) {
     return node;
 }
 
+/* Likewise, of those that nobody can be using. */
+static uint32_t next_to_go(const naive_t *self, uint32_t node) {
+    while ((node = next_idle(self, node)) != 0 && must_wait(self, naive_chunk_at(self, node)))
+        node = naive_chunk_at(self, node)->next;
+    return node;
+}
+
+/* Before idle chunks go back. Where the wait fails those that somebody may be using stay. */
+static void wait_if_need_be(naive_t *self, strata_path_t *path) {
+    for (uint32_t node = next_idle(self, self->first_chunk); node; node = next_idle(self, naive_chunk_at(self, node)->next)) {
+        if (!must_wait(self, naive_chunk_at(self, node))) continue;
+        (void)strata_naive_wait(self, path);
+        return;
+    }
+}
+
 uint64_t strata_naive_release(strata_layer_t *base, strata_path_t *path) {
     naive_t *self = (naive_t *)base;
     uint32_t first = 0, *end = &first;
-    bool wait = false;
-    for (uint32_t node = next_idle(self, self->first_chunk), next; node; node = next) {
+    wait_if_need_be(self, path);
+    for (uint32_t node = next_to_go(self, self->first_chunk), next; node; node = next) {
         naive_chunk_t *chunk = naive_chunk_at(self, node);
-        next = next_idle(self, chunk->next);
-        wait = wait || must_wait(self, chunk);
+        next = next_to_go(self, chunk->next);
         detach(self, node);
         *end = node;
         end = &chunk->next;
         chunk->next = 0;
     }
-    return give_back_detached(self, first, wait, path);
+    return give_back_detached(self, first, path);
 }
 
-/* The largest idle chunk, the oldest among equals; 0: none. */
-static uint32_t largest_idle(const naive_t *self) {
+/* The largest chunk that may go, the oldest among equals; 0: none. */
+static uint32_t largest_to_go(const naive_t *self) {
     uint32_t largest = 0;
-    for (uint32_t node = next_idle(self, self->first_chunk); node; node = next_idle(self, naive_chunk_at(self, node)->next))
+    for (uint32_t node = next_to_go(self, self->first_chunk); node; node = next_to_go(self, naive_chunk_at(self, node)->next))
         if (!largest || naive_chunk_at(self, node)->size > naive_chunk_at(self, largest)->size) largest = node;
     return largest;
 }
@@ -125,7 +137,8 @@ static uint32_t largest_idle(const naive_t *self) {
 uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
     naive_t *self = (naive_t *)base;
     uint64_t released = 0;
-    for (uint32_t node; naive_idle(self) > keep && (node = largest_idle(self)) != 0;)
+    if (naive_idle(self) > keep) wait_if_need_be(self, path);
+    for (uint32_t node; naive_idle(self) > keep && (node = largest_to_go(self)) != 0;)
         released += strata_naive_give_back(self, node, path);
     return released;
 }

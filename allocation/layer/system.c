@@ -207,7 +207,7 @@ static strata_status_t give_unserved(system_layer_t *self, strata_address_t addr
     if (!gone) {
         unclaim(self, size);
         if (!booked) strata_domain_count(domain, size);
-        strata_domain_keep_unreturned(domain, self->memory, address, size);
+        strata_domain_keep_unreturned(domain, self->memory, address, size, false);
     } else if (booked) {
         strata_domain_unbook(domain, size);
     } else {

@@ -331,6 +331,30 @@ TEST(guard, tells_leaks_once_and_in_few_lines) {
     rig_end(&rig);
 }
 
+/* To the one further down the outer one's block is in use all the same. */
+TEST(guard, tells_a_leak_once_however_many_guards_are_above_it) {
+    static const char *const stacks[] = {"[guard, guard, system]", "[guard, guard, guard, auto_growth, system]",
+                                         "[guard, {aligned: {alignment: 4KiB}}, guard, system]",
+                                         "[{guard: {report: false}}, {aligned: {alignment: 4KiB}}, guard, auto_growth, system]",
+                                         "[{aligned: {alignment: 4KiB}}, guard, system]", "[guard, auto_growth, guard, system]",
+                                         "[guard, guard, {thread_local: {initial: 2MiB}}, guard, system]"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        rig_t rig;
+        heard_t heard;
+        open_guarded(&rig, stacks[i]);
+        strata_block_t freed = allocate_for(&rig, "freed", 5000), leaked = allocate_for(&rig, "the leaked", 5000);
+        EXPECT_OK(strata_free(rig.s, freed.ref));
+        EXPECT_TRUE(leaked.ref != 0);
+        listen_begin(&heard);
+        EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
+        listen_end(&heard);
+        EXPECT_CONTAINS(heard.text, " bytes in 1 block of gpu:0 were never freed:\n");
+        if (strncmp(stacks[i], "[guard", 6) == 0) EXPECT_CONTAINS(heard.text, "guard: 5000 bytes in 1 block of gpu:0");
+        if (strata_test_has_failed()) FAIL_TEST("%s: %s", stacks[i], heard.text);
+        rig_end(&rig);
+    }
+}
+
 TEST(guard, says_nothing_where_nothing_leaked) {
     rig_t rig;
     heard_t heard;
@@ -354,22 +378,26 @@ TEST(guard, says_nothing_where_nothing_leaked) {
 
 /* A free that the device fails behind is a free. */
 TEST(guard, a_block_that_the_device_has_failed_is_not_called_leaked) {
-    rig_t rig;
-    heard_t heard;
-    open_guarded(&rig, "[stream_safe, guard, auto_growth, system]");
-    strata_stream_t borrower = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, NULL, 5000);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 5 * 1000 * 1000, a.ref);
-    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_sim_clear_faults(rig.devices[0]);
-    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 5000);
-    listen_begin(&heard);
-    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
-    listen_end(&heard);
-    EXPECT_STREQ(heard.text, "");
-    rig_end(&rig);
+    static const char *const stacks[] = {"[stream_safe, guard, auto_growth, system]",
+                                         "[stream_safe, {guard: {report: false}}, guard, auto_growth, system]"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        rig_t rig;
+        heard_t heard;
+        open_guarded(&rig, stacks[i]);
+        strata_stream_t borrower = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, NULL, 5000);
+        EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+        rig_work(&rig, borrower, 5 * 1000 * 1000, a.ref);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, 1, true, STRATA_E_DEVICE));
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 5000);
+        listen_begin(&heard);
+        EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+        listen_end(&heard);
+        EXPECT_STREQ(heard.text, "");
+        rig_end(&rig);
+    }
 }
 
 TEST(guard, says_once_where_it_could_not_look) {

@@ -48,6 +48,43 @@ TEST(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_releas
     rig_close(&rig);
 }
 
+static uint64_t used_of_device(rig_t *rig) {
+    strata_sim_figures_t figures;
+    strata_sim_figures(rig->devices[0], &figures);
+    return figures.used_bytes;
+}
+
+/* Likewise of a driver's pool, where the slab is full or free by pointer cannot be told of the memory. What the pool takes back is
+ * the device's when the pool is trimmed. */
+TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
+    for (int way = 0; way < 4; way++) {
+        bool unbookable = way % 2 != 0, closing = way > 1;
+        rig_t rig;
+        rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+        strata_block_t block = {.ref = 7};
+        uint64_t released = 0;
+        strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
+        strata_directory_t *directory = rig_domain(&rig)->directory;
+        uint32_t *end = unbookable ? &directory->capacity : &slab->capacity, capacity = *end;
+        *end = unbookable ? directory->used : slab->used;
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &block));
+        EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
+        EXPECT_EQ(block.ref, 7);
+        *end = capacity;
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 2 * MIB);
+        uint64_t used = used_of_device(&rig);
+        if (!closing) EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+        EXPECT_EQ(released, closing ? 0 : used);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, closing ? 2 * MIB : 0);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, closing ? 2 * MIB : 0);
+        if (!closing) EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+        EXPECT_EQ(released, 0);
+        rig_close(&rig);
+    }
+}
+
 /* Layers that write into what they were served are no different. */
 TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_stays) {
     static const char *const layers[] = {"fill: {byte: 7}", "scrub"};

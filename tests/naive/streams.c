@@ -174,6 +174,31 @@ TEST(naive_streams, a_chunk_of_the_drivers_pool_is_its_requesters_at_first) {
     rig_close(&rig);
 }
 
+/* The host cannot wait for the other users: what they may be using stays, what nobody uses goes. */
+TEST(naive_streams, chunks_stay_where_their_users_cannot_be_waited_for) {
+    for (int trims = 0; trims < 2; trims++) {
+        rig_t rig;
+        rig_open(&rig, "stack: [naive_best_fit: {streams: ignored, initial: 8MiB}, cuda_malloc_async]\n", NULL, 0, 0, 1);
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, one, MIB), b = rig_allocate(&rig, two, MIB);
+        uint64_t released = 7, waited = naive_of(&rig, one)->waits;
+        rig_work(&rig, two, 5 * MILLISECOND, b.ref);
+        give(&rig, a);
+        give(&rig, b);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
+        if (trims) EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, &released));
+        else EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
+        EXPECT_EQ(naive_of(&rig, one)->waits, waited + 1);
+        EXPECT_OK(strata_validate(rig.s));
+        if (trims) EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, &released));
+        else EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+        EXPECT_EQ(naive_of(&rig, one)->waits, waited + 2);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+        rig_close(&rig);
+    }
+}
+
 static void *use_and_leave(void *argument) {
     rig_t *rig = argument;
     strata_block_t *b = malloc(sizeof *b);

@@ -1,0 +1,15 @@
+#include "allocation/callbacks.h"
+
+/* What one calls may be out of memory too, in another facade. */
+static _Thread_local uint32_t inside;
+
+uint64_t strata_callbacks_ask(strata_domain_t *domain, size_t size) {
+    inside++;
+    uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, size);
+    inside--;
+    return freed;
+}
+
+bool strata_callbacks_are_asked(void) {
+    return inside > 0;
+}

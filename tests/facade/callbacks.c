@@ -1,0 +1,111 @@
+/* Free-memory callbacks that ask for memory themselves: nothing is under way in their thread that such a request waits for. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/facade/fixture.h"
+
+enum { PATIENCE = 60 }; /* seconds until a thread that waits for itself ends the program */
+
+/* What a callback does the first time, and what came of it. */
+typedef struct asking {
+    rig_t *rig;
+    strata_stream_t stream;
+    strata_block_t hoard;
+    size_t size;
+    uint32_t calls;
+    strata_status_t status;
+} asking_t;
+
+/* Asks for memory, and gives up what it holds. */
+static uint64_t ask_and_give(strata_place_t place, size_t size, void *context) {
+    asking_t *a = context;
+    strata_block_t block;
+    (void)size;
+    if (a->calls++ > 0) return 0;
+    a->status = strata_allocate(a->rig->s, place, a->stream, a->size, &block);
+    if (a->status == STRATA_OK) EXPECT_OK(strata_free(a->rig->s, block.ref));
+    if (a->hoard.ref == 0) return 0;
+    EXPECT_OK(strata_free(a->rig->s, a->hoard.ref));
+    return a->hoard.size;
+}
+
+static void open_stack(rig_t *rig, const char *layers, uint64_t capacity) {
+    char text[200];
+    snprintf(text, sizeof text, "strategy: asking\nstack: [%s]\n", layers);
+    rig_open(rig, text, NULL, 0, capacity, 1);
+}
+
+/* A request of the default stream, in whose course the callback may be asked. */
+static void request(rig_t *rig, asking_t *a, uint64_t pool, size_t size) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .pool = pool};
+    strata_block_t block = {.ref = 0};
+    EXPECT_OK(strata_add_free_memory_callback(rig->s, ask_and_give, a, NULL));
+    (void)alarm(PATIENCE);
+    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
+    (void)alarm(0);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+}
+
+static const char *const uppers[] = {"auto_growth", "thread_local: {initial: 4MiB}", "naive_best_fit: {initial: 4MiB}",
+                                     "bfc", "caching", "buffered", "stream_safe, auto_growth"};
+
+/* The upper cache grows, and lets every other request wait for that. */
+TEST(facade_callbacks, a_cache_below_another_asks_nobody_for_a_chunk) {
+    for (size_t i = 0; i < sizeof uppers / sizeof *uppers; i++) {
+        rig_t rig;
+        char layers[100];
+        snprintf(layers, sizeof layers, "%s, caching, system", uppers[i]);
+        open_stack(&rig, layers, 0);
+        asking_t a = {.rig = &rig, .size = MIB};
+        request(&rig, &a, 0, 3 * MIB);
+        /* Only the upper one, which asks before it grows. */
+        EXPECT_EQ(a.calls, strcmp(uppers[i], "caching") == 0);
+        rig_close(&rig);
+        if (strata_test_has_failed()) FAIL_TEST("%s", layers);
+    }
+}
+
+/* Memory is short: then the core asks, behind the growth. */
+TEST(facade_callbacks, what_a_chunk_could_not_ask_is_asked_by_the_core) {
+    for (size_t i = 0; i < sizeof uppers / sizeof *uppers; i++) {
+        rig_t rig;
+        char layers[100];
+        snprintf(layers, sizeof layers, "%s, caching, system", uppers[i]);
+        open_stack(&rig, layers, 80 * MIB);
+        asking_t a = {.rig = &rig, .hoard = rig_allocate(&rig, NULL, 40 * MIB), .size = MIB};
+        request(&rig, &a, 0, 50 * MIB);
+        EXPECT_EQ(a.calls, 1);
+        EXPECT_OK(a.status);
+        rig_close(&rig);
+        if (strata_test_has_failed()) FAIL_TEST("%s", layers);
+    }
+}
+
+/* The first request of a pool makes its stack, which grows at once: who wants another stack made waits. */
+TEST(facade_callbacks, a_stack_that_is_being_made_asks_nobody) {
+    rig_t rig;
+    uint64_t pool = 0;
+    rig_open(&rig, "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n",
+             NULL, 0, 0, 1);
+    EXPECT_OK(strata_pool(rig.s, "kept", &pool));
+    asking_t a = {.rig = &rig, .stream = rig_stream(&rig), .size = MIB};
+    request(&rig, &a, pool, MIB);
+    EXPECT_EQ(a.calls, 0);
+    rig_close(&rig);
+}
+
+/* The claim of the request outside is under way, and would leave room for the callback's if it failed. */
+TEST(facade_callbacks, a_request_of_a_callback_does_not_wait_for_its_own_threads_claim) {
+    static const char *const stacks[] = {"limit: {bytes: 64MiB}, retry, system", "limit: {bytes: 64MiB}, retry, limit, system",
+                                         "retry, limit: {bytes: 64MiB}, retry: {timeout: 0}, system"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        rig_t rig;
+        open_stack(&rig, stacks[i], 48 * MIB);
+        asking_t a = {.rig = &rig, .hoard = rig_allocate(&rig, NULL, 30 * MIB), .size = 8 * MIB};
+        request(&rig, &a, 0, 30 * MIB);
+        EXPECT_EQ(a.calls, 1);
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
+        rig_close(&rig);
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+    }
+}
