@@ -510,14 +510,16 @@ static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
     return record->state != STRATA_RECORD_UNUSED && path == self->base.number;
 }
 
-/* What the device refused to take back, and what its last holder left behind. */
+/* What the device refused to take back, and what its last holder left behind. Each is offered twice, as is the pool: behind the
+ * layer's end nobody has it. */
 static void give_back_all(async_layer_t *self) {
     strata_slab_t *slab = &self->base.stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (!is_ours(self, record)) continue;
         strata_domain_uncover(self->base.domain, record->ptr, record->size);
-        (void)strata_device_free(device_of(self), STRATA_MEMORY_DEVICE, record->ptr);
+        for (int offers = 0; offers < 2; offers++)
+            if (strata_device_free(device_of(self), STRATA_MEMORY_DEVICE, record->ptr) == STRATA_OK) break;
         strata_domain_unbook(self->base.domain, record->size);
     }
 }
@@ -526,10 +528,10 @@ static void give_back_all(async_layer_t *self) {
 static void end_pool(async_layer_t *self) {
     strata_device_t *device = device_of(self);
     if (options_of(self)->pool == POOL_OWN) {
-        (void)strata_device_pool_destroy(device, self->pool);
+        if (strata_device_pool_destroy(device, self->pool) != STRATA_OK) (void)strata_device_pool_destroy(device, self->pool);
         return;
     }
-    (void)strata_device_pool_trim(device, self->pool, 0);
+    if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
     for (int i = 0; i < POLICIES; i++) (void)strata_device_pool_set(device, self->pool, policies[i], self->before[i]);
 }
 

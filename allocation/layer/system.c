@@ -271,13 +271,21 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     strata_path_lock(path, opened);
 }
 
+/* Nobody has it any more: what the device refuses here is the domain's, which offers it once more. */
+static void end_record(system_layer_t *self, const strata_record_t *record) {
+    strata_domain_t *domain = self->base.domain;
+    strata_domain_uncover(domain, record->ptr, record->size);
+    if (device_give(self, record->ptr, record->size) == STRATA_OK) strata_domain_unbook(domain, record->size);
+    else strata_domain_keep_unreturned(domain, self->memory, record->ptr, record->size, false);
+}
+
 /* What the device refused to take back, and what its last holder left behind. */
 static void destroy(strata_layer_t *base) {
     strata_slab_t *slab = &base->stack->slab;
     for (uint32_t slot = 1; slot < slab->used; slot++) {
         strata_record_t *record = strata_slab_record(slab, slot);
         if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
-        (void)give_back((system_layer_t *)base, record->ptr, record->size);
+        end_record((system_layer_t *)base, record);
     }
 }
 

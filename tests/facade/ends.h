@@ -1,4 +1,4 @@
-/* Every function of a facade once, for programs in which none may go on: a child of fork(), a driver that shuts down. */
+/* Every function of a facade once, for programs in which none may go on: a child of fork(), a driver that shuts down, a lost device. */
 #ifndef STRATA_TESTS_FACADE_ENDS_H
 #define STRATA_TESTS_FACADE_ENDS_H
 

@@ -1,10 +1,17 @@
 /* Each host allocation of the library fails in turn, at open and while a program runs. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "platform/host_memory.h"
 #include "tests/facade/program.h"
 
 static const strata_sim_options_t DEVICE = {.devices = 2, .capacity = 96 * MIB, .contents = true};
+
+/* STRATA_FAILURES_STRIDE=1 asks for it where an ordinary run would try few. */
+static bool tries_every_k(void) {
+    const char *text = getenv("STRATA_FAILURES_STRIDE");
+    return STRIDE == 1 || (text && strcmp(text, "1") == 0);
+}
 
 static void open_with_every_failure(const char *preset) {
     strata_strategy_t *strategy = rig_strategy(preset, NULL, 0);
@@ -41,20 +48,29 @@ TEST(facade_host_memory, each_allocation_of_open_fails_pooled) { open_with_every
 TEST(facade_host_memory, each_allocation_of_open_fails_system) { open_with_every_failure("system"); }
 
 /* strata_open() itself: the strategy's text and the devices are made there. */
-TEST(facade_host_memory, each_allocation_of_open_by_text_fails) {
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "sim",
+static void open_by_text_with_every_failure(const char *preset) {
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "sim",
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     strata_t s = 0;
-    for (uint64_t k = 1; k < 100000 && !strata_test_has_failed(); k += k < 40 ? 1 : STRIDE * 5) {
+    uint64_t k = 1, tried = 0;
+    for (; k < 100000 && !strata_test_has_failed(); k += k < 40 || tries_every_k() ? 1 : STRIDE * 5, tried++) {
         strata_host_fail_at(k, 0);
         strata_status_t status = strata_open(&options, &s);
         strata_host_fail_at(0, 0);
         if (status == STRATA_OK) break;
         EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+        EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
         EXPECT_EQ(s, 0);
     }
+    printf("%s: open failed at %llu of about %llu host allocations\n", preset, (unsigned long long)tried, (unsigned long long)k);
     EXPECT_NE(s, 0);
-    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+    if (s) EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
+TEST(facade_host_memory, each_allocation_of_open_by_text_fails) {
+    const char *preset;
+    for (size_t i = 0; (preset = strata_preset_name(i)) != NULL && !strata_test_has_failed(); i++)
+        open_by_text_with_every_failure(preset);
 }
 
 static void run_with_failure(strata_strategy_t *strategy, uint64_t k, int onward) {
