@@ -279,12 +279,12 @@ static strata_status_t grow_by_the_rules(caching_t *self, const want_t *want, st
 }
 
 /* The program's callbacks may free memory of this very layer, and other threads may grow: the locks are open. Whether there is more
- * than before. Not for a chunk of a cache above: whatever a callback asks of that one would wait for its growth, in this very thread.
- * The core asks them if it fails. */
+ * than before. */
 static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     strata_domain_t *domain = self->base.domain;
-    if (!domain->free_memory || request->path->for_chunk) return false;
-    if (caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
+    if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
+    /* What a callback asks of a cache above that is growing waits for that, in this very thread: the core asks, if that fails. */
+    if (request->path->for_chunk) return false;
     uint64_t growths = self->base.stack->figures.growths;
     strata_opened_t opened = strata_path_unlock(request->path);
     uint64_t freed = strata_callbacks_ask(domain, request->size);

@@ -42,9 +42,9 @@ typedef struct strata_path {
     strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a trunk; NULL: open */
     const strata_patience_t *patience; /* NULL: growth never waits */
     bool held_back;          /* a cache would have grown, and was told to wait */
-    bool for_chunk;          /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
+    bool for_chunk;          /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
     const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
                                            that other layers of the stack have something to give for; NULL: nobody */
 } strata_path_t;
