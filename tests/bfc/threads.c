@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "tests/bfc/bfc.h"
+#include "tests/facade/turns.h"
 
 enum { THREADS = 8, ROUNDS = 600, HELD = 12 };
 
@@ -96,38 +97,12 @@ TEST(bfc_threads, wait_for_one_another) {
 
 /* ---- threads that exit ---- */
 
-typedef struct turn {
-    rig_t *rig;
-    strata_block_t block;
-    uint64_t end; /* of the work in it */
-} turn_t;
-
-/* Nobody can name the stream of the thread before: its block is served once its work is over. That the stack's making waits for it
- * too is made to fail. */
-static void *use_and_leave(void *context) {
-    turn_t *turn = context;
-    strata_device_t *device = turn->rig->devices[0];
-    if (turn->block.ptr) EXPECT_OK(strata_sim_fail(device, STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
-    strata_block_t b = rig_allocate(turn->rig, STRATA_STREAM_PER_THREAD, MIB);
-    EXPECT_TRUE(!turn->block.ptr || b.ptr == turn->block.ptr);
-    EXPECT_GE(strata_sim_now(turn->rig->world), turn->end);
-    rig_work(turn->rig, STRATA_STREAM_PER_THREAD, 5 * MILLISECOND, b.ref);
-    turn->end = strata_sim_device_end(device);
-    turn->block = b;
-    EXPECT_OK(strata_free(turn->rig->s, b.ref));
-    return NULL;
-}
-
 /* Each has an entry of the table of users, which does not grow with the threads that there ever were. */
 TEST(bfc_threads, that_exited_leave_no_entries_behind) {
     rig_t rig;
     bfc_open(&rig, "", 0);
-    turn_t turn = {.rig = &rig};
-    for (int i = 0; i < 20; i++) {
-        pthread_t thread;
-        ASSERT_EQ(pthread_create(&thread, NULL, use_and_leave, &turn), 0);
-        pthread_join(thread, NULL);
-    }
+    turns_t turns = {.rig = &rig, .size = MIB};
+    turns_each(turns_use_the_same, &turns);
     EXPECT_LE(bfc_of(&rig)->users.used, 4);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);

@@ -3,6 +3,7 @@
 
 #include "tests/caching/caching.h"
 #include "tests/facade/between.h"
+#include "tests/facade/turns.h"
 
 static void *use_own_stream(void *context) {
     rig_t *rig = context;
@@ -12,13 +13,18 @@ static void *use_own_stream(void *context) {
     return NULL;
 }
 
+/* When the work ends that an exited thread has left. */
+static uint64_t open_behind_a_thread(rig_t *rig) {
+    pthread_t thread;
+    rig_open(rig, "pytorch", NULL, 0, 0, 1);
+    EXPECT_EQ(pthread_create(&thread, NULL, use_own_stream, rig), 0);
+    pthread_join(thread, NULL);
+    return strata_sim_device_end(rig->devices[0]);
+}
+
 TEST(caching_exited, what_an_exited_thread_left_is_anybodys) {
     rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
-    pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, NULL, use_own_stream, &rig), 0);
-    pthread_join(thread, NULL);
-    uint64_t end = strata_sim_device_end(rig.devices[0]);
+    uint64_t end = open_behind_a_thread(&rig);
     strata_stream_t other = rig_stream(&rig);
     strata_block_t b = rig_allocate(&rig, other, 5 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
@@ -31,11 +37,7 @@ TEST(caching_exited, what_an_exited_thread_left_is_anybodys) {
 /* The wait for its work fails: it is waited for again. */
 TEST(caching_exited, what_an_exited_thread_left_is_waited_for_until_a_wait_succeeds) {
     rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
-    pthread_t thread;
-    ASSERT_EQ(pthread_create(&thread, NULL, use_own_stream, &rig), 0);
-    pthread_join(thread, NULL);
-    uint64_t end = strata_sim_device_end(rig.devices[0]);
+    uint64_t end = open_behind_a_thread(&rig);
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
     strata_block_t a = rig_allocate(&rig, rig_stream(&rig), 5 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
@@ -112,34 +114,20 @@ TEST(caching_exited, a_thread_that_exits_behind_the_wait_for_others_is_waited_fo
 
 /* ---- the table of streams does not grow with the threads that there ever were ---- */
 
-typedef struct turn {
-    rig_t *rig;
-    strata_block_t block;
-    uint64_t end; /* of the work in it */
-} turn_t;
-
-static void twenty_threads(void *(*body)(void *), turn_t *turn) {
-    for (int i = 0; i < 20; i++) {
-        pthread_t thread;
-        ASSERT_EQ(pthread_create(&thread, NULL, body, turn), 0);
-        pthread_join(thread, NULL);
-    }
-}
-
 static uint32_t entries_of(rig_t *rig) {
     return caching_of(rig)->streams.used - 1 - caching_of(rig)->streams.unused;
 }
 
 static void *own_and_leave(void *context) {
-    turn_t *turn = context;
-    return use_own_stream(turn->rig);
+    turns_t *turns = context;
+    return use_own_stream(turns->rig);
 }
 
 TEST(caching_exited, owners_that_exited_leave_no_entries_behind) {
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 0, 1);
-    turn_t turn = {.rig = &rig};
-    twenty_threads(own_and_leave, &turn);
+    turns_t turns = {.rig = &rig};
+    turns_each(own_and_leave, &turns);
     EXPECT_LE(entries_of(&rig), 6);
     EXPECT_LE(caching_of(&rig)->banks.used, 8);
     EXPECT_OK(strata_validate(rig.s));
@@ -147,45 +135,29 @@ TEST(caching_exited, owners_that_exited_leave_no_entries_behind) {
 }
 
 static void *borrow_and_leave(void *context) {
-    turn_t *turn = context;
-    EXPECT_OK(strata_record_stream(turn->rig->s, turn->block.ref, STRATA_STREAM_PER_THREAD));
-    rig_work(turn->rig, STRATA_STREAM_PER_THREAD, MILLISECOND, turn->block.ref);
-    EXPECT_OK(strata_erase_stream(turn->rig->s, turn->block.ref, STRATA_STREAM_PER_THREAD));
+    turns_t *turns = context;
+    EXPECT_OK(strata_record_stream(turns->rig->s, turns->block.ref, STRATA_STREAM_PER_THREAD));
+    rig_work(turns->rig, STRATA_STREAM_PER_THREAD, MILLISECOND, turns->block.ref);
+    EXPECT_OK(strata_erase_stream(turns->rig->s, turns->block.ref, STRATA_STREAM_PER_THREAD));
     return NULL;
 }
 
 TEST(caching_exited, borrowers_that_exited_leave_no_entries_behind) {
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 0, 1);
-    turn_t turn = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 5 * MIB)};
-    twenty_threads(borrow_and_leave, &turn);
+    turns_t turns = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 5 * MIB)};
+    turns_each(borrow_and_leave, &turns);
     EXPECT_EQ(entries_of(&rig), 2);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, turn.block.ref));
+    EXPECT_OK(strata_free(rig.s, turns.block.ref));
     rig_close(&rig);
-}
-
-/* Nobody can name the stream of the thread before: its block is served once its work is over. That the stack's making waits for it
- * too is made to fail. */
-static void *use_the_same_and_leave(void *context) {
-    turn_t *turn = context;
-    strata_device_t *device = turn->rig->devices[0];
-    if (turn->block.ptr) EXPECT_OK(strata_sim_fail(device, STRATA_CALL_synchronise, 1, false, STRATA_E_DEVICE));
-    strata_block_t b = rig_allocate(turn->rig, STRATA_STREAM_PER_THREAD, 5 * MIB);
-    EXPECT_TRUE(!turn->block.ptr || b.ptr == turn->block.ptr);
-    EXPECT_GE(strata_sim_now(turn->rig->world), turn->end);
-    rig_work(turn->rig, STRATA_STREAM_PER_THREAD, 5 * MILLISECOND, b.ref);
-    turn->end = strata_sim_device_end(device);
-    turn->block = b;
-    EXPECT_OK(strata_free(turn->rig->s, b.ref));
-    return NULL;
 }
 
 TEST(caching_exited, ignored_threads_that_exited_leave_no_entries_behind) {
     rig_t rig;
     rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
-    turn_t turn = {.rig = &rig};
-    twenty_threads(use_the_same_and_leave, &turn);
+    turns_t turns = {.rig = &rig, .size = 5 * MIB};
+    turns_each(turns_use_the_same, &turns);
     EXPECT_LE(entries_of(&rig), 3);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
