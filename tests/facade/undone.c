@@ -85,6 +85,22 @@ TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
     }
 }
 
+/* By force, with a block in use: nobody has the memory behind the close. */
+TEST(facade_undone, what_a_close_could_not_give_back_is_offered_once_more) {
+    static const char *const presets[] = {"system", "cuda_malloc_async"};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        rig_t rig;
+        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        (void)rig_allocate(&rig, NULL, 2 * MIB);
+        EXPECT_GE(used_of_device(&rig), 2 * MIB);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
+        EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), 2);
+        EXPECT_EQ(used_of_device(&rig), 0);
+        rig_end(&rig);
+    }
+}
+
 /* Layers that write into what they were served are no different. */
 TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_stays) {
     static const char *const layers[] = {"fill: {byte: 7}", "scrub"};
