@@ -15,7 +15,7 @@ typedef struct closing {
 static void begin(closing_t *c, const trial_t *trial, strata_close_mode_t mode) {
     strata_block_t beside = {.ref = 0};
     *c = (closing_t){.mode = mode};
-    rig_open_on(&c->rig, trial->subject->strategy, &trial_devices, TRIAL_CHECKED);
+    rig_open_on(&c->rig, trial->subject->strategy, &trial_devices, trial_flags(trial));
     failing_program_begin(&c->program, &c->rig);
     EXPECT_OK(strata_allocate(c->rig.s, strata_gpu(1), NULL, BESIDE, &beside));
     for (int i = 0; i < STEPS && !strata_test_has_failed(); i++) failing_program_step(&c->program);
@@ -49,7 +49,7 @@ static uint64_t count_of_a_close(const trial_t *trial, strata_close_mode_t mode)
 
 /* The next facade on the same devices serves. */
 static void serve_again(closing_t *c) {
-    EXPECT_OK(strata_facade_open_on(c->rig.strategy, c->rig.devices, c->rig.count, TRIAL_CHECKED, &c->rig.s));
+    EXPECT_OK(strata_facade_open_on(c->rig.strategy, c->rig.devices, c->rig.count, 0, &c->rig.s));
     if (strata_test_has_failed()) return;
     strata_block_t block = rig_allocate(&c->rig, NULL, 1000);
     EXPECT_OK(strata_free(c->rig.s, block.ref));

@@ -9,7 +9,7 @@ enum { BROKEN_OPERATIONS = 40 };
 static uint64_t count_of_a_run(const trial_t *trial) {
     rig_t rig;
     failing_program_t program;
-    rig_open_on(&rig, trial->subject->strategy, &trial_devices, TRIAL_CHECKED);
+    rig_open_on(&rig, trial->subject->strategy, &trial_devices, trial_flags(trial));
     failing_program_begin(&program, &rig);
     uint64_t before = trial_count(trial, &rig);
     for (int i = 0; i < FAILING_OPERATIONS && !strata_test_has_failed(); i++) failing_program_step(&program);
@@ -23,7 +23,7 @@ static uint64_t count_of_a_run(const trial_t *trial) {
 static void run_failing(const trial_t *trial) {
     rig_t rig;
     failing_program_t program;
-    rig_open_on(&rig, trial->subject->strategy, &trial_devices, TRIAL_CHECKED);
+    rig_open_on(&rig, trial->subject->strategy, &trial_devices, trial_flags(trial));
     failing_program_begin(&program, &rig);
     program.tolerated = trial->cause == TRIAL_HOST_MEMORY ? STRATA_E_HOST_MEMORY : trial->fault;
     /* A simulated device that has no host memory says so in its own words. */
@@ -64,7 +64,7 @@ static void run_losing(const trial_t *trial) {
     rig_t rig;
     failing_program_t program;
     strata_block_t block = {.ref = 77}, other = {.ref = 0};
-    rig_open_on(&rig, trial->subject->strategy, &trial_devices, TRIAL_CHECKED);
+    rig_open_on(&rig, trial->subject->strategy, &trial_devices, trial_flags(trial));
     failing_program_begin(&program, &rig);
     uint64_t first = trial_count(trial, &rig) + trial->k, began = strata_real_now();
     trial_arm(trial, &rig);

@@ -21,7 +21,7 @@ static bool open_failing(const trial_t *trial) {
     rig.s = 5;
     uint64_t first = trial_count(trial, &rig) + trial->k;
     trial_arm(trial, &rig);
-    strata_status_t status = strata_facade_open_on(rig.strategy, rig.devices, rig.count, TRIAL_CHECKED, &rig.s);
+    strata_status_t status = strata_facade_open_on(rig.strategy, rig.devices, rig.count, trial_flags(trial), &rig.s);
     bool met = trial_count(trial, &rig) >= first;
     trial_disarm(trial, &rig, first);
     EXPECT_EQ(status, met ? trial->fault : STRATA_OK);
@@ -33,7 +33,7 @@ static bool open_failing(const trial_t *trial) {
         kept = trial_used(rig.devices[0]);
         if (!trial_may_keep(trial)) EXPECT_EQ(kept, 0);
         EXPECT_EQ(trial_used(rig.devices[1]), 0);
-        EXPECT_OK(strata_facade_open_on(rig.strategy, rig.devices, rig.count, TRIAL_CHECKED, &rig.s));
+        EXPECT_OK(strata_facade_open_on(rig.strategy, rig.devices, rig.count, trial_flags(trial), &rig.s));
     }
     if (!strata_test_has_failed()) serve_and_close(&rig, kept);
     trial_end_devices(&rig);

@@ -8,6 +8,10 @@
 
 const strata_sim_options_t trial_devices = {.devices = 2, .capacity = 48 * MIB, .contents = true};
 
+uint32_t trial_flags(const trial_t *trial) {
+    return trial->number % 4 == 0 ? STRATA_OPEN_CHECK_STREAM_IDS : 0;
+}
+
 uint64_t trial_count(const trial_t *trial, rig_t *rig) {
     return trial->cause == TRIAL_DEVICE_CALL ? strata_sim_calls(rig->devices[0]) : strata_host_allocations();
 }

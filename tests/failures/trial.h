@@ -10,7 +10,6 @@
 enum { TRIAL_TRIED = STRIDE == 1 ? 2 : 1 }; /* of each count, in an ordinary run */
 
 extern const strata_sim_options_t trial_devices;
-enum { TRIAL_CHECKED = STRATA_OPEN_CHECK_STREAM_IDS }; /* the programs renew their streams, and forget them first */
 
 /* What fails. */
 typedef enum trial_cause { TRIAL_DEVICE_CALL, TRIAL_HOST_MEMORY } trial_cause_t;
@@ -29,6 +28,9 @@ typedef struct trial {
     trial_tally_t *tally;
 } trial_t;
 
+/* With what its facade is opened. The programs renew their streams and forget them first, so handles may be checked: on every
+ * fourth subject alone, since a check is a device call more, and so a k more, at each allocation. */
+uint32_t trial_flags(const trial_t *trial);
 /* How often the first device, or the process, has done what is to fail. */
 uint64_t trial_count(const trial_t *trial, rig_t *rig);
 void trial_arm(const trial_t *trial, rig_t *rig);
