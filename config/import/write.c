@@ -77,11 +77,13 @@ static void write_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-/* The setting that said a value, NULL: the preset did. */
+/* The setting that said a value, NULL: the preset did. A variable with keys of its own says none, though its first key begins
+ * where it does. */
 static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin) {
     for (size_t i = 0; i < import->count && origin->file; i++) {
         const strata_origin_t *said = &import->settings[i].origin;
-        if (said->line == origin->line && said->column == origin->column && strcmp(said->file, origin->file) == 0)
+        if (import->settings[i].row->kind != IMPORT_CONF && said->line == origin->line && said->column == origin->column &&
+            strcmp(said->file, origin->file) == 0)
             return &import->settings[i];
     }
     return NULL;

@@ -123,6 +123,16 @@ TEST(imports, pytorch_whole_variables) {
     end(&made);
 }
 
+/* The variable and the first key inside it begin at one place: the option is the key's, whose value is of one line. */
+TEST(imports, a_variable_of_several_lines_is_written_by_its_keys) {
+    made_t made =
+        make("pytorch", "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'", NULL);
+    EXPECT_CONTAINS(made.file, "      max_split_size: 32MiB  # max_split_size_mb:32\n");
+    EXPECT_CONTAINS(made.file, "      max_non_split_rounding: 30MiB  # max_non_split_rounding_mb:30\n");
+    expect_round_trip(&made);
+    end(&made);
+}
+
 TEST(imports, pytorch_of_before_has_the_preset_of_before) {
     made_t made = make("pytorch", "max_split_size_mb:128", "1.13");
     EXPECT_CONTAINS(made.file, "\nextends: pytorch-1.13\n");
