@@ -74,12 +74,29 @@ static void set_state(const strata_path_t *path, strata_record_t *record, strata
     if (!held) strata_unlock(&home->lock);
 }
 
+/* A layer may have filled the memory on the stream of the request. What a forgotten stream left is served to any other next, in no
+ * order behind that; where nothing tells when the fill is over, all that the stack has is nobody's. */
+static void wait_for_guest(strata_path_t *path) {
+    strata_opened_t opened = strata_path_unlock(path);
+    if (!strata_domain_wait_for(path->stack->domain, *path->guest)) {
+        strata_lock(&path->stack->lock);
+        path->stack->stranded = true;
+        strata_unlock(&path->stack->lock);
+    }
+    strata_path_lock(path, opened);
+}
+
+/* Given back behind a failure above, it never had a ref to end: whoever keeps or defers it holds nobody's block. */
+static void undo(strata_path_t *path, strata_record_t *record) {
+    if (path->guest) wait_for_guest(path);
+    set_state(path, record, STRATA_RECORD_DEFERRED);
+}
+
 void strata_below_free(strata_record_t *record, strata_path_t *path) {
     strata_stack_t *server = strata_stack_of(record->stack);
     strata_layer_t *layer = server->layers[record->path & 0xff];
     record->path >>= 8;
-    /* Given back behind a failure above, it never had a ref to end: whoever keeps or defers it holds nobody's block. */
-    if (record->state == STRATA_RECORD_LIVE) set_state(path, record, STRATA_RECORD_DEFERRED);
+    if (record->state == STRATA_RECORD_LIVE) undo(path, record);
     bool entered = strata_path_enter(path, layer);
     layer->type->free(layer, record, path);
     strata_path_leave(path, layer, entered);

@@ -8,11 +8,12 @@ typedef struct serving {
     strata_request_t request;
     strata_record_t *record;
     const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
-    bool booked;                        /* as a forgotten stream's stack was left */
+    bool guest;                         /* the stack is a forgotten stream's */
+    bool booked;                        /* as it was left */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
-    strata_path_t path = {.stack = serving->stack};
+    strata_path_t path = {.stack = serving->stack, .guest = serving->guest ? &serving->request.stream : NULL};
     strata_request_t request = serving->request;
     request.path = &path;
     request.flags |= extra_flags;
@@ -24,7 +25,7 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
 /* The stream of the request uses a block of `server` that it does not own. False: nothing could note that, and the block went
  * back as if it had never been served. Where no layer knows borrows the core does. */
 static bool borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
-    strata_path_t path = {.stack = server, .owning = true};
+    strata_path_t path = {.stack = server, .owning = true, .guest = &stream};
     strata_lock(&server->lock);
     path.held[0] = server;
     strata_status_t status = strata_record_borrow(&path, record, stream);
@@ -53,7 +54,7 @@ static void book(strata_record_t *record) {
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(orphan, &pending);
-    serving_t theirs = {.stack = orphan, .request = serving->request};
+    serving_t theirs = {.stack = orphan, .request = serving->request, .guest = true};
     if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
     if (!borrow_served(orphan, theirs.record, serving->request.stream)) return false;
     book(theirs.record);

@@ -44,6 +44,7 @@ typedef struct strata_path {
     bool held_back;          /* a cache would have grown, and was told to wait */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
+    const strata_stream_t *guest; /* the stream that a forgotten one's stack serves, which owns none of it; NULL: the stack's own */
     bool for_chunk;          /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
     const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
                                            that other layers of the stack have something to give for; NULL: nobody */

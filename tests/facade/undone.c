@@ -1,7 +1,9 @@
 /* What is undone behind a failure: a request that fails after it was served, a last use that nothing can note. */
 #include <stdio.h>
+#include <string.h>
 
 #include "allocation/layer.h"
+#include "platform/host_memory.h"
 #include "tests/facade/fixture.h"
 
 enum { LONG = 1000 * 1000 };
@@ -171,6 +173,50 @@ TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
         expect_nothing_live(&rig);
         rig_close(&rig);
     }
+}
+
+/* A request on a busy stream that a forgotten one's stack serves, which its layers fill and which fails then: by test_failing, or
+ * for want of the table of borrows, which the core keeps where no layer does. Deaf: nothing tells when the fill is over. */
+static void fail_behind_a_fill(const char *stack, bool deaf) {
+    const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_NO_GROW};
+    static const strata_device_call_t waits[] = {STRATA_CALL_stream_synchronise, STRATA_CALL_synchronise};
+    bool by_layer = strstr(stack, failing_type.name) != NULL;
+    rig_t rig;
+    strata_block_t served = {.ref = 7};
+    strata_strategy_t *strategy = rig_strategy(stack, NULL, 0);
+    rig_open_on(&rig, strategy, &(strata_sim_options_t){.contents = true}, 0);
+    strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig), next = rig_stream(&rig);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, busy, MIB).ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    strata_block_t left = rig_allocate(&rig, gone, MIB);
+    EXPECT_OK(strata_free(rig.s, left.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    rig_pass(&rig, LONG);
+    rig_work(&rig, busy, LONG, 0);
+    for (int i = 0; deaf && i < 2; i++) ASSERT_OK(strata_sim_fail(rig.devices[0], waits[i], 1, true, STRATA_E_DEVICE));
+    failing = by_layer;
+    if (!by_layer) strata_host_fail_at(1, 1);
+    EXPECT_NE(STRATA_OK, strata_allocate_with(rig.s, rig.gpu, busy, &options, &served));
+    strata_host_fail_at(0, 0);
+    failing = false;
+    EXPECT_EQ(served.ref, 7);
+    strata_block_t other = rig_allocate(&rig, next, MIB);
+    EXPECT_STATUS(deaf ? STRATA_E_NOT_READY : STRATA_OK, strata_device_stream_query(rig.devices[0], busy));
+    if (deaf) EXPECT_NE(other.ptr, left.ptr);
+    else EXPECT_EQ(other.ptr, left.ptr);
+    strata_sim_clear_faults(rig.devices[0]);
+    rig_close_by_force(&rig);
+    strata_strategy_delete(strategy);
+}
+
+/* The stream that the layers filled it on owns it no more than the stream does that is served next. */
+TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_over) {
+    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]",
+                                         "stack: [test_failing, fill, auto_growth, system]",
+                                         "stack: [test_failing, guard: {synchronise: false}, auto_growth, system]"};
+    const strata_layer_type_t *type = &failing_type;
+    EXPECT_OK(strata_layers_register(&type, 1, true));
+    for (int i = 0; i < 6; i++) fail_behind_a_fill(stacks[i % 3], i >= 3);
 }
 
 TEST(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live) {
