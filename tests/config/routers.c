@@ -286,6 +286,18 @@ TEST(diff, tells_values_with_their_origins) {
                  "  B                    0            [default]\n");
 }
 
+TEST(diff, tells_texts_that_differ_at_their_ends) {
+    char first[512], second[512], letters[STRATA_OPTION_TEXT_BYTES];
+    memset(letters, 'x', sizeof letters);
+    int most = STRATA_OPTION_TEXT_BYTES - 2;
+    snprintf(first, sizeof first, "stack: [trace: {path: %.*s1}, system]\n", most, letters);
+    snprintf(second, sizeof second, "stack: [trace: {path: %.*s2}, system]\n", most, letters);
+    const char *text = differ(first, second);
+    EXPECT_CONTAINS(text, "stack.trace.path:\n");
+    EXPECT_CONTAINS(text, "x1 [<text>:1:23]\n");
+    EXPECT_CONTAINS(text, "x2 [<text>:1:23]\n");
+}
+
 TEST(diff, tells_layers_that_one_alone_has) {
     EXPECT_STREQ(differ("stack: [retry, auto_growth, system]\n", "stack: [stream_safe, auto_growth, system]\n"),
                  "stack.retry: only in A  [<text>:1:9]\n"
