@@ -249,6 +249,9 @@ TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
 
 TEST(own_stacks, are_refused_at_their_place) {
     expect_refused("devices: {gpux: {stack: [system]}}\n", 1, 11, "\"gpux\" is no device", "use: gpu");
+    expect_refused("devices: {gpu:1: {stack: [system]}, gpu:01: {stack: [buffered, system]}}\n", 1, 37,
+                   "\"gpu:01\" has a zero in front of its number", "write gpu:1");
+    expect_refused("devices: {gpu:00: {stack: [system]}}\n", 1, 11, "\"gpu:00\" has a zero in front", "write gpu:0");
     expect_refused("devices: {gpu:1: [system]}\n", 1, 11, "a device is a mapping", "write gpu:1: {stack:");
     expect_refused("devices: {gpu:1: {stak: [system]}}\n", 1, 19, "no key \"stak\"", "write stack");
     expect_refused("devices: {gpu:1: {places: {pinned: [system]}}}\n", 1, 28, "a device has no \"pinned\" of its own", "write managed");
