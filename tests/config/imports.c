@@ -297,6 +297,15 @@ TEST(imports, tensorflow) {
     end(&made);
 }
 
+TEST(imports, blanks_at_the_ends_of_a_text_are_left_off) {
+    if (!strata_preset_text("tensorflow")) TEST_SKIP("no preset tensorflow");
+    made_t made = make("tensorflow", "TF_BFC_MEMORY_DUMP=\"  /tmp/a b \"", NULL);
+    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_dump"), "/tmp/a b");
+    expect_round_trip(&made);
+    end(&made);
+    expect_no("tensorflow", "TF_BFC_MEMORY_DUMP=\" \"", NULL, "<tensorflow>:1:1: bfc.memory_dump: \"\" is no text; write 1 to");
+}
+
 TEST(imports, tensorflow_without_its_cache) {
     made_t made = make("tensorflow",
                        "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);

@@ -70,6 +70,8 @@ TEST(options, values_are_set_and_printed) {
     expect_set("fraction", "1.000", "1");
     expect_set("choice", "size", "size");
     expect_set("text", "run-%p.csv.gz", "run-%p.csv.gz");
+    expect_set("text", "caf\303\251 \360\237\231\202", "caf\303\251 \360\237\231\202");
+    expect_set("text", "  a b ", "a b");
 }
 
 TEST(options, wrong_values_are_refused) {
