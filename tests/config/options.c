@@ -94,7 +94,13 @@ TEST(options, wrong_values_are_refused) {
     long_text[sizeof long_text - 1] = 0;
     expect_unset("text", long_text, "is no text; write 1 to 255 bytes");
     expect_unset("text", "a\nb", "without control characters");
+    expect_unset("text", "a\177b", "without control characters");
+    expect_unset("text", "a\302\2332J", "without control characters");
+    expect_unset("text", "a\342\200\256b", "without control characters");
+    expect_unset("text", "a\377", "of UTF-8");
+    expect_unset("text", "a\303", "of UTF-8");
     expect_unset("text", "", "is no text");
+    expect_unset("text", "  ", "is no text");
     expect_unset("choice", "zzzzzzzz", "write address, any or size");
 }
 
