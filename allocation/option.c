@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
+#include "platform/printable.h"
 #include "platform/status.h"
 
 enum { SHOWN = 40 };
@@ -161,14 +162,25 @@ static strata_status_t set_choice(const strata_option_row_t *row, void *at, cons
     return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no choice; write %s", SHOWN, text, all);
 }
 
+static bool is_shown(const char *text) {
+    for (size_t letter; *text; text += letter) {
+        letter = strata_printable_length(text);
+        if (letter == 0) return false;
+    }
+    return true;
+}
+
+/* Blanks at the ends of a path are hardly ever meant, and a file leaves some off whatever its quotes say: all ways to say a
+ * value mean the same. */
 static strata_status_t set_text(char *at, const char *text) {
+    text += strspn(text, " ");
     size_t length = strlen(text);
-    bool good = length > 0 && length < STRATA_OPTION_TEXT_BYTES;
-    for (const char *c = text; *c && good; c++) good = (unsigned char)*c >= ' ' && *c != 0x7f;
-    if (!good)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no text; write 1 to %d bytes without control characters", SHOWN,
-                           text, STRATA_OPTION_TEXT_BYTES - 1);
-    memcpy(at, text, length + 1);
+    while (length > 0 && text[length - 1] == ' ') length--;
+    if (length == 0 || length >= STRATA_OPTION_TEXT_BYTES || !is_shown(text))
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" is no text; write 1 to %d bytes of UTF-8 without control characters",
+                           SHOWN, text, STRATA_OPTION_TEXT_BYTES - 1);
+    memcpy(at, text, length);
+    at[length] = '\0';
     return STRATA_OK;
 }
 

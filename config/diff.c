@@ -73,7 +73,7 @@ static void tell_layer(report_t *report, int whose, const spot_t *spot) {
 static void tell_values(report_t *report, const spot_t *a, const spot_t *b) {
     const spot_t *both[2] = {a, b};
     for (const strata_option_row_t *row = a->layer->type->options; row && row->name; row++) {
-        char values[2][128];
+        char values[2][STRATA_OPTION_TEXT_BYTES];
         for (int i = 0; i < 2; i++) strata_option_print(row, both[i]->layer->options, values[i], sizeof values[i]);
         if (strcmp(values[0], values[1]) == 0) continue;
         fprintf(report->out, "%s.%s%s.%s:\n", report->place, a->way, a->layer->name, row->name);

@@ -64,6 +64,9 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
     }
     if (!take_number(node->key, &number))
         return strata_fail_origin(&key, "\"%.40s\" is no device; write gpu:1, or use: gpu for the devices to use", node->key);
+    /* Else one device could have two keys, the second of which would silently replace what the first says. */
+    if (node->key[4] == '0' && node->key[5])
+        return strata_fail_origin(&key, "\"%s\" has a zero in front of its number; write gpu:%u", node->key, number);
     if (node->kind != STRATA_TREE_MAP)
         return strata_fail_origin(&key, "a device is a mapping; write %s: {stack: [...]}", node->key);
     strata_model_device_t *own = strata_strategy_own(reader->strategy, number, true);

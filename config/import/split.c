@@ -60,13 +60,21 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
                               cursor->import->peer->name, key, nearest ? nearest : key_word(0, level));
 }
 
+/* The greatest version that begins with the parts that are written: 1.13.1 is one of 1.13. */
+static uint64_t last_of(const char *text) {
+    uint64_t version = 0, behind = UINT64_C(1000000) * 1000000;
+    (void)strata_import_version(text, &version);
+    for (; *text; text++)
+        if (*text == '.' || *text == '-') behind /= 1000000;
+    return version + behind - 1;
+}
+
 /* -1: the version is before the key; 1: behind it. */
 static int beside_version(const strata_import_t *import, const import_row_t *row) {
-    uint64_t since = 0, until = UINT64_MAX;
+    uint64_t since = 0;
     if (!import->as_of) return 0;
     if (row->since) (void)strata_import_version(row->since, &since);
-    if (row->until) (void)strata_import_version(row->until, &until);
-    return import->version < since ? -1 : import->version > until;
+    return import->version < since ? -1 : row->until && import->version > last_of(row->until);
 }
 
 static strata_status_t check_version(const cursor_t *cursor, const import_row_t *row) {

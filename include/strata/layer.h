@@ -108,7 +108,7 @@ typedef enum strata_option_kind {
     STRATA_OPTION_TIME,     /* uint64_t ns: 100ms */
     STRATA_OPTION_FRACTION, /* double:   0.8 */
     STRATA_OPTION_CHOICE,   /* uint32_t: index of the word in `choices` */
-    STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; no control characters */
+    STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; UTF-8, no control characters or outer blanks */
 } strata_option_kind_t;
 
 enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one row */ };

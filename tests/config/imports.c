@@ -47,6 +47,17 @@ static void end(made_t *made) {
     strata_import_delete(made->import);
 }
 
+static void expect_no(const char *peer, const char *text, const char *as_of, const char *what) {
+    strata_import_t *import = NULL;
+    strata_strategy_t *strategy = NULL;
+    strata_status_t status = strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &import);
+    if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
+    EXPECT_EQ(status, STRATA_E_STRATEGY);
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+    strata_strategy_delete(strategy);
+    strata_import_delete(import);
+}
+
 /* The file that is printed is the strategy that was made. */
 static void expect_round_trip(const made_t *made) {
     FILE *errors = tmpfile(), *difference = tmpfile();
@@ -143,6 +154,18 @@ TEST(imports, pytorch_of_before_has_the_preset_of_before) {
     EXPECT_CONTAINS(made.file, "\nextends: pytorch\n");
     EXPECT_CONTAINS(made.file, "--as-of 2.9`");
     end(&made);
+}
+
+/* A key that was there until 1.13 was there in each of its patches. */
+TEST(imports, the_last_version_of_a_key_has_patches) {
+    static const char *const versions[] = {"1.13", "1.13.0", "1.13.1"};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        made_t made = make("pytorch", "roundup_bypass_threshold_mb:256", versions[i]);
+        EXPECT_CONTAINS(made.told, "roundup_bypass_threshold_mb:256 has no equivalent");
+        end(&made);
+    }
+    expect_no("pytorch", "roundup_bypass_threshold_mb:256", "1.14.0", "up to 1.13, not as of 1.14.0");
+    expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2", "up to 1.13, not as of 2");
 }
 
 TEST(imports, what_has_no_equivalent_is_told) {
@@ -274,6 +297,15 @@ TEST(imports, tensorflow) {
     end(&made);
 }
 
+TEST(imports, blanks_at_the_ends_of_a_text_are_left_off) {
+    if (!strata_preset_text("tensorflow")) TEST_SKIP("no preset tensorflow");
+    made_t made = make("tensorflow", "TF_BFC_MEMORY_DUMP=\"  /tmp/a b \"", NULL);
+    EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_dump"), "/tmp/a b");
+    expect_round_trip(&made);
+    end(&made);
+    expect_no("tensorflow", "TF_BFC_MEMORY_DUMP=\" \"", NULL, "<tensorflow>:1:1: bfc.memory_dump: \"\" is no text; write 1 to");
+}
+
 TEST(imports, tensorflow_without_its_cache) {
     made_t made = make("tensorflow",
                        "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);
@@ -387,17 +419,6 @@ TEST(imports, the_tables_are_well_formed) {
 }
 
 /* ---- what is refused ---- */
-
-static void expect_no(const char *peer, const char *text, const char *as_of, const char *what) {
-    strata_import_t *import = NULL;
-    strata_strategy_t *strategy = NULL;
-    strata_status_t status = strata_import_new(&(strata_import_request_t){.peer = peer, .text = text, .as_of = as_of}, &import);
-    if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
-    EXPECT_EQ(status, STRATA_E_STRATEGY);
-    EXPECT_CONTAINS(strata_last_error()->text, what);
-    strata_strategy_delete(strategy);
-    strata_import_delete(import);
-}
 
 TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
     static const struct {

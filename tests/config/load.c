@@ -1,6 +1,4 @@
-#include "config/config.h"
-#include "platform/status.h"
-#include "tests/harness/test.h"
+#include "tests/config/refused.h"
 
 TEST(config, presets_load_and_plan) {
     size_t count = 0;
@@ -16,4 +14,15 @@ TEST(config, presets_load_and_plan) {
         strata_strategy_delete(strategy);
     }
     EXPECT_GE(count, 3);
+}
+
+TEST(config, a_text_means_the_same_in_a_file_as_in_a_setting) {
+    static const char *const set[] = {"trace.path=  a b "};
+    strata_strategy_t *file = load_text("stack: [trace: {path: \"  a b \"}, system]\n");
+    strata_strategy_t *setting =
+        load_request(&(strata_config_request_t){.text = "stack: [trace, system]\n", .set = set, .set_count = 1});
+    EXPECT_STREQ(value_of(file, "trace", "path"), "a b");
+    EXPECT_STREQ(value_of(setting, "trace", "path"), "a b");
+    strata_strategy_delete(file);
+    strata_strategy_delete(setting);
 }

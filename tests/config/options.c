@@ -70,6 +70,8 @@ TEST(options, values_are_set_and_printed) {
     expect_set("fraction", "1.000", "1");
     expect_set("choice", "size", "size");
     expect_set("text", "run-%p.csv.gz", "run-%p.csv.gz");
+    expect_set("text", "caf\303\251 \360\237\231\202", "caf\303\251 \360\237\231\202");
+    expect_set("text", "  a b ", "a b");
 }
 
 TEST(options, wrong_values_are_refused) {
@@ -92,7 +94,13 @@ TEST(options, wrong_values_are_refused) {
     long_text[sizeof long_text - 1] = 0;
     expect_unset("text", long_text, "is no text; write 1 to 255 bytes");
     expect_unset("text", "a\nb", "without control characters");
+    expect_unset("text", "a\177b", "without control characters");
+    expect_unset("text", "a\302\2332J", "without control characters");
+    expect_unset("text", "a\342\200\256b", "without control characters");
+    expect_unset("text", "a\377", "of UTF-8");
+    expect_unset("text", "a\303", "of UTF-8");
     expect_unset("text", "", "is no text");
+    expect_unset("text", "  ", "is no text");
     expect_unset("choice", "zzzzzzzz", "write address, any or size");
 }
 

@@ -249,6 +249,9 @@ TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
 
 TEST(own_stacks, are_refused_at_their_place) {
     expect_refused("devices: {gpux: {stack: [system]}}\n", 1, 11, "\"gpux\" is no device", "use: gpu");
+    expect_refused("devices: {gpu:1: {stack: [system]}, gpu:01: {stack: [buffered, system]}}\n", 1, 37,
+                   "\"gpu:01\" has a zero in front of its number", "write gpu:1");
+    expect_refused("devices: {gpu:00: {stack: [system]}}\n", 1, 11, "\"gpu:00\" has a zero in front", "write gpu:0");
     expect_refused("devices: {gpu:1: [system]}\n", 1, 11, "a device is a mapping", "write gpu:1: {stack:");
     expect_refused("devices: {gpu:1: {stak: [system]}}\n", 1, 19, "no key \"stak\"", "write stack");
     expect_refused("devices: {gpu:1: {places: {pinned: [system]}}}\n", 1, 28, "a device has no \"pinned\" of its own", "write managed");
@@ -284,6 +287,18 @@ TEST(diff, tells_values_with_their_origins) {
                  "stack.auto_growth.chunk_size:\n"
                  "  A                    1MiB         [<text>:1:35]\n"
                  "  B                    0            [default]\n");
+}
+
+TEST(diff, tells_texts_that_differ_at_their_ends) {
+    char first[512], second[512], letters[STRATA_OPTION_TEXT_BYTES];
+    memset(letters, 'x', sizeof letters);
+    int most = STRATA_OPTION_TEXT_BYTES - 2;
+    snprintf(first, sizeof first, "stack: [trace: {path: %.*s1}, system]\n", most, letters);
+    snprintf(second, sizeof second, "stack: [trace: {path: %.*s2}, system]\n", most, letters);
+    const char *text = differ(first, second);
+    EXPECT_CONTAINS(text, "stack.trace.path:\n");
+    EXPECT_CONTAINS(text, "x1 [<text>:1:23]\n");
+    EXPECT_CONTAINS(text, "x2 [<text>:1:23]\n");
 }
 
 TEST(diff, tells_layers_that_one_alone_has) {

@@ -1,7 +1,9 @@
-/* What is laid over a strategy: --set strings and the environment. What is refused leaves nothing behind. */
+/* What is laid over a strategy: --set strings and the environment. What is refused leaves nothing behind, what is not is told
+ * in letters that a terminal shows. */
 #include <string.h>
 
 #include "config/config.h"
+#include "platform/printable.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SETTINGS = 32 };
@@ -19,11 +21,26 @@ static size_t cut(char *text, const char **lines, size_t most) {
     return count;
 }
 
+/* Whatever the values say. */
+static void expect_nothing_that_a_terminal_obeys(const strata_strategy_t *strategy) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) abort();
+    FUZZ_EXPECT_OK(strata_config_explain(strategy, out));
+    fclose(out);
+    for (size_t at = 0, letter; at < length; at += letter) {
+        letter = text[at] == '\n' ? 1 : strata_printable_length(text + at);
+        FUZZ_EXPECT(letter > 0);
+    }
+    free(text);
+}
+
 static void expect_loaded_or_refused(const strata_config_request_t *request) {
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(request, &strategy);
     if (status == STRATA_OK) {
-        FUZZ_EXPECT_OK(strata_config_explain(strategy, fuzz_nowhere()));
+        expect_nothing_that_a_terminal_obeys(strategy);
         strata_strategy_delete(strategy);
     } else {
         FUZZ_EXPECT(status == STRATA_E_STRATEGY);

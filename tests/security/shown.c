@@ -143,6 +143,7 @@ TEST(shown, names_of_files_and_arguments) {
         {"compare '--" NAME "'", 2}, {"compare --device '" NAME "' --strategy system x.csv", 2}, {"presets '" NAME "'", 2},
         {"compare --device sim --strategy system --set '" NAME "=1' '" NAME ".csv'", 2}, {"import '" NAME "'", 2},
         {"import pytorch '" NAME "'", 2}, {"STRATA_STRATEGY='" NAME "' -- explain", 2}, {"STRATA_SET='" NAME "=1' -- explain strata", 2},
+        {"explain tensorflow --set 'bfc.memory_dump=\302\2332J'", 2}, {"explain tensorflow --set 'bfc.memory_dump=\342\200\256a\377'", 2},
         {"compare --json '" NAME "/x' --repeat 1 --device sim --strategy system '" NAME ".csv'", 1}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) expect_tame(runs[i].arguments, runs[i].status);
 }
