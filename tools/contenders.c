@@ -111,10 +111,11 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
     for (size_t i = 0; i < count; i++) {
         const char *label = arguments->strategies[i].label;
         if (!label) continue;
-        if (label_taken(memory, count, i, label))
-            return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", label);
-        strcpy(memory->loaded[i].label, label);
-        strata_make_printable(memory->loaded[i].label, false);
+        char *shown = memory->loaded[i].label;
+        strcpy(shown, label);
+        strata_make_printable(shown, false);
+        if (label_taken(memory, count, i, shown))
+            return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", shown);
     }
     for (size_t i = 0; i < count; i++) {
         loaded_t *loaded = &memory->loaded[i];

@@ -134,6 +134,8 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
     expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv",
                  "two strategies have the label \"a\"");
+    expect_wrong("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata --label \"$(printf 'a\\376')\" x.csv",
+                 "two strategies have the label \"a?\"; give each its own");
     expect_wrong("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
     expect_wrong("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
     expect_wrong("compare --strategy paddle --repeat -1 x.csv", "--repeat");
