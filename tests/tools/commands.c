@@ -196,6 +196,17 @@ TEST(command, the_environment_is_heard_first) {
     EXPECT_CONTAINS(ran.out, "\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}");
 }
 
+TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
+    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1' -- replay " BATCH " --json - --strategy strata %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"1\"}");
+    ran = run_command("STRATA_SET='retry.depth=1' -- replay " BATCH " --json - --set ' retry.timeout=1ms' --strategy strata "
+                      "--set ' retry.depth=2' %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"2\"}");
+}
+
 TEST(command, writes_json_beside_the_table) {
     ran_t ran = run_command("compare " BATCH " --json figures.json --strategy system --strategy strata %s %s", SMALL,
                             project_trace_path("lm-small-bf16-forward.csv.gz"));
