@@ -48,7 +48,11 @@ TEST(errors, devices) {
     expect_refused("devices: gpuu\n", 1, 10, "\"gpuu\" names no device", "write gpu");
     expect_refused("devices: tpu:0\n", 1, 10, "names no device", "gpu");
     expect_refused("devices: gpu:x\n", 1, 10, "\"x\" is no device's number", "write gpu:0");
-    expect_refused("devices: gpu:1000\n", 1, 10, "no device's number", "write gpu:0");
+    expect_refused("devices: gpu:16\n", 1, 10, "no device's number", "write gpu:0 to gpu:15");
+    expect_refused("devices: gpu:1000\n", 1, 10, "no device's number", "write gpu:0 to gpu:15");
+    expect_refused("devices: sim:h100x17\n", 1, 10, "no profile \"h100x17\"", "x2 to x16 behind it");
+    strata_strategy_delete(load_text("devices: gpu:15\n"));
+    strata_strategy_delete(load_text("devices: sim:h100x16\n"));
     expect_refused("devices: sim:h10\n", 1, 10, "no profile \"h10\"", "write h100");
     expect_refused("devices: [gpu]\n", 1, 1, "wants one value", "write devices: gpu");
 }

@@ -145,7 +145,7 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
     expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
     expect_wrong("replay --strategy paddle --strategy strata x.csv", "one --strategy alone");
-    expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0, sim, sim:");
+    expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
     expect_wrong("compare --strategy paddle --device sim missing.csv", "missing.csv: the file cannot be read: No such file");
 }
 
@@ -251,6 +251,21 @@ TEST(command, simulates_where_there_is_no_gpu) {
     ran = run_command("compare --device gpu:0 --repeat 1 --strategy paddle %s", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
+}
+
+/* How many devices there are, the trace says. */
+TEST(command, replays_a_strategy_of_several_devices) {
+    write_text("two.yaml", "devices: sim:a100x2\nstack: [system]\n");
+    ran_t ran = run_command("check two.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("replay --repeat 1 --strategy two.yaml %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_CONTAINS(ran.out, "sim:a100\n");
+    write_text("two.csv", "op,id,size,stream,time_us,device\nalloc,1,100,0,0,0\nalloc,2,100,0,0,1\nalloc,3,100,0,0,2\n");
+    ran = run_command("replay --repeat 1 --strategy two.yaml two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
 }
 
 TEST(command, no_progress_where_nobody_looks) {
