@@ -47,7 +47,8 @@ static strata_status_t tell_devices(const char *devices, const strata_origin_t *
     size_t count = 0;
     while (strata_sim_profile_name(count)) count++;
     strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
-    return strata_fail_origin(origin, "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several",
+    return strata_fail_origin(origin,
+                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several",
                               tail, hint.text, STRATA_MODEL_DEVICES);
 }
 

@@ -23,6 +23,7 @@ void fuzz_devices(const uint8_t *bytes, size_t count) {
     strata_device_choice_t choice;
     FUZZ_EXPECT((strata_device_choice_parse(text, &choice) == STRATA_OK) == named);
     if (named)
-        FUZZ_EXPECT(choice.count >= 1 && choice.count <= 16 && choice.ordinal < 16 && (choice.profile == NULL || choice.ordinal < 0));
+        FUZZ_EXPECT(choice.count >= 1 && choice.count <= 16 && choice.ordinal < 16 &&
+                    (choice.profile == NULL || choice.ordinal < 0));
     free(text);
 }

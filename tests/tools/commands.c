@@ -134,7 +134,8 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
     expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv",
                  "two strategies have the label \"a\"");
-    expect_wrong("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata --label \"$(printf 'a\\376')\" x.csv",
+    expect_wrong("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
+                 "--label \"$(printf 'a\\376')\" x.csv",
                  "two strategies have the label \"a?\"; give each its own");
     expect_wrong("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
     expect_wrong("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
@@ -197,7 +198,8 @@ TEST(command, the_environment_is_heard_first) {
 }
 
 TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
-    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1' -- replay " BATCH " --json - --strategy strata %s", SMALL);
+    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1' -- replay " BATCH " --json - --strategy strata %s",
+                            SMALL);
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_STREQ(ran.errors, "");
     EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"1\"}");
