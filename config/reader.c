@@ -1,11 +1,11 @@
 #include "config/reader.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/hint.h"
 #include "config/page.h"
 #include "platform/sim/sim.h"
+#include "strategy/devices.h"
 
 strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t status) {
     if (status != STRATA_E_STRATEGY) return status;
@@ -34,39 +34,27 @@ static strata_status_t fail_devices(const char *devices, const strata_origin_t *
     return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0 or sim:h100", devices, hint.text);
 }
 
-/* "h100", and "h100x2" for two of them. */
-static bool is_profile(const char *text) {
-    char name[32];
-    const char *times = strrchr(text, 'x');
-    if (strata_sim_profile(text)) return true;
-    if (!times || (size_t)(times - text) >= sizeof name) return false;
-    size_t digits = strspn(times + 1, "0123456789");
-    memcpy(name, text, (size_t)(times - text));
-    name[times - text] = '\0';
-    int count = digits > 0 && digits <= 2 && !times[1 + digits] ? atoi(times + 1) : 0;
-    return count >= 1 && count <= STRATA_MODEL_DEVICES && strata_sim_profile(name);
-}
-
-static strata_status_t check_devices(const char *devices, const strata_origin_t *origin) {
+/* Why it names none. */
+static strata_status_t tell_devices(const char *devices, const strata_origin_t *origin) {
     const char *tail = strchr(devices, ':');
-    size_t head = tail ? (size_t)(tail - devices) : strlen(devices);
+    size_t head = tail ? (size_t)(tail - devices) : 0;
     bool gpu = head == 3 && strncmp(devices, "gpu", 3) == 0, sim = head == 3 && strncmp(devices, "sim", 3) == 0;
     if (!gpu && !sim) return fail_devices(devices, origin);
-    if (!tail) return STRATA_OK;
     tail++;
-    size_t digits = strspn(tail, "0123456789");
-    if (gpu && (digits == 0 || digits > 3 || tail[digits]))
-        return strata_fail_origin(origin, "\"%.40s\" is no device's number; write gpu:0", tail);
-    if (gpu || is_profile(tail)) return STRATA_OK;
+    if (gpu)
+        return strata_fail_origin(origin, "\"%.40s\" is no device's number; write gpu:0 to gpu:%d", tail,
+                                  STRATA_MODEL_DEVICES - 1);
     size_t count = 0;
     while (strata_sim_profile_name(count)) count++;
     strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
-    return strata_fail_origin(origin, "there is no profile \"%.40s\" of a simulated device; %s", tail, hint.text);
+    return strata_fail_origin(origin,
+                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several",
+                              tail, hint.text, STRATA_MODEL_DEVICES);
 }
 
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin) {
-    strata_status_t status = check_devices(devices, origin);
-    if (status) return status;
+    strata_device_choice_t choice;
+    if (strata_device_choice_parse(devices, &choice) != STRATA_OK) return tell_devices(devices, origin);
     char *copy = strata_arena_text(strategy->memory, devices, strlen(devices));
     if (!copy) return STRATA_E_HOST_MEMORY;
     strategy->devices = copy;
@@ -186,7 +174,7 @@ static const struct {
      "nothing"},
     {"devices", read_devices,
      "`gpu`: every GPU; `gpu:1`: one; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one of a profile, two of them; or a "
-     "mapping, see below",
+     "mapping, see below. A replay opens as many as its trace has",
      "`gpu`"},
     {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},
     {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},

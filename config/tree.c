@@ -171,11 +171,63 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     return STRATA_OK;
 }
 
+/* ---- directives ---- */
+
+static bool stands_at(const reading_t *reading, size_t at, const char *word) {
+    size_t length = strlen(word);
+    return reading->length - at >= length && memcmp(reading->text + at, word, length) == 0;
+}
+
+/* How many bytes YAML's end of a line has here; 0: none ends. */
+static size_t line_break(const reading_t *reading, size_t at) {
+    static const char *const breaks[] = {"\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+    for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++)
+        if (stands_at(reading, at, breaks[i])) return strlen(breaks[i]);
+    return 0;
+}
+
+static size_t next_line(const reading_t *reading, size_t at) {
+    size_t length = 0;
+    for (; at < reading->length && (length = line_break(reading, at)) == 0; at++) continue;
+    return at + length;
+}
+
+/* A blank line, a comment, or the mark that a document has ended: none of them begins one. */
+static bool begins_nothing(const reading_t *reading, size_t at) {
+    static const char order_mark[] = "\xef\xbb\xbf";
+    if (stands_at(reading, at, "...")) return true;
+    if (stands_at(reading, at, order_mark)) at += strlen(order_mark);
+    while (stands_at(reading, at, " ") || stands_at(reading, at, "\t")) at++;
+    return at == reading->length || stands_at(reading, at, "#") || line_break(reading, at) > 0;
+}
+
+/* Those before a document that may begin at `at` or behind it: libyaml compares each with all earlier ones before it tells of
+ * any. A second %YAML it refuses itself. */
+static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
+    for (; at < reading->length; at = next_line(reading, at)) {
+        if (stands_at(reading, at, "%YAML")) continue;
+        if (stands_at(reading, at, "%"))
+            return fail_byte(reading, at, "directives (\"%TAG\") other than %YAML are not read; take this line out");
+        if (!begins_nothing(reading, at)) return STRATA_OK;
+    }
+    return STRATA_OK;
+}
+
+/* Marks count characters. */
+static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
+    size_t at = 0;
+    for (size_t left = mark.index; at < reading->length; at++)
+        if (((unsigned char)reading->text[at] & 0xc0) != 0x80 && left-- == 0) break;
+    return at;
+}
+
 /* ---- events ---- */
 
 static strata_status_t take_event(reading_t *reading, const yaml_event_t *event) {
     static const char no_tags[] = "tags (\"!\") are not read; take this one out";
     switch (event->type) {
+    case YAML_STREAM_START_EVENT: return refuse_directives(reading, 0);
+    case YAML_DOCUMENT_END_EVENT: return refuse_directives(reading, byte_of(reading, event->end_mark));
     case YAML_DOCUMENT_START_EVENT:
         if (!reading->root) return STRATA_OK;
         return fail_mark(reading, event->start_mark, "a second document begins here; a file holds one strategy");
@@ -234,8 +286,8 @@ const strata_tree_t *strata_tree_get(const strata_tree_t *map, const char *key) 
 static const char about_limits[] =
     "\n## What is refused\n\n"
     "Everything wrong, as `file:line:column: what is wrong; what to write`. `strata check` tells as many errors as can be\n"
-    "told apart. YAML's aliases, tags and second documents are not read. A file has at most %s, %d collections in one\n"
-    "another, %d values of %s, %d keys in a mapping.\n";
+    "told apart. YAML's aliases, tags, directives other than `%%YAML` and second documents are not read. A file has at most %s,\n"
+    "%d collections in one another, %d values of %s, %d keys in a mapping.\n";
 
 void strata_page_limits(FILE *out) {
     char file[64], value[64];

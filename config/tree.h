@@ -31,8 +31,8 @@ struct strata_tree {
     strata_tree_t *first, *next;
 };
 
-/* Reads one document. Duplicate keys, aliases, tags, keys that are no words, a second document and whatever passes a limit
- * are E_STRATEGY with "file:line:column: "; E_HOST_MEMORY. The tree and its texts come from `arena`. */
+/* Reads one document. Duplicate keys, aliases, tags, directives other than %YAML, keys that are no words, a second document and
+ * whatever passes a limit are E_STRATEGY with "file:line:column: "; E_HOST_MEMORY. The tree and its texts come from `arena`. */
 strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length,
                                  strata_tree_t **tree);
 

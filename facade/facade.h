@@ -7,7 +7,7 @@
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 
-enum { STRATA_FACADE_DEVICES = 16, STRATA_FACADES = 256, STRATA_FACADE_CALLBACKS = 32 };
+enum { STRATA_FACADE_DEVICES = STRATA_MODEL_DEVICES, STRATA_FACADES = 256, STRATA_FACADE_CALLBACKS = 32 };
 
 typedef struct strata_callback {
     uint32_t id; /* 0: removed */

@@ -1,36 +1,15 @@
 #include "replay/target.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "platform/cuda/cuda.h"
 #include "platform/host_memory.h"
-
-static strata_status_t unknown(const char *text) {
-    char profiles[256] = "";
-    size_t length = 0;
-    for (size_t i = 0; strata_sim_profile_name(i) && length < sizeof profiles - 1; i++)
-        length += (size_t)snprintf(profiles + length, sizeof profiles - length, ", sim:%s", strata_sim_profile_name(i));
-    return strata_fail(STRATA_E_INVALID, 0, "\"%.64s\" is no device; write gpu, gpu:0, sim%s", text, profiles);
-}
+#include "strategy/devices.h"
 
 strata_status_t strata_target_parse(const char *text, strata_target_t *target) {
-    const strata_sim_profile_t *profile = NULL;
-    uint32_t ordinal = 0;
-    if (strcmp(text, "sim") == 0) {
-        profile = strata_sim_profile("h100");
-    } else if (strncmp(text, "sim:", 4) == 0) {
-        profile = strata_sim_profile(text + 4);
-        if (!profile) return unknown(text);
-    } else if (strncmp(text, "gpu:", 4) == 0) {
-        size_t digits = strspn(text + 4, "0123456789");
-        if (digits == 0 || digits > 2 || text[4 + digits]) return unknown(text);
-        for (size_t i = 0; i < digits; i++) ordinal = ordinal * 10 + (uint32_t)(text[4 + i] - '0');
-    } else if (strcmp(text, "gpu") != 0) {
-        return unknown(text);
-    }
-    target->profile = profile;
-    target->ordinal = ordinal;
+    strata_device_choice_t choice;
+    strata_status_t status = strata_device_choice_parse(text, &choice);
+    if (status != STRATA_OK) return status;
+    target->profile = choice.profile;
+    target->ordinal = choice.ordinal < 0 ? 0 : (uint32_t)choice.ordinal;
     return STRATA_OK;
 }
 

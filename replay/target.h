@@ -11,7 +11,8 @@ typedef struct strata_target {
     uint64_t capacity;                   /* simulated: bytes; 0: as the profile says; STRATA_SIM_UNLIMITED */
 } strata_target_t;
 
-/* "sim", "sim:a100", "gpu", "gpu:1". E_INVALID says what may be written. `capacity` is left alone. */
+/* As strategy/devices.h reads it, but for how many: as many are opened as the trace has. E_INVALID says what may be written.
+ * `capacity` is left alone. */
 strata_status_t strata_target_parse(const char *text, strata_target_t *target);
 
 typedef struct strata_machine {

@@ -9,7 +9,7 @@
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
     STRATA_NAME_LETTERS = 64,                /* of `strategy:` and `name:` */
-    STRATA_MODEL_DEVICES = 16,               /* that have stacks of their own */
+    STRATA_MODEL_DEVICES = 16,               /* of one strategy, and such as have stacks of their own */
     STRATA_MODEL_NAMED = 32                  /* pools, and patterns of streams */
 };
 

@@ -34,7 +34,7 @@ static int take_set(const reading_t *reading, const char *value) {
     size_t *count = strategy ? &strategy->set_count : &reading->arguments->set_count;
     if (!strchr(value, '=')) return strata_wrong_usage(reading->self, "--set %.80s: write PATH=VALUE", value);
     if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(reading->self, "more than %d --set", STRATA_ARGUMENT_SETS);
-    set[(*count)++] = value;
+    set[(*count)++] = value + strspn(value, " ");
     return STRATA_EXIT_DONE;
 }
 

@@ -28,6 +28,14 @@ typedef struct memory {
 
 /* ---- values that are set ----------------------------------------------------------------------------------------------- */
 
+/* As the library takes what is set: one path is one path, however it is spaced. */
+static char *trim(char *text) {
+    text += strspn(text, " ");
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == ' ') text[--length] = '\0';
+    return text;
+}
+
 /* STRATA_SET comes before what the command line says, and so loses against it. */
 static strata_status_t read_environment(memory_t *memory) {
     const char *text = getenv("STRATA_SET");
@@ -38,6 +46,7 @@ static strata_status_t read_environment(memory_t *memory) {
         next = strchr(at, ',');
         if (next) *next++ = '\0';
         if (!*at) continue;
+        at = trim(at);
         if (!strchr(at, '=')) return strata_fail(STRATA_E_STRATEGY, 0, "STRATA_SET: \"%.60s\" is no PATH=VALUE", at);
         if (memory->common_count == STRATA_ARGUMENT_SETS)
             return strata_fail(STRATA_E_LIMIT, 0, "STRATA_SET has more than %d values", STRATA_ARGUMENT_SETS);
@@ -111,10 +120,11 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
     for (size_t i = 0; i < count; i++) {
         const char *label = arguments->strategies[i].label;
         if (!label) continue;
-        if (label_taken(memory, count, i, label))
-            return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", label);
-        strcpy(memory->loaded[i].label, label);
-        strata_make_printable(memory->loaded[i].label, false);
+        char *shown = memory->loaded[i].label;
+        strcpy(shown, label);
+        strata_make_printable(shown, false);
+        if (label_taken(memory, count, i, shown))
+            return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", shown);
     }
     for (size_t i = 0; i < count; i++) {
         loaded_t *loaded = &memory->loaded[i];

@@ -24,6 +24,16 @@ TEST(errors, yaml_itself) {
     expect_refused("\"a\\nb\": 1\n", 1, 1, "this is no key", "write a word");
 }
 
+TEST(errors, directives) {
+    expect_refused("%TAG ! !a\n---\nstack: [system]\n", 1, 1, "\"%TAG\"", "take this line out");
+    expect_refused("# mine\n%YAML 1.1\n%TAG ! !a\n---\nstack: [system]\n", 3, 1, "\"%TAG\"", "take this line out");
+    expect_refused("stack: [system]\n...\n\n%TAG ! !a\n---\na: 1\n", 4, 1, "\"%TAG\"", "take this line out");
+    expect_refused("%MINE 1\n---\nstack: [system]\n", 1, 1, "directives", "take this line out");
+    expect_refused("%YAML 2.0\n---\nstack: [system]\n", 1, 1, "YAML", "check");
+    strata_strategy_delete(load_text("# mine\n%YAML 1.1\n---\nstack: [system]\n...\n# %TAG\n"));
+    strata_strategy_delete(load_text("---\ndescription: |\n %TAG ! !a\nstrategy: \"a\n%TAG ! !a\"\nstack: [system]\n"));
+}
+
 TEST(errors, keys_of_a_strategy) {
     expect_refused("version: 1\nstak: [system]\n", 2, 1, "no key \"stak\"", "write stack");
     expect_refused("zzzzzzzz: 1\n", 1, 1, "no key \"zzzzzzzz\"", "write one of version, strategy,");
@@ -38,7 +48,11 @@ TEST(errors, devices) {
     expect_refused("devices: gpuu\n", 1, 10, "\"gpuu\" names no device", "write gpu");
     expect_refused("devices: tpu:0\n", 1, 10, "names no device", "gpu");
     expect_refused("devices: gpu:x\n", 1, 10, "\"x\" is no device's number", "write gpu:0");
-    expect_refused("devices: gpu:1000\n", 1, 10, "no device's number", "write gpu:0");
+    expect_refused("devices: gpu:16\n", 1, 10, "no device's number", "write gpu:0 to gpu:15");
+    expect_refused("devices: gpu:1000\n", 1, 10, "no device's number", "write gpu:0 to gpu:15");
+    expect_refused("devices: sim:h100x17\n", 1, 10, "no profile \"h100x17\"", "x2 to x16 behind it");
+    strata_strategy_delete(load_text("devices: gpu:15\n"));
+    strata_strategy_delete(load_text("devices: sim:h100x16\n"));
     expect_refused("devices: sim:h10\n", 1, 10, "no profile \"h10\"", "write h100");
     expect_refused("devices: [gpu]\n", 1, 1, "wants one value", "write devices: gpu");
 }

@@ -43,8 +43,7 @@ static char *flood(const char *head, const char *part, const char *tail, size_t 
     return text;
 }
 
-static void expect_flood(const char *head, const char *part, const char *tail, const char *what) {
-    char *text = flood(head, part, tail, LARGEST - 1);
+static void expect_end(char *text, const char *what) {
     strata_strategy_t *strategy = NULL;
     measured_t before = measure();
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
@@ -52,6 +51,10 @@ static void expect_flood(const char *head, const char *part, const char *tail, c
     EXPECT_CONTAINS(strata_last_error()->text, what);
     EXPECT_GT(strata_last_error()->line, 0);
     free(text);
+}
+
+static void expect_flood(const char *head, const char *part, const char *tail, const char *what) {
+    expect_end(flood(head, part, tail, LARGEST - 1), what);
 }
 
 TEST(hostile, an_alias_bomb_is_refused_at_its_first_alias) {
@@ -115,6 +118,32 @@ TEST(hostile, long_values) {
     expect_flood("a: &", "x", " 1\n", "");
     expect_flood("a: 1 #", "x", "\n", "no key \"a\"");
     expect_flood("%TAG ! ", "x", "\n--- a\n", "");
+}
+
+/* As many different ones as fit, between `head` and `tail`, each in a line that `line_break` ends. */
+static void expect_directives(const char *head, const char *line_break, const char *tail) {
+    char *text = calloc(LARGEST, 1);
+    if (!text) abort();
+    size_t length = (size_t)sprintf(text, "%s", head);
+    for (unsigned i = 0; length + strlen(tail) + 32 < LARGEST; i++)
+        length += (size_t)sprintf(text + length, "%%TAG !%x! !%s", i, line_break);
+    strcpy(text + length, tail);
+    expect_end(text, "take this line out");
+}
+
+TEST(hostile, directives) {
+    expect_directives("", "\n", "---\nstack: [system]\n");
+    expect_directives("\xef\xbb\xbf # a strategy\n\n%YAML 1.1 # of the year\n", "\r\n", "---\nstack: [system]\n");
+    expect_directives("", "\r", "--- a\r");
+    expect_directives("#\xc2\x85", "\xc2\x85", "--- a\n");
+    expect_directives("#\xe2\x80\xa8", "\xe2\x80\xa8", "--- a\n");
+    expect_directives("#\xe2\x80\xa9", "\xe2\x80\xa9", "--- a\n");
+    expect_directives("stack: [system] # \xc3\xa4\n", "\n", "--- a\n");
+    expect_directives("stack: [system]\n... # \xc3\xa4\n...\n#\n", "\n", "--- a\n");
+    expect_directives("---\n", "\n", "--- a\n");
+    expect_directives("...\n", "\n", "--- a\n");
+    expect_flood("", "%YAML 1.1\n", "--- a\n", "duplicate %YAML directive");
+    expect_flood("stack: [system]\n", "%YAML 1.1\n", "--- a\n", "duplicate %YAML directive");
 }
 
 TEST(hostile, a_file_of_a_gigabyte_is_not_read) {

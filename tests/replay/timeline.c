@@ -198,16 +198,18 @@ TEST(timeline, devices_by_name) {
     EXPECT_STREQ(target.profile->name, "h100");
     EXPECT_OK(strata_target_parse("sim:a100", &target));
     EXPECT_STREQ(target.profile->name, "a100");
+    EXPECT_OK(strata_target_parse("sim:h100x2", &target));
+    EXPECT_STREQ(target.profile->name, "h100");
     EXPECT_EQ(target.capacity, 7);
     EXPECT_OK(strata_target_parse("gpu:12", &target));
     EXPECT_TRUE(target.profile == NULL);
     EXPECT_EQ(target.ordinal, 12);
     EXPECT_OK(strata_target_parse("gpu", &target));
     EXPECT_EQ(target.ordinal, 0);
-    static const char *const wrong[] = {"", "cpu", "sim:", "sim:h200x", "gpu:", "gpu:x", "gpu:1x", "gpu:123", "gpus"};
+    static const char *const wrong[] = {"", "cpu", "sim:", "sim:h200x", "gpu:", "gpu:x", "gpu:1x", "gpu:16", "sim:h100x17", "gpus"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         EXPECT_STATUS(STRATA_E_INVALID, strata_target_parse(wrong[i], &target));
-        EXPECT_CONTAINS(strata_last_error()->text, "write gpu, gpu:0, sim, sim:");
+        EXPECT_CONTAINS(strata_last_error()->text, "write gpu, gpu:0 to gpu:15, sim, sim:");
     }
     strata_machine_t machine;
     target = (strata_target_t){.capacity = 1};

@@ -134,6 +134,9 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
     expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv",
                  "two strategies have the label \"a\"");
+    expect_wrong("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
+                 "--label \"$(printf 'a\\376')\" x.csv",
+                 "two strategies have the label \"a?\"; give each its own");
     expect_wrong("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
     expect_wrong("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
     expect_wrong("compare --strategy paddle --repeat -1 x.csv", "--repeat");
@@ -143,7 +146,7 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
     expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
     expect_wrong("replay --strategy paddle --strategy strata x.csv", "one --strategy alone");
-    expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0, sim, sim:");
+    expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
     expect_wrong("compare --strategy paddle --device sim missing.csv", "missing.csv: the file cannot be read: No such file");
 }
 
@@ -194,6 +197,18 @@ TEST(command, the_environment_is_heard_first) {
     EXPECT_CONTAINS(ran.out, "\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}");
 }
 
+TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
+    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1' -- replay " BATCH " --json - --strategy strata %s",
+                            SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"1\"}");
+    ran = run_command("STRATA_SET='retry.depth=1' -- replay " BATCH " --json - --set ' retry.timeout=1ms' --strategy strata "
+                      "--set ' retry.depth=2' %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"2\"}");
+}
+
 TEST(command, writes_json_beside_the_table) {
     ran_t ran = run_command("compare " BATCH " --json figures.json --strategy system --strategy strata %s %s", SMALL,
                             project_trace_path("lm-small-bf16-forward.csv.gz"));
@@ -238,6 +253,21 @@ TEST(command, simulates_where_there_is_no_gpu) {
     ran = run_command("compare --device gpu:0 --repeat 1 --strategy paddle %s", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
+}
+
+/* How many devices there are, the trace says. */
+TEST(command, replays_a_strategy_of_several_devices) {
+    write_text("two.yaml", "devices: sim:a100x2\nstack: [system]\n");
+    ran_t ran = run_command("check two.yaml");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("replay --repeat 1 --strategy two.yaml %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+    EXPECT_CONTAINS(ran.out, "sim:a100\n");
+    write_text("two.csv", "op,id,size,stream,time_us,device\nalloc,1,100,0,0,0\nalloc,2,100,0,0,1\nalloc,3,100,0,0,2\n");
+    ran = run_command("replay --repeat 1 --strategy two.yaml two.csv");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
 }
 
 TEST(command, no_progress_where_nobody_looks) {

@@ -59,6 +59,16 @@ TEST(hostile_command, ten_thousand_layers) {
     expect_refused("", write_text("layers.yaml", text), "layers.yaml:66:3: a stack has at most 64 layers");
 }
 
+/* Each is to be compared with all before it, says YAML. */
+TEST(hostile_command, directives_without_end) {
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers take terabytes of address space");
+    static char text[1 << 20];
+    size_t length = 0;
+    for (unsigned i = 0; length < sizeof text - 64; i++) length += (size_t)sprintf(text + length, "%%TAG !%x! !\n", i);
+    sprintf(text + length, "---\nstack: [system]\n");
+    expect_refused("", write_text("directives.yaml", text), "directives.yaml:1:1: ");
+}
+
 /* Through a pipe, so that nobody has to write it; what is not read is never made. */
 TEST(hostile_command, a_scalar_of_a_gibibyte) {
     if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers take terabytes of address space");

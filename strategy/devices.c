@@ -1,0 +1,52 @@
+#include "strategy/devices.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "strategy/model.h"
+
+static strata_status_t unknown(const char *text) {
+    char profiles[256] = "";
+    size_t length = 0;
+    for (size_t i = 0; strata_sim_profile_name(i) && length < sizeof profiles - 1; i++)
+        length += (size_t)snprintf(profiles + length, sizeof profiles - length, ", sim:%s", strata_sim_profile_name(i));
+    return strata_fail(STRATA_E_INVALID, 0, "\"%.64s\" is no device; write gpu, gpu:0 to gpu:%d, sim%s, or sim:%sx2 for two",
+                       text, STRATA_MODEL_DEVICES - 1, profiles, strata_sim_profile_name(0));
+}
+
+/* One digit or two and nothing else; -1: no such number. */
+static int number_of(const char *text) {
+    size_t digits = strspn(text, "0123456789");
+    return digits >= 1 && digits <= 2 && !text[digits] ? atoi(text) : -1;
+}
+
+/* "h100", and "h100x2" for two of them. */
+static bool take_profile(const char *text, strata_device_choice_t *choice) {
+    char name[32];
+    const char *times = strrchr(text, 'x');
+    choice->profile = strata_sim_profile(text);
+    if (choice->profile) return true;
+    if (!times || (size_t)(times - text) >= sizeof name) return false;
+    snprintf(name, sizeof name, "%.*s", (int)(times - text), text);
+    int count = number_of(times + 1);
+    choice->profile = strata_sim_profile(name);
+    choice->count = (uint32_t)count;
+    return choice->profile && count >= 1 && count <= STRATA_MODEL_DEVICES;
+}
+
+strata_status_t strata_device_choice_parse(const char *text, strata_device_choice_t *choice) {
+    strata_device_choice_t parsed = {.count = 1, .ordinal = -1};
+    if (strcmp(text, "sim") == 0) {
+        parsed.profile = strata_sim_profile(strata_sim_profile_name(0));
+    } else if (strncmp(text, "sim:", 4) == 0) {
+        if (!take_profile(text + 4, &parsed)) return unknown(text);
+    } else if (strncmp(text, "gpu:", 4) == 0) {
+        parsed.ordinal = number_of(text + 4);
+        if (parsed.ordinal < 0 || parsed.ordinal >= STRATA_MODEL_DEVICES) return unknown(text);
+    } else if (strcmp(text, "gpu") != 0) {
+        return unknown(text);
+    }
+    *choice = parsed;
+    return STRATA_OK;
+}

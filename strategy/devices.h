@@ -1,0 +1,17 @@
+/* What names devices: `devices` of a strategy and of the library's options, --device of the command. */
+#ifndef STRATA_STRATEGY_DEVICES_H
+#define STRATA_STRATEGY_DEVICES_H
+
+#include "platform/sim/sim.h"
+#include "platform/status.h"
+
+typedef struct strata_device_choice {
+    const strata_sim_profile_t *profile; /* NULL: real devices */
+    uint32_t count;                      /* simulated: how many */
+    int32_t ordinal;                     /* real: -1 for all */
+} strata_device_choice_t;
+
+/* "gpu", "gpu:1", "sim", "sim:a100", "sim:h100x2". E_INVALID says what may be written, and leaves *choice alone. */
+strata_status_t strata_device_choice_parse(const char *text, strata_device_choice_t *choice);
+
+#endif
