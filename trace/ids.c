@@ -1,21 +1,38 @@
 #include "trace/ids.h"
 
+#include <sys/random.h>
+
 #include "platform/clock.h"
 #include "platform/host_memory.h"
 
-/* The finaliser of splitmix64, public domain. */
+/* Where the system has no random bytes yet, the time and the address are what a file cannot know. */
+static void draw_secret(strata_ids_t *ids) {
+    if (ids->secret.low || ids->secret.high) return;
+    if (getrandom(&ids->secret, sizeof ids->secret, GRND_NONBLOCK) == (ssize_t)sizeof ids->secret) return;
+    ids->secret = (strata_sip_key_t){.low = strata_real_now(), .high = (uintptr_t)ids};
+}
+
+/* The finaliser of splitmix64, public domain: no two values become one, and ordinary numbers lie scattered. */
 static uint64_t mix(uint64_t value) {
     value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
     return value ^ (value >> 31);
 }
 
-/* The slot of `key`, or the empty one where it would stand. */
+/* The slot of `key`, or the empty one where it would stand. The high bits of a product with a secret odd number: any two keys
+ * meet in one of n slots with a chance of 2 / n at most (Dietzfelbinger, Hagerup, Katajainen, Penttonen, "A reliable randomized
+ * algorithm for the closest-pair problem", J. Algorithms 25, 1997). A number is found by each row, so this is two steps, not
+ * SipHash. */
 static struct strata_ids_slot *slot_of(const strata_ids_t *ids, uint64_t key) {
     uint32_t mask = ids->capacity - 1;
-    uint32_t at = (uint32_t)mix(key ^ ids->seed) & mask;
+    uint32_t at = (uint32_t)(mix(key ^ ids->secret.low) * (ids->secret.high | 1) >> __builtin_clzll(mask));
     while (ids->slots[at].number != STRATA_IDS_NONE && ids->slots[at].key != key) at = (at + 1) & mask;
     return &ids->slots[at];
+}
+
+uint64_t strata_ids_word(strata_ids_t *ids, const char *word) {
+    draw_secret(ids);
+    return strata_sip_hash(&ids->secret, word, strlen(word));
 }
 
 uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
@@ -23,8 +40,8 @@ uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key) {
 }
 
 static strata_status_t grow(strata_ids_t *ids) {
-    strata_ids_t larger = {.capacity = ids->capacity ? ids->capacity * 2 : 64, .count = ids->count, .seed = ids->seed};
-    if (!ids->capacity) larger.seed = mix(strata_real_now() ^ (uintptr_t)ids);
+    draw_secret(ids);
+    strata_ids_t larger = {.capacity = ids->capacity ? ids->capacity * 2 : 64, .count = ids->count, .secret = ids->secret};
     larger.slots = strata_host_new(larger.capacity, sizeof *larger.slots);
     if (!larger.slots) return STRATA_E_HOST_MEMORY;
     for (uint32_t i = 0; i < larger.capacity; i++) larger.slots[i].number = STRATA_IDS_NONE;

@@ -1,5 +1,5 @@
-/* Numbers and words of a file, each given the next small number at its first use. Hashed with a seed of the process, so that no
- * file can be written against it. */
+/* Numbers and words of a file, each given the next small number at its first use. Hashed with a random key of the table's own, so
+ * that no file can be written against it. */
 #ifndef STRATA_TRACE_IDS_H
 #define STRATA_TRACE_IDS_H
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "platform/status.h"
+#include "trace/sip_hash.h"
 
 #define STRATA_IDS_NONE UINT32_MAX
 
@@ -17,9 +18,11 @@ typedef struct strata_ids {
     } *slots;
     uint32_t capacity; /* a power of two, or 0 */
     uint32_t count;
-    uint64_t seed;
+    strata_sip_key_t secret; /* drawn at the first use; zero: not yet */
 } strata_ids_t; /* zero is empty */
 
+/* A key for a word, in this table alone. Two words have one key by chance only, which the caller has to tell. */
+uint64_t strata_ids_word(strata_ids_t *ids, const char *word);
 /* The number of `key`, or STRATA_IDS_NONE. */
 uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key);
 /* Gives `key`, which must not be there, the number `count`. E_HOST_MEMORY. */

@@ -82,7 +82,8 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     *end = !begun;
     if (length > 0 && lines->text[length - 1] == '\r') length--;
     lines->text[length] = '\0';
-    return STRATA_OK;
+    if (!memchr(lines->text, '\r', length)) return STRATA_OK;
+    return strata_lines_wrong(lines, "a carriage return stands in the line; end lines with LF or CRLF");
 }
 
 /* Takes the quotes off the field at `from`; what follows its closing quote, or NULL if that is missing. */

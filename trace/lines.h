@@ -21,7 +21,7 @@ typedef struct strata_lines {
 /* On failure nothing is left to close. */
 strata_status_t strata_lines_open(strata_lines_t *lines, const char *path);
 void strata_lines_close(strata_lines_t *lines);
-/* The next line, its end taken off; *end behind the last. */
+/* The next line, its end taken off, without a zero byte or a carriage return; *end behind the last. */
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
 /* Splits the line into fields[]; a field may stand in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);

@@ -144,10 +144,11 @@ static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, 
     return strata_ids_add(&loader->tags, key);
 }
 
-/* Tags are found by a hash; those of one hash take the next keys in turn. */
+/* Tags of one key, by chance, take the next keys in turn. */
 static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t line, uint16_t *index) {
-    uint64_t key = UINT64_C(14695981039346656037);
-    for (const char *at = tag; *at; at++) key = (key ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    *index = 0;
+    if (!*tag) return STRATA_OK;
+    uint64_t key = strata_ids_word(&loader->tags, tag);
     uint32_t found = strata_ids_find(&loader->tags, key);
     while (found != STRATA_IDS_NONE && strcmp(loader->trace->tags[found], tag) != 0)
         found = strata_ids_find(&loader->tags, ++key);
@@ -291,8 +292,7 @@ static strata_status_t loader_begin(loader_t *loader, const char *path) {
     loader->kernels = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->kernels);
     loader->begun = strata_host_new(STRATA_TRACE_STREAMS, sizeof *loader->begun);
     bool all = trace->path && trace->streams && trace->pools && loader->kernels && loader->begun;
-    uint16_t none;
-    return all ? intern_tag(loader, "", 0, &none) : STRATA_E_HOST_MEMORY;
+    return all ? add_tag(loader, "", strata_ids_word(&loader->tags, ""), 0) : STRATA_E_HOST_MEMORY;
 }
 
 static void loader_end(loader_t *loader) {

@@ -91,7 +91,7 @@ typedef struct strata_trace_record {
     bool has_pool;     /* pool_begin, pool_end always; alloc from a pool */
     bool all_streams;  /* sync: the whole device */
     uint32_t line;     /* of the file, 1-based */
-    const char *tag;   /* never NULL; valid until the next row is read */
+    const char *tag;   /* no LF, no CR. Read: never NULL, valid until the next row is read. Written: NULL is "" */
 } strata_trace_record_t;
 
 const char *strata_trace_op_name(strata_trace_op_t op);

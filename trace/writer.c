@@ -70,7 +70,8 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
                     record->op == STRATA_TRACE_unborrow;
     bool wants_pool = record->op == STRATA_TRACE_pool_begin || record->op == STRATA_TRACE_pool_end;
     bool good = record->op < STRATA_TRACE_OPS && record->place < STRATA_PLACE_KINDS && (!wants_id || record->has_id) &&
-                (!wants_pool || record->has_pool) && record->id < UINT64_MAX && record->pool < UINT64_MAX &&
+                (!wants_pool || record->has_pool) && (!record->all_streams || record->op == STRATA_TRACE_sync) &&
+                record->id < UINT64_MAX && record->pool < UINT64_MAX &&
                 record->size <= STRATA_TRACE_SIZE_MAX && record->stream <= STRATA_TRACE_NUMBER_MAX &&
                 record->other <= STRATA_TRACE_NUMBER_MAX && record->time_us <= STRATA_TRACE_TIME_MAX &&
                 record->dur_us <= STRATA_TRACE_TIME_MAX && record->device < STRATA_TRACE_DEVICES &&

@@ -76,6 +76,25 @@ static void granule_drop(sim_device_t *device, sim_granule_t *granule) {
     free(granule);
 }
 
+/* A granule whose physical bytes are the caller's matter. */
+static strata_status_t granule_new(sim_device_t *device, uint64_t size, sim_granule_t **out) {
+    uint64_t bytes = device->world->profile.granule_bytes;
+    sim_granule_t *granule = calloc(1, sizeof *granule);
+    if (!granule || !sim_contents_new(device->world, 2 * bytes, &granule->host)) {
+        free(granule);
+        return sim_no_host_memory();
+    }
+    granule->address = sim_address(device, 2 * bytes, bytes);
+    if (!granule->address) {
+        sim_contents_drop(granule->host, 2 * bytes);
+        free(granule);
+        return sim_out_of_memory(device, "address space", size);
+    }
+    device->granules++;
+    device->open = *out = granule;
+    return STRATA_OK;
+}
+
 /* The granule that has `need` bytes left: the open one, or a new one. */
 static strata_status_t granule_for(sim_device_t *device, uint64_t need, uint64_t size, sim_granule_t **out) {
     uint64_t bytes = device->world->profile.granule_bytes;
@@ -84,16 +103,9 @@ static strata_status_t granule_for(sim_device_t *device, uint64_t need, uint64_t
         return STRATA_OK;
     }
     if (!sim_take(device, bytes)) return sim_out_of_memory(device, "cudaMalloc", size);
-    sim_granule_t *granule = calloc(1, sizeof *granule);
-    if (!granule || !sim_contents_new(device->world, 2 * bytes, &granule->host)) {
-        free(granule);
-        sim_give(device, bytes);
-        return sim_no_host_memory();
-    }
-    granule->address = sim_address(device, 2 * bytes, bytes);
-    device->granules++;
-    device->open = *out = granule;
-    return STRATA_OK;
+    strata_status_t status = granule_new(device, size, out);
+    if (status != STRATA_OK) sim_give(device, bytes);
+    return status;
 }
 
 static strata_status_t malloc_piece(sim_device_t *device, uint64_t size, strata_address_t *address) {

@@ -102,6 +102,39 @@ TEST(sim_memory, terabytes_cost_nothing) {
     fixture_close(&f);
 }
 
+/* In ever finer steps to the end of the device's addresses: two granules are left. */
+static void use_up_addresses(strata_device_t *device) {
+    for (uint64_t alignment = UINT64_C(1) << 52; alignment > 4 * MIB; alignment /= 2) {
+        strata_address_t range;
+        if (strata_device_reserve(device, 2 * MIB, alignment, &range) != STRATA_OK) continue;
+        EXPECT_OK(strata_device_unreserve(device, range, 2 * MIB));
+    }
+}
+
+static void expect_no_address(strata_device_t *device, uint64_t size) {
+    strata_address_t none = 77;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(device, STRATA_MEMORY_DEVICE, size, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "address space");
+    EXPECT_EQ(none, 77);
+}
+
+TEST(sim_memory, runs_out_of_addresses_which_are_never_given_twice) {
+    fixture_t f = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED, .contents = true});
+    strata_address_t pieces[2] = {get(f.device, 1 * MIB - 1)};
+    use_up_addresses(f.device);
+    pieces[1] = get(f.device, 512 * 1024);
+    expect_no_address(f.device, 512 * 1024 + 1);
+    expect_no_address(f.device, 3 * MIB);
+    EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
+    strata_address_t beside = get(f.device, 512 * 1024);
+    put(f.device, beside);
+    put(f.device, pieces[0]);
+    put(f.device, pieces[1]);
+    expect_no_address(f.device, 1);
+    EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    fixture_close(&f);
+}
+
 TEST(sim_memory, managed_memory_may_exceed_the_capacity_and_is_counted) {
     fixture_t f = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
     strata_address_t m, d, none;

@@ -198,10 +198,30 @@ TEST(trace, writer_refuses_what_the_reader_would) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
     bad = good, bad.tag = "two\nlines";
     EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    bad = good, bad.tag = "carriage\rreturn";
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
+    bad = good, bad.all_streams = true;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
     bad = good, bad.align = 256;
     EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(writer, &bad));
     EXPECT_CONTAINS(strata_last_error()->text, "column align");
     strata_trace_writer_abandon(writer);
+}
+
+/* Whatever byte a tag may have is read as it was written. */
+TEST(trace, round_trip_of_every_byte_of_a_tag) {
+    char path[256], tag[STRATA_TRACE_TAG_BYTES] = {0};
+    for (size_t byte = 1, length = 0; byte < 256; byte++)
+        if (byte != '\n' && byte != '\r') tag[length++] = (char)byte;
+    strata_trace_writer_t *writer = NULL;
+    snprintf(path, sizeof path, "%s", temporary("bytes.csv"));
+    ASSERT_OK(strata_trace_writer_open(path, 1u << STRATA_COLUMN_tag, &writer));
+    ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_step, .tag = tag}));
+    ASSERT_OK(strata_trace_writer_finish(writer));
+    strata_trace_t *trace = NULL;
+    ASSERT_OK(strata_trace_load(path, &trace));
+    EXPECT_STREQ(trace->tags[trace->events[0].tag], tag);
+    strata_trace_delete(trace);
 }
 
 TEST(trace, a_file_is_whole_or_not_there) {

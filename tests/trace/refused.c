@@ -138,6 +138,22 @@ TEST(trace, refuses_zero_bytes_and_long_lines) {
     free(text);
 }
 
+TEST(trace, refuses_carriage_returns_within_a_line) {
+    static const char *const tags[] = {"a\rb", "a\r\r", "\"a\r\"", "\"a,\r\"\r"};
+    static const char part[] = "a carriage return stands in the line; end lines with LF or CRLF";
+    char text[256];
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        snprintf(text, sizeof text, "op,id,size,stream,time_us,tag\nalloc,1,8,0,0,%s\n", tags[i]);
+        expect_text_refused(text, 2, part);
+        snprintf(text, sizeof text, "op,id,size,stream,time_us,x_a,tag\nalloc,1,8,0,0,%s,\n", tags[i]);
+        expect_text_refused(text, 2, part);
+    }
+    expect_text_refused("# strata-trace 1\r\r\n" HEADER, 1, part);
+    expect_text_refused("op,id,size,stream,time_us,x_\ra\n", 1, part);
+    expect_text_refused(HEADER "\r\r\n", 2, part);
+    expect_text_refused("op,id,size,stream,time_us\ralloc,1,8,0,0\r", 1, part);
+}
+
 TEST(trace, refuses_too_many_streams) {
     size_t rows = STRATA_TRACE_STREAMS + 1;
     char *text = malloc(rows * 40);
