@@ -101,8 +101,7 @@ strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t 
     return layer ? erase(layer, record, stream, path) : nobody_knows();
 }
 
-strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
-    if (record->size == 0) return STRATA_OK;
+static strata_status_t borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_record_t *known = record;
     strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
     strata_status_t status = layer ? layer->type->record_stream(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
@@ -111,8 +110,15 @@ strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *recor
     return status == STRATA_OK ? nobody_knows() : status;
 }
 
-strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
+strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
+    strata_path_stay(path, record);
+    strata_status_t status = borrow(path, record, stream);
+    strata_path_stayed(path, record);
+    return status;
+}
+
+static strata_status_t unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_record_t *known = record;
     strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
     strata_status_t status = layer ? erase(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
@@ -120,6 +126,14 @@ strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *rec
     if (status != STRATA_E_UNSUPPORTED || (layer && !(record->attention & STRATA_ATTENTION_CORE))) return status;
     strata_host_wait_erase(path, record, stream);
     return STRATA_OK;
+}
+
+strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
+    if (record->size == 0) return STRATA_OK;
+    strata_path_stay(path, record);
+    strata_status_t status = unborrow(path, record, stream);
+    strata_path_stayed(path, record);
+    return status;
 }
 
 /* ---- free ---- */

@@ -9,7 +9,8 @@ typedef struct host_wait {
     strata_stream_t stream;
     uint64_t thread; /* whose, of the per-thread default stream; else 0 */
     uint32_t next;
-    uint32_t state;
+    uint16_t state;
+    bool owning; /* the block's stream, which owns nothing of the stack: what it says of itself ends no borrow */
 } host_wait_t;
 
 enum { HOST_WAITS = 1 << 20 };
@@ -63,7 +64,8 @@ strata_status_t strata_host_wait_note(strata_path_t *path, strata_record_t *reco
     if (status != STRATA_OK || *find(server, record, stream)) return status;
     uint32_t node = strata_nodes_take(&server->host_waits);
     if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "%d borrows wait at once in one stack", HOST_WAITS);
-    *at(server, node) = (host_wait_t){.stream = stream, .thread = thread_of(stream), .next = record->borrows, .state = WAITING};
+    *at(server, node) = (host_wait_t){.stream = stream, .thread = thread_of(stream), .next = record->borrows, .state = WAITING,
+                                       .owning = path->owning};
     record->borrows = node;
     record->attention |= STRATA_ATTENTION_CORE;
     return STRATA_OK;
@@ -71,7 +73,7 @@ strata_status_t strata_host_wait_note(strata_path_t *path, strata_record_t *reco
 
 void strata_host_wait_erase(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     uint32_t *link = find(path->stack, record, stream);
-    if (*link) drop(path->stack, link);
+    if (*link && !at(path->stack, *link)->owning) drop(path->stack, link);
 }
 
 /* A stream that cannot be waited for takes the whole device with it, and so does another thread's default stream, which has no

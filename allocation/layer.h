@@ -23,6 +23,10 @@ int strata_path_level(const strata_path_t *path, const strata_stack_t *stack);
 /* Takes the lock of a guarded layer if the path does not hold it; answers whether it did, for strata_path_leave(). */
 bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer);
 void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool entered);
+/* Round a call that may open the locks while another frees the record: neither the stack that served it, whose lock the path
+ * holds, nor its home ends meanwhile. */
+void strata_path_stay(strata_path_t *path, const strata_record_t *record);
+void strata_path_stayed(strata_path_t *path, const strata_record_t *record);
 /* Sleeps on a condition of a stack whose lock the path holds, with every other lock of the path open. Wakes may be spurious. */
 void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns);
 

@@ -40,6 +40,25 @@ void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool en
     strata_unlock(&layer->stack->lock);
 }
 
+/* The trunk of all threads ends with its domain. */
+static void change_inside(strata_path_t *path, const strata_record_t *record, uint32_t by) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    path->stack->inside += by;
+    if (home == path->stack || !home->of_thread) return;
+    bool held = path->held[0] == home || path->held[1] == home;
+    if (!held) strata_lock(&home->lock);
+    home->inside += by;
+    if (!held) strata_unlock(&home->lock);
+}
+
+void strata_path_stay(strata_path_t *path, const strata_record_t *record) {
+    change_inside(path, record, 1);
+}
+
+void strata_path_stayed(strata_path_t *path, const strata_record_t *record) {
+    change_inside(path, record, UINT32_MAX);
+}
+
 void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {
     int own = strata_path_level(path, stack);
     strata_stack_t *other = path->held[1 - own];

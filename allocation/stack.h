@@ -62,7 +62,7 @@ struct strata_stack {
     strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed. Guarded by the lock */
     bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
     bool left;               /* its stream's thread was seen to have exited; only whoever builds stacks looks */
-    uint32_t inside;         /* frees under way in its layers: it must not end. Guarded by the lock */
+    uint32_t inside;         /* calls under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
     strata_side_t *sides;    /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t side_count;

@@ -9,6 +9,12 @@ static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_d
     return facade ? strata_facade_domain(facade, place, domain) : strata_last_error()->status;
 }
 
+/* Its work goes on, in memory without an owner too, where all streams have one key. */
+static bool is_default(const strata_domain_t *domain, strata_stream_t stream) {
+    if (stream == NULL || stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD) return true;
+    return stream == strata_facade_stream_key(domain, NULL);
+}
+
 strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, strata_stream_t stream) {
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
@@ -16,7 +22,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     strata_place_kind_t kind = strata_place_kind(place);
     bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
-    if (owned && (key == NULL || key == STRATA_STREAM_PER_THREAD || key == strata_facade_stream_key(domain, NULL)))
+    if (is_default(domain, stream))
         return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
     strata_domain_forget_stream(domain, owned ? key : stream);
     strata_facade_forget_name(strata_facade_of(handle), place, key);

@@ -29,8 +29,9 @@ static const strata_option_row_t options[] = {
 /* The stream of a borrow whose stream was destroyed: the driver may give its handle to another one. */
 #define GONE ((strata_stream_t)UINTPTR_MAX)
 
-/* OVER: the host has waited for the work. SEEN: a mark of validate's alone. */
-enum { UNUSED, WAITING, OVER, SEEN = 4 };
+/* BUSY: a free waits for the stream on the host, and has the handle. OVER: the host has waited for the work. SEEN: a mark of
+ * validate's alone. */
+enum { UNUSED, WAITING, BUSY, OVER, SEEN = 4 };
 
 /* A borrow of a live block, or of a deferred one; the event is NULL until it is taken. */
 typedef struct borrow {
@@ -214,12 +215,14 @@ static bool wait_for_the_end(stream_safe_t *self, uint32_t node, strata_stream_t
     return over;
 }
 
-/* A stream will be destroyed: no event can be taken on it later, so every live borrow by it takes its event now. From then on
- * no borrow goes by its handle. */
+/* A stream will be destroyed: no event can be taken on it later, so every live borrow by it takes its event now, and frees that
+ * wait for it are let finish. From then on no borrow goes by its handle. */
 static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
     stream_safe_t *self = (stream_safe_t *)base;
     for (uint32_t node = 1; node < self->borrows.used; node++) {
         borrow_t *borrow = borrow_at(self, node);
+        while (borrow->state == BUSY && borrow->stream == stream)
+            strata_path_wait(path, base->stack, &base->stack->host_waited, UINT64_MAX);
         if (borrow->state != WAITING || borrow->stream != stream) continue;
         bool marked = borrow->event || record_event(self, node, path) == STRATA_OK;
         bool over = !marked && wait_for_the_end(self, node, stream, path);
@@ -245,12 +248,18 @@ static bool finish_in_order(stream_safe_t *self, strata_record_t *record) {
 /* No event could be recorded: the host waits for the stream instead. False: not even that; the block must never be reused. */
 static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *path) {
     strata_domain_t *domain = self->base.domain;
-    strata_stream_t stream = borrow_at(self, *link)->stream;
-    bool nameable = stream != GONE && borrow_at(self, *link)->thread == thread_of(stream);
-    drop_event(self, borrow_at(self, *link));
+    borrow_t *borrow = borrow_at(self, *link);
+    strata_stream_t stream = borrow->stream;
+    bool nameable = stream != GONE && borrow->thread == thread_of(stream);
+    drop_event(self, borrow);
+    if (nameable) borrow->state = BUSY;
     strata_opened_t opened = strata_path_unlock(path);
     bool over = nameable ? strata_domain_wait_for(domain, stream) : strata_domain_wait_for_all(domain);
     strata_path_lock(path, opened);
+    if (nameable) {
+        borrow->state = WAITING;
+        strata_condition_broadcast(&self->base.stack->host_waited);
+    }
     if (over) drop_borrow(self, link);
     return over;
 }

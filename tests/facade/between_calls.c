@@ -27,6 +27,13 @@ static strata_block_t served_at_once(rig_t *rig, strata_stream_t stream) {
     return block;
 }
 
+/* Of a stream that was forgotten: with its last block its stack ends. */
+static void end_it(void *context) {
+    other_t *other = context;
+    free_it(context);
+    EXPECT_OK(strata_release(other->rig->s, other->rig->gpu, NULL));
+}
+
 /* ---- a borrow that is being noted ---- */
 
 static const char of_use[] = "strategy: use\nstack:\n  - stream_safe: {event: use}\n  - auto_growth\n  - system\n";
@@ -70,6 +77,44 @@ TEST(facade_between, a_block_freed_while_the_table_of_waits_is_made_is_stale) {
     (void)served_at_once(&rig, owner);
     EXPECT_EQ(rig_figures(&rig).host_waits, waits);
     rig_close(&rig);
+}
+
+/* ---- the stack of a block that is freed meanwhile ---- */
+
+static strata_status_t note(rig_t *rig, strata_ref_t ref, strata_stream_t borrower) {
+    return strata_record_stream(rig->s, ref, borrower);
+}
+
+static strata_status_t retain(rig_t *rig, strata_ref_t ref, strata_stream_t borrower) {
+    (void)borrower;
+    return strata_retain(rig->s, ref);
+}
+
+/* As the call takes the lock of the stack again, which it had opened, for a table. */
+static void expect_stale_of_an_ended_stack(const char *strategy, strata_status_t (*call)(rig_t *, strata_ref_t, strata_stream_t)) {
+    rig_t rig;
+    before_lock_t before;
+    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    strata_stack_t *stack = rig_stack(&rig, owner);
+    other_t other = {.rig = &rig, .ref = block.ref};
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, owner));
+    before_lock_begin(&before, &stack->lock, 2, end_it, &other);
+    EXPECT_STATUS(STRATA_E_STALE, call(&rig, block.ref, borrower));
+    EXPECT_TRUE(before_lock_end(&before));
+    EXPECT_OK(other.status);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_FALSE(stack->open);
+    EXPECT_EQ(rig_domain(&rig)->orphans, 0);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    rig_close(&rig);
+}
+
+TEST(facade_between, a_stack_does_not_end_in_the_middle_of_a_call_that_names_its_last_block) {
+    expect_stale_of_an_ended_stack("system", note);
+    expect_stale_of_an_ended_stack("system", retain);
+    expect_stale_of_an_ended_stack("strata", retain);
 }
 
 /* ---- a free beside a stream that ends ---- */
@@ -140,15 +185,22 @@ static void begin_to_end(void *context) {
     for (int i = 0; i < 200 && !atomic_load(&ending->over); i++) usleep(1000);
 }
 
-/* Whom the free waits for: a borrower that the core noted, or the owner, of whom guard wants to know that it is done. */
-static void a_free_waits_for_a_stream_that_ends(const char *strategy, bool of_owner) {
+/* Whom the free waits for: a borrower that the core noted, or one that a layer did and has no event of, or the owner, of whom guard
+ * wants to know that it is done. */
+typedef enum waited_for { NOTED, OF_LAYER, OWNER } waited_for_t;
+
+static void a_free_waits_for_a_stream_that_ends(const char *strategy, waited_for_t whom) {
     rig_t rig;
     between_t between;
     rig_open(&rig, strategy, NULL, 0, 0, 1);
-    strata_stream_t owner = rig_stream(&rig), stream = of_owner ? owner : rig_stream(&rig);
+    strata_stream_t owner = rig_stream(&rig), stream = whom == OWNER ? owner : rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     ending_t ending = {.rig = &rig, .stream = stream};
-    if (!of_owner) EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(rig.s, block.ref, stream));
+    if (whom == NOTED) EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_record_stream(rig.s, block.ref, stream));
+    if (whom == OF_LAYER) {
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, stream));
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, 1, false, STRATA_E_DEVICE));
+    }
     rig_work(&rig, stream, LONG, block.ref);
     uint64_t end = strata_sim_stream_end(rig.devices[0], stream);
     between_begin(&between, &rig, STRATA_CALL_stream_synchronise, begin_to_end, &ending);
@@ -164,8 +216,9 @@ static void a_free_waits_for_a_stream_that_ends(const char *strategy, bool of_ow
 TEST(facade_between, a_stream_keeps_its_handle_while_a_free_waits_for_it) {
     static const char guarded[] = "strategy: guarded\nstack: [guard: {report: false, poison: false}, auto_growth, system]\n";
     static const char *const unaware[] = {"system", "tensorflow", "tinytorch"};
-    for (int i = 0; i < 3; i++) a_free_waits_for_a_stream_that_ends(unaware[i], false);
-    a_free_waits_for_a_stream_that_ends(guarded, true);
+    for (int i = 0; i < 3; i++) a_free_waits_for_a_stream_that_ends(unaware[i], NOTED);
+    a_free_waits_for_a_stream_that_ends("stack: [stream_safe, auto_growth, system]", OF_LAYER);
+    a_free_waits_for_a_stream_that_ends(guarded, OWNER);
 }
 
 /* ---- a block from the stack of a stream that was forgotten ---- */

@@ -294,6 +294,25 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_on_the_host) {
     end(&p);
 }
 
+/* Served from what a forgotten stream left, a block is its stream's by a note: what the stream says of itself does not end that. */
+TEST(facade_borrows, where_no_layer_knows_borrows_an_owner_does_not_erase_itself) {
+    rig_t rig;
+    rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+    strata_stream_t gone = rig_stream(&rig), owner = rig_stream(&rig), next = rig_stream(&rig);
+    strata_block_t left = rig_allocate(&rig, gone, MIB);
+    EXPECT_OK(strata_free(rig.s, left.ref));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    strata_block_t block = rig_allocate(&rig, owner, MIB);
+    ASSERT_TRUE(block.ptr == left.ptr);
+    rig_work(&rig, owner, LONG, block.ref);
+    EXPECT_OK(strata_erase_stream(rig.s, block.ref, owner));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_TRUE(rig_allocate(&rig, next, MIB).ptr == left.ptr);
+    EXPECT_GE(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], owner));
+    EXPECT_EQ(rig_figures(&rig).host_waits, 1);
+    rig_close_by_force(&rig);
+}
+
 /* Whichever was told first works longest. */
 TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower) {
     for (int longest = 0; longest < 3; longest++) {

@@ -248,3 +248,17 @@ TEST(facade_forget, a_block_of_many_streams_outlives_them_all) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     rig_close(&rig);
 }
+
+/* Its work goes on, whatever the place: a borrow by it may not end here. */
+TEST(facade_forget, a_default_stream_is_refused_in_every_place) {
+    static const strata_stream_t defaults[] = {NULL, STRATA_STREAM_LEGACY, STRATA_STREAM_PER_THREAD};
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    const strata_place_t places[] = {rig.gpu, strata_managed(0), strata_pinned(), strata_host()};
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            EXPECT_STATUS(STRATA_E_INVALID, strata_stream_forget(rig.s, places[i], defaults[k]));
+            EXPECT_CONTAINS(strata_last_error()->text, "never destroyed");
+        }
+    rig_close(&rig);
+}
