@@ -229,8 +229,8 @@ STRATA_API strata_status_t strata_record_stream(strata_t facade, strata_ref_t re
 /* Takes a borrow back: the caller knows that the work on `stream` is done, or ordered before the owner's next work. */
 STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
 /* To be called before a stream is destroyed, for each place it was used in: what its stack holds goes back (once the work on
- * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. E_INVALID: a default stream, which
- * is never destroyed. */
+ * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. E_INVALID: a default
+ * stream, which is never destroyed. */
 STRATA_API strata_status_t strata_stream_forget(strata_t facade, strata_place_t place, strata_stream_t stream);
 /* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none, and for a block that was served from
  * what a forgotten stream left behind. */
