@@ -39,7 +39,7 @@ struct strata_stack {
     uint16_t number;
     bool trunk;     /* instances that stacks share: of device scope, or (of_thread) of thread scope */
     bool ownerless; /* pinned and host: no owner stream */
-    bool open;      /* false: between two lives of this number */
+    bool open;      /* false: between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
@@ -96,7 +96,7 @@ static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
 
 /* ---- life ---- */
 
-/* A number, open, with its slab: no layers yet. E_LIMIT, E_HOST_MEMORY. */
+/* A number with its slab: no layers yet, and not open. E_LIMIT, E_HOST_MEMORY. */
 strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **stack);
 /* Whose stack it is. */
 typedef struct strata_stack_for {
