@@ -80,7 +80,7 @@ strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_s
     stack->orphan = false;
     stack->visitors = 0;
     stack->gone = NULL;
-    stack->stranded = stack->left = false;
+    stack->told = stack->stranded = stack->left = false;
     stack->abroad = stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->direct_bytes = stack->peak_direct_bytes = 0;

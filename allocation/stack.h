@@ -59,8 +59,9 @@ struct strata_stack {
     uint64_t sequence;       /* order of making, in the domain */
     uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
     _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
-    strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed. Guarded by the lock */
-    bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
+    strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed, if told. Guarded by the lock */
+    bool told;               /* an orphan's: an event or a wait tells when that work is done; else its memory is nobody's. Likewise */
+    bool stranded;           /* an orphan's: nothing tells when a guest's work is done, its memory is nobody's. Likewise */
     bool left;               /* its stream's thread was seen to have exited; only whoever builds stacks looks */
     uint32_t inside;         /* frees under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
