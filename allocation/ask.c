@@ -103,7 +103,7 @@ bool strata_stack_has_passed(strata_stack_t *stack) {
         strata_events_give(&stack->domain->events, stack->gone);
         stack->gone = NULL;
     }
-    bool passed = stack->gone == NULL && !stack->stranded;
+    bool passed = stack->gone == NULL && stack->told && !stack->stranded;
     strata_unlock(&stack->lock);
     return passed;
 }

@@ -294,6 +294,16 @@ static bool serves_caller(const strata_stack_t *stack, strata_stream_t stream, u
     return serves(stack, stream, thread) && (stack->of_thread == 0 || stack->of_thread == strata_threads_self());
 }
 
+/* Two threads that forget one stream at once both come: either event is behind all work from before, and one that tells will do. */
+static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
+    strata_lock(&stack->lock);
+    strata_handle_t spare = event ? stack->gone : NULL;
+    if (event) stack->gone = event;
+    stack->told = stack->told || told;
+    strata_unlock(&stack->lock);
+    if (spare) strata_events_give(&stack->domain->events, spare);
+}
+
 /* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
 static void mark_gone(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
@@ -303,11 +313,7 @@ static void mark_gone(strata_stack_t *stack) {
         strata_events_give(&domain->events, event);
         event = NULL;
     }
-    bool passed = !event && strata_domain_wait_for(domain, stack->stream);
-    strata_lock(&stack->lock);
-    stack->gone = event;
-    stack->stranded = !event && !passed;
-    strata_unlock(&stack->lock);
+    note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
 }
 
 /* A stack of the stream, of any family, kept from ending; its making and its end go by the domain's lock. */
@@ -372,6 +378,7 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
     if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
     STRATA_DOMAIN_EACH(domain, stack) {
         if (!stack->left || stack->orphan) continue;
+        note_gone(stack, NULL, true);
         make_orphan(domain, stack);
         (void)strata_stack_release(stack);
     }

@@ -80,11 +80,10 @@ strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_s
     stack->orphan = false;
     stack->visitors = 0;
     stack->gone = NULL;
-    stack->stranded = stack->left = false;
+    stack->told = stack->stranded = stack->left = false;
     stack->abroad = stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->direct_bytes = stack->peak_direct_bytes = 0;
-    stack->open = true;
     stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;
     stack->lock.observer = domain->device->lock_observer;
     stack->lock.observed = 0; /* the last observer's word means nothing to this one */
@@ -170,6 +169,13 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_
     return STRATA_OK;
 }
 
+/* Look-ups from any thread and facade pass a stack by before its layers are whole and once they end. */
+static void set_open(strata_stack_t *stack, bool open) {
+    strata_lock(&stack->lock);
+    stack->open = open;
+    strata_unlock(&stack->lock);
+}
+
 /* Destroys the instances that are the stack's own, the top first. */
 static void end_layers(strata_stack_t *stack) {
     for (uint32_t n = 1; n <= stack->family->plan->count; n++) {
@@ -199,6 +205,18 @@ static void flatten(strata_stack_t *stack) {
     stack->quick_free = layer->type->quick_free;
 }
 
+/* Makes the instances that are the stack's own, and puts the stack among those of its domain. */
+static strata_status_t build(strata_stack_t *stack) {
+    strata_status_t status = instantiate(stack, 1, OF_STREAM);
+    if (status != STRATA_OK) return status;
+    if (!stack->trunk) {
+        stack->top = stack->layers[1];
+        flatten(stack);
+    }
+    set_open(stack, true);
+    return strata_domain_add_stack(stack->domain, stack);
+}
+
 static bool shares_in_thread(const strata_plan_t *plan) {
     for (uint32_t n = 1; n <= plan->count; n++)
         if (plan->nodes[n].scope == STRATA_SCOPE_THREAD) return true;
@@ -216,8 +234,7 @@ static strata_status_t thread_trunk(strata_family_t *family, strata_stack_t **ou
     }
     trunk->of_thread = thread;
     trunk->lock.rank = STRATA_RANK_THREAD;
-    status = instantiate(trunk, 1, OF_STREAM);
-    if (status == STRATA_OK) status = strata_domain_add_stack(family->domain, trunk);
+    status = build(trunk);
     if (status == STRATA_OK) *out = trunk;
     else strata_stack_destroy(trunk);
     return status;
@@ -233,12 +250,7 @@ strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_
     stack->stream = whose->stream;
     if (whose->name) stack->name = whose->name;
     stack->thread = whose->thread;
-    status = instantiate(stack, 1, OF_STREAM);
-    if (status == STRATA_OK) {
-        stack->top = stack->layers[1];
-        flatten(stack);
-        status = strata_domain_add_stack(family->domain, stack);
-    }
+    status = build(stack);
     if (status != STRATA_OK) {
         strata_stack_destroy(stack);
         return status;
@@ -251,8 +263,7 @@ strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **ou
     strata_stack_t *stack;
     strata_status_t status = strata_stack_begin(family, true, &stack);
     if (status != STRATA_OK) return status;
-    status = instantiate(stack, 1, OF_STREAM);
-    if (status == STRATA_OK) status = strata_domain_add_stack(family->domain, stack);
+    status = build(stack);
     if (status != STRATA_OK) {
         strata_stack_destroy(stack);
         return status;
@@ -262,12 +273,12 @@ strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **ou
 }
 
 void strata_stack_destroy(strata_stack_t *stack) {
+    set_open(stack, false);
     end_layers(stack);
     strata_lock(&stack->lock);
     if (stack->gone) strata_events_give(&stack->domain->events, stack->gone);
     stack->gone = NULL;
     uint32_t next = strata_slab_next_generation(&stack->slab);
-    stack->open = false;
     stack->facade = 0;
     stack->hit = NULL;
     stack->quick_free = NULL;

@@ -39,7 +39,7 @@ struct strata_stack {
     uint16_t number;
     bool trunk;     /* instances that stacks share: of device scope, or (of_thread) of thread scope */
     bool ownerless; /* pinned and host: no owner stream */
-    bool open;      /* false: between two lives of this number */
+    bool open;      /* false: between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
@@ -59,8 +59,9 @@ struct strata_stack {
     uint64_t sequence;       /* order of making, in the domain */
     uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
     _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
-    strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed. Guarded by the lock */
-    bool stranded;           /* an orphan's: nothing tells when that work is done, its memory is nobody's. Likewise */
+    strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed, if told. Guarded by the lock */
+    bool told;               /* an orphan's: an event or a wait tells when that work is done; else its memory is nobody's. Likewise */
+    bool stranded;           /* an orphan's: nothing tells when a guest's work is done, its memory is nobody's. Likewise */
     bool left;               /* its stream's thread was seen to have exited; only whoever builds stacks looks */
     uint32_t inside;         /* calls under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
@@ -96,7 +97,7 @@ static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
 
 /* ---- life ---- */
 
-/* A number, open, with its slab: no layers yet. E_LIMIT, E_HOST_MEMORY. */
+/* A number with its slab: no layers yet, and not open. E_LIMIT, E_HOST_MEMORY. */
 strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **stack);
 /* Whose stack it is. */
 typedef struct strata_stack_for {

@@ -159,6 +159,61 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
     }
 }
 
+/* ---- two who forget one stream ---- */
+
+/* No event is to be had, and no wait. */
+static void refuse_all(strata_device_t *device) {
+    static const strata_device_call_t calls[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
+                                                 STRATA_CALL_synchronise};
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_sim_fail(device, calls[i], 1, true, STRATA_E_DEVICE));
+}
+
+typedef enum refused { NEITHER, THE_FIRST, THE_OTHER } refused_t;
+
+static void forget_too(void *context) {
+    other_t *other = context;
+    strata_device_t *device = other->rig->devices[0];
+    strata_sim_clear_faults(device);
+    if (other->refuses == THE_OTHER) refuse_all(device);
+    other->status = strata_stream_forget(other->rig->s, other->rig->gpu, other->stream);
+    strata_sim_clear_faults(device);
+    if (other->refuses == THE_FIRST) refuse_all(device);
+}
+
+/* The other one comes when the first has found the stack, before it asks the device or (`told`) with the answer noted. What one of
+ * them learns of the stream's end holds for both. */
+static void forget_twice(refused_t refused, bool told) {
+    rig_t rig;
+    before_lock_t before;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig), next = rig_stream(&rig);
+    strata_block_t block = served_at_once(&rig, stream);
+    other_t other = {.rig = &rig, .stream = stream, .status = STRATA_E_INVALID, .refuses = refused};
+    strata_domain_t *domain = rig_domain(&rig);
+    rig_work(&rig, stream, LONG, 0);
+    if (refused == THE_FIRST) refuse_all(rig.devices[0]);
+    /* It goes through the list of stacks twice, asking for the next after each, then it finds one and makes an orphan of it. */
+    if (told) before_lock_begin(&before, &domain->lock, 2 * (domain->stack_count + 1) + 2, forget_too, &other);
+    else before_lock_begin(&before, &domain->events.lock, 1, forget_too, &other);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_TRUE(before_lock_end(&before));
+    EXPECT_OK(other.status);
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_EQ(domain->orphans, 1);
+    rig_pass(&rig, 2 * LONG);
+    EXPECT_TRUE(served_at_once(&rig, next).ptr == block.ptr);
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_destroy), rig_calls(&rig, STRATA_CALL_event_create));
+    rig_end(&rig);
+}
+
+TEST(facade_between, two_who_forget_a_stream_at_once_lose_neither_its_event_nor_its_memory) {
+    for (refused_t refused = NEITHER; refused <= THE_OTHER; refused++) {
+        forget_twice(refused, false);
+        forget_twice(refused, true);
+    }
+}
+
 /* ---- a free that waits on the host beside a stream that ends ---- */
 
 /* A thread that ends a stream, whose handle the next one gets. */
