@@ -1,6 +1,6 @@
 /* strata conform: the conformance suite on the layers of a shared object, each check in a process of its own. */
 #include <errno.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,9 @@
 #include "conform/stacks.h"
 #include "strategy/code.h"
 #include "tools/command.h"
+#include "torture/apart.h"
 
-enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4 };
+enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100 };
 
 /* ---- in the process of a check ---- */
 
@@ -33,54 +34,64 @@ bool strata_test_has_failed(void) {
     return failures > 0;
 }
 
+/* What the process of a check leaves, in memory shared with it and through the pipe. */
+typedef struct told {
+    bool done; /* said at the check's end: what it runs may call exit() */
+    int how; /* of waitpid() */
+    size_t length;
+    char text[8192];
+} told_t;
+
 /* What a check says goes into the pipe; a layer that hangs or crashes takes this process alone with it. */
-static _Noreturn void be_the_check(const check_t *check, const subject_t *subject, int pipe_end) {
+static _Noreturn void be_the_check(const check_t *check, const subject_t *subject, int pipe_end, told_t *told) {
     (void)dup2(pipe_end, STDOUT_FILENO);
     (void)close(pipe_end);
     (void)alarm(CHECK_SECONDS);
     check->run(subject);
     if (failures > TOLD_MOST) printf("    and %u more\n", failures - TOLD_MOST);
     (void)fflush(stdout);
+    told->done = true;
     _exit(failures ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE);
 }
 
 /* ---- in the command ---- */
 
-typedef struct told {
-    char text[8192];
-    size_t length;
-    int how; /* of waitpid() */
-} told_t;
-
-/* Takes what fits; the rest is read and dropped, so that the check can end. */
-static void hear(int pipe_end, told_t *told) {
+/* One read. Keeps what fits and drops the rest, so that the check can end. Answers whether more may come. */
+static bool hear(int pipe_end, told_t *told) {
     char dropped[1024];
-    for (;;) {
-        size_t room = sizeof told->text - 1 - told->length;
-        ssize_t got = read(pipe_end, room ? told->text + told->length : dropped, room ? room : sizeof dropped);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return;
-        if (room) told->length += (size_t)got;
+    size_t room = sizeof told->text - 1 - told->length;
+    ssize_t got = read(pipe_end, room ? told->text + told->length : dropped, room ? room : sizeof dropped);
+    if (got > 0 && room) told->length += (size_t)got;
+    return got > 0 || (got < 0 && errno == EINTR);
+}
+
+/* The check's own end counts, not the pipe's: processes that a layer leaves behind hold that open. */
+static void attend(pid_t child, int pipe_end, told_t *told) {
+    struct pollfd end = {.fd = pipe_end, .events = POLLIN};
+    bool open = true;
+    pid_t ended = 0;
+    while (open && ended == 0) {
+        ended = waitpid(child, &told->how, WNOHANG);
+        if (poll(&end, 1, ended ? 0 : LOOK_MILLISECONDS) > 0) open = hear(pipe_end, told);
     }
+    while (ended == 0 && waitpid(child, &told->how, 0) < 0 && errno == EINTR) {}
 }
 
 static strata_status_t run_check(const check_t *check, const subject_t *subject, told_t *told) {
     int ends[2];
     (void)fflush(stdout);
     if (pipe(ends) != 0) return strata_fail(STRATA_E_IO, 0, "no pipe: %s", strerror(errno));
+    memset(told, 0, sizeof *told);
     pid_t child = fork();
     if (child == 0) {
         (void)close(ends[0]);
-        be_the_check(check, subject, ends[1]);
+        be_the_check(check, subject, ends[1], told);
     }
     int failed = errno;
     (void)close(ends[1]);
-    *told = (told_t){.length = 0};
-    if (child > 0) hear(ends[0], told);
+    if (child > 0) attend(child, ends[0], told);
     (void)close(ends[0]);
-    if (child < 0) return strata_fail(STRATA_E_IO, 0, "no process for a check: %s", strerror(failed));
-    while (waitpid(child, &told->how, 0) < 0 && errno == EINTR) {}
-    return STRATA_OK;
+    return child > 0 ? STRATA_OK : strata_fail(STRATA_E_IO, 0, "no process for a check: %s", strerror(failed));
 }
 
 typedef struct count {
@@ -88,27 +99,34 @@ typedef struct count {
 } count_t;
 
 static void tell_check(const check_t *check, const subject_t *subject, const told_t *told, bool passed) {
+    torture_verdict_t verdict;
     printf("%-4s %s: %s\n%s", passed ? "ok" : "FAIL", subject->name, check->name, told->text);
-    if (WIFSIGNALED(told->how) && WTERMSIG(told->how) == SIGALRM) printf("    not done after %d s\n", CHECK_SECONDS);
-    else if (WIFSIGNALED(told->how))
-        printf("    ended by signal %d (%s)\n", WTERMSIG(told->how), strsignal(WTERMSIG(told->how)));
+    if (told->done && WIFEXITED(told->how)) return;
+    torture_ended(told->how, CHECK_SECONDS, &verdict);
+    printf("    %s\n", verdict.text);
+}
+
+static void count_check(const check_t *check, const subject_t *subject, const told_t *told, count_t *count) {
+    bool passed = told->done && WIFEXITED(told->how) && WEXITSTATUS(told->how) == STRATA_EXIT_DONE;
+    count->checks++;
+    count->failed += !passed;
+    tell_check(check, subject, told, passed);
 }
 
 /* `drawn`: the subject is that stack's, else NULL. */
 static strata_status_t check_subject(const subject_t *subject, const drawn_stack_t *drawn, count_t *count) {
-    static told_t told;
     unsigned failed = count->failed;
-    for (int i = 0; checks[i].name; i++) {
+    strata_status_t status = STRATA_OK;
+    told_t *told = torture_shared_new(sizeof *told);
+    if (!told) return STRATA_E_HOST_MEMORY;
+    for (int i = 0; checks[i].name && status == STRATA_OK; i++) {
         if (drawn && !stack_is_for(drawn, i)) continue;
-        strata_status_t status = run_check(&checks[i], subject, &told);
-        if (status != STRATA_OK) return status;
-        bool passed = WIFEXITED(told.how) && WEXITSTATUS(told.how) == STRATA_EXIT_DONE;
-        count->checks++;
-        count->failed += !passed;
-        tell_check(&checks[i], subject, &told, passed);
+        status = run_check(&checks[i], subject, told);
+        if (status == STRATA_OK) count_check(&checks[i], subject, told, count);
     }
+    torture_shared_delete(told, sizeof *told);
     if (drawn && count->failed > failed) printf("%s was this strategy:\n%s", subject->name, drawn->text);
-    return STRATA_OK;
+    return status;
 }
 
 /* A layer that fits nowhere can be used nowhere. */

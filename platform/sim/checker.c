@@ -47,7 +47,10 @@ void strata_checker_end(strata_checker_t *checker) {
         free(checker->actors[i].expected);
     }
     for (size_t i = 0; i < checker->clock_count; i++) check_clock_end(&checker->clocks[i]);
-    for (size_t i = 0; i < SIM_DEVICES_MAX; i++) check_clock_end(&checker->done[i]);
+    for (size_t i = 0; i < SIM_DEVICES_MAX; i++) {
+        check_clock_end(&checker->done[i]);
+        check_clock_end(&checker->done_blocking[i]);
+    }
     for (size_t i = 0; i < checker->report_count; i++) free(checker->reports[i]);
     free(checker->actors);
     free(checker->clocks);

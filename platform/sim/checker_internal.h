@@ -202,7 +202,7 @@ struct strata_checker {
     check_actor_t *actors; /* [0] stands for nobody */
     uint32_t actor_count;
     uint32_t only_host;    /* with rule 3 left out all threads are one */
-    check_clock_t done[SIM_DEVICES_MAX]; /* of streams that were destroyed */
+    check_clock_t done[SIM_DEVICES_MAX], done_blocking[SIM_DEVICES_MAX]; /* of streams that were destroyed */
     check_map_t names;     /* told block -> life */
     check_map_t locks, keys; /* -> clocks[] */
     check_clock_t *clocks;

@@ -25,13 +25,14 @@ uint64_t check_tick(strata_checker_t *checker, uint32_t actor) {
 
 /* ---- what a stream's next operation is behind ---- */
 
-/* Rule 4: the legacy stream and every blocking stream order with each other. */
-static void learn_blocking(strata_checker_t *checker, uint32_t legacy) {
+/* Rule 4: the legacy stream's next operation is behind all blocking streams, gone ones too; and so is who waited for it. */
+static void learn_blocking(strata_checker_t *checker, uint32_t actor, const sim_device_t *device) {
     for (uint32_t i = 1; i < checker->actor_count; i++) {
         const check_actor_t *at = check_actor(checker, i);
-        bool ordered = at->device == check_actor(checker, legacy)->device && at->blocking && !at->gone && i != legacy;
-        if (ordered) check_learn(checker, legacy, &at->clock);
+        bool ordered = at->device == (int32_t)device->base.ordinal && at->blocking && !at->gone;
+        if (ordered) check_learn(checker, actor, &at->clock);
     }
+    check_learn(checker, actor, &checker->done_blocking[device->base.ordinal]);
 }
 
 static void learn_legacy(strata_checker_t *checker, uint32_t stream, uint32_t legacy) {
@@ -51,20 +52,21 @@ uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream) {
         at->host_version = caller->version;
         check_learn(checker, actor, &caller->clock);
     }
-    if (at->legacy) learn_blocking(checker, actor);
+    if (at->legacy) learn_blocking(checker, actor, stream->device);
     else if (at->blocking) learn_legacy(checker, actor, stream->device->legacy.actor);
     return actor;
 }
 
-/* A stream that is gone leaves what it knew to its device: only a wait for all of that ends its work. */
+/* A stream that is gone leaves what it knew to its device: only a wait for all of that ends its work. The legacy stream is behind
+ * it from its next operation on, not before: it hands on what it knows to every blocking stream. */
 void check_on_stream_gone(sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker || !stream->actor) return;
-    uint32_t legacy = check_stream(checker, &stream->device->legacy);
+    uint32_t ordinal = stream->device->base.ordinal;
     check_actor_t *at = check_actor(checker, stream->actor);
     at->gone = true;
-    check_clock_join(checker, &checker->done[stream->device->base.ordinal], &at->clock);
-    if (at->blocking) check_learn(checker, legacy, &at->clock);
+    check_clock_join(checker, &checker->done[ordinal], &at->clock);
+    if (at->blocking) check_clock_join(checker, &checker->done_blocking[ordinal], &at->clock);
     check_clock_end(&at->clock);
 }
 
@@ -122,9 +124,9 @@ void check_on_passed(const sim_event_t *event) {
 void check_on_synchronised(sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker) return;
-    uint32_t actor = check_stream(checker, stream);
-    if (check_actor(checker, actor)->legacy) learn_blocking(checker, actor);
-    check_learn(checker, check_host(checker), &check_actor(checker, actor)->clock);
+    uint32_t actor = check_stream(checker, stream), host = check_host(checker);
+    if (stream->legacy) learn_blocking(checker, host, stream->device);
+    check_learn(checker, host, &check_actor(checker, actor)->clock);
     check_note(checker, CHECK_NOTE_SYNCHRONISED, actor, 0, 0);
 }
 

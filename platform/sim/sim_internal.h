@@ -201,6 +201,7 @@ struct strata_sim {
     strata_lock_t lock;
     strata_sim_profile_t profile;
     uint64_t serial;           /* never reused in a process */
+    uint64_t secret;           /* in what it exports; 0: nothing yet */
     uint64_t capacity;
     bool contents;
     bool dropped;

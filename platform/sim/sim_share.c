@@ -5,14 +5,16 @@
  * gone is refused. */
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "platform/sim/sim_internal.h"
 
 #define TICKET_MAGIC UINT64_C(0x7374726174613031)
 
+/* Programs count their worlds alike, and a forked one has its parent's: a world is known by a random number and its process. */
 typedef struct ticket {
-    uint64_t magic, serial, number;
+    uint64_t magic, secret, process, number;
 } ticket_t;
 
 static strata_status_t check_peer(const sim_device_t *device, uint32_t peer) {
@@ -48,8 +50,11 @@ static strata_status_t export_memory(sim_device_t *device, strata_physical_t han
     if (!physical) return STRATA_E_DEVICE;
     if (!physical->shareable)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: made without being shareable");
-    sim_charge(device, &device->world->profile.peer, 0);
-    ticket_t ticket = {TICKET_MAGIC, device->world->serial, physical->node.key};
+    strata_sim_t *world = device->world;
+    if (!world->secret && getrandom(&world->secret, sizeof world->secret, 0) != (ssize_t)sizeof world->secret)
+        return strata_fail(STRATA_E_DEVICE, SIM_CU_OUT_OF_MEMORY, "no random number to export memory with");
+    sim_charge(device, &world->profile.peer, 0);
+    ticket_t ticket = {TICKET_MAGIC, world->secret, (uint64_t)getpid(), physical->node.key};
     int file = memfd_create("strata-sim-export", MFD_CLOEXEC);
     if (file < 0 || pwrite(file, &ticket, sizeof ticket, 0) != (ssize_t)sizeof ticket) {
         if (file >= 0) close(file);
@@ -70,7 +75,8 @@ strata_status_t sim_op_export_memory(strata_device_t *base, strata_physical_t ha
 static sim_physical_t *named(strata_sim_t *world, int descriptor) {
     ticket_t ticket;
     if (pread(descriptor, &ticket, sizeof ticket, 0) != (ssize_t)sizeof ticket) return NULL;
-    if (ticket.magic != TICKET_MAGIC || ticket.serial != world->serial) return NULL;
+    bool here = ticket.secret == world->secret && ticket.process == (uint64_t)getpid();
+    if (ticket.magic != TICKET_MAGIC || !here) return NULL;
     sim_node_t *node = sim_tree_floor(&world->shared, ticket.number);
     return node && node->key == ticket.number ? (sim_physical_t *)node : NULL;
 }

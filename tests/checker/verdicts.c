@@ -438,6 +438,56 @@ TEST(verdicts, work_outlives_its_stream) {
     }
 }
 
+typedef enum between { NOTHING, LEGACY_WORK, LEGACY_WAIT, LEGACY_WAIT_ELSEWHERE } between_t;
+
+static void *wait_for_legacy(void *context) {
+    watched_t *w = context;
+    EXPECT_OK(strata_device_stream_synchronise(w->device, NULL));
+    return NULL;
+}
+
+static void between_the_streams(watched_t *w, between_t between) {
+    pthread_t thread;
+    if (between == LEGACY_WORK) work_at(w, 1, NULL, true);
+    if (between == LEGACY_WAIT) (void)wait_for_legacy(w);
+    if (between != LEGACY_WAIT_ELSEWHERE) return;
+    ASSERT_TRUE(pthread_create(&thread, NULL, wait_for_legacy, w) == 0);
+    pthread_join(thread, NULL);
+}
+
+/* Of two blocking streams the second is behind the first by what the legacy stream was given between them, or by what its own
+ * thread has seen. That the first is destroyed, or that another thread waited for the legacy stream, orders nothing. */
+TEST(verdicts, blocking_streams_are_ordered_by_legacy_work_alone) {
+    for (int destroyed = 0; destroyed < 2; destroyed++)
+        for (between_t between = NOTHING; between <= LEGACY_WAIT_ELSEWHERE; between++) {
+            watched_t w;
+            watched_open(&w, STRATA_CHECKER_ALL);
+            strata_handle_t one = stream_new(w.device, STRATA_STREAM_BLOCKING), two = stream_new(w.device, STRATA_STREAM_BLOCKING);
+            work_at(&w, 0, one, true);
+            if (destroyed) EXPECT_OK(strata_device_stream_destroy(w.device, one));
+            between_the_streams(&w, between);
+            work_at(&w, 0, two, true);
+            EXPECT_HAZARDS(&w, RACE, between == LEGACY_WORK || between == LEGACY_WAIT ? 0 : 1);
+            watched_close(&w);
+        }
+}
+
+TEST(verdicts, legacy_work_is_behind_blocking_streams_that_are_gone) {
+    watched_t w;
+    watched_open(&w, STRATA_CHECKER_ALL);
+    strata_handle_t blocking = stream_new(w.device, STRATA_STREAM_BLOCKING);
+    strata_handle_t other = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
+    work_at(&w, 0, blocking, true);
+    work_at(&w, 1, other, true);
+    EXPECT_OK(strata_device_stream_destroy(w.device, blocking));
+    EXPECT_OK(strata_device_stream_destroy(w.device, other));
+    work_at(&w, 0, NULL, true);
+    EXPECT_HAZARDS(&w, RACE, 0);
+    work_at(&w, 1, NULL, true);
+    EXPECT_HAZARDS(&w, RACE, 1);
+    watched_close(&w);
+}
+
 /* A wait for one device says nothing of another's work: a device free is an order for its own streams alone. */
 TEST(verdicts, a_device_free_waits_for_its_own_device) {
     for (int waits = 0; waits < 2; waits++) {

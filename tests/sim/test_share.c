@@ -1,4 +1,7 @@
 /* Peers, export and import. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/sim/sim_fixture.h"
@@ -83,4 +86,62 @@ TEST(sim_share, memory_outlives_its_closed_device_while_another_maps_it) {
     EXPECT_OK(strata_sim_validate(f.world));
     strata_device_close(f.other);
     strata_sim_drop(f.world);
+}
+
+static int export_new(strata_device_t *device) {
+    strata_physical_t h;
+    int descriptor = -1;
+    EXPECT_OK(strata_device_create(device, 2 * MIB, true, &h));
+    EXPECT_OK(strata_device_export_memory(device, h, &descriptor));
+    return descriptor;
+}
+
+/* Tells its descriptor's number, and holds it until the other end is closed. */
+static void export_and_wait(const int *to, const int *from) {
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    int descriptor = export_new(f.device);
+    close(from[1]);
+    (void)!write(to[1], &descriptor, sizeof descriptor);
+    (void)!read(from[0], &descriptor, 1);
+    _exit(0);
+}
+
+/* Both count their worlds and their memory from the same number on. */
+TEST(sim_share, memory_of_another_program_is_refused) {
+    int to[2], from[2], number = -1;
+    char path[64];
+    strata_physical_t none;
+    ASSERT_EQ(pipe(to), 0);
+    ASSERT_EQ(pipe(from), 0);
+    pid_t child = fork();
+    if (child == 0) export_and_wait(to, from);
+    ASSERT_TRUE(child > 0);
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    int own = export_new(f.device);
+    ASSERT_EQ(read(to[0], &number, sizeof number), (ssize_t)sizeof number);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, number);
+    int others = open(path, O_RDONLY | O_CLOEXEC);
+    EXPECT_TRUE(others >= 0);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f.device, others, &none));
+    EXPECT_OK(strata_device_import_memory(f.device, own, &none));
+    for (int i = 0; i < 2; i++) {
+        close(to[i]);
+        close(from[i]);
+    }
+    ASSERT_EQ(waitpid(child, NULL, 0), child);
+    close(others);
+    close(own);
+    fixture_close(&f);
+}
+
+TEST(sim_share, memory_is_refused_in_a_forked_copy_of_its_world) {
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    int descriptor = export_new(f.device), how = 0;
+    strata_physical_t none;
+    pid_t child = fork();
+    if (child == 0) _exit(strata_device_import_memory(f.device, descriptor, &none) == STRATA_E_DEVICE ? 0 : 1);
+    ASSERT_EQ(waitpid(child, &how, 0), child);
+    EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    close(descriptor);
+    fixture_close(&f);
 }

@@ -1,6 +1,7 @@
 /* strata conform, and the layers of shared objects in the other commands. */
 #include <stdio.h>
 
+#include "platform/clock.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 
@@ -66,6 +67,21 @@ TEST(conform, tells_what_a_faulty_layer_breaks) {
     EXPECT_CONTAINS(ran.out, "FAIL partial: four_threads_at_once\n    rows.c:");
     EXPECT_CONTAINS(ran.out, "FAIL partial: what_threads_freed_is_one_piece_again\n    rows.c:");
     EXPECT_CONTAINS(ran.out, "requests of a thread were refused, and nobody had taken most of the device: ");
+}
+
+/* A check that did not come to its end has not passed, whatever the process says. */
+TEST(conform, tells_of_a_layer_that_ends_its_program_with_success) {
+    ran_t ran = run_command("conform " MODULES "/quitting.so");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "FAIL quitting: random_program\n    the process ended itself with status 0\n");
+}
+
+TEST(conform, does_not_wait_for_a_process_that_a_layer_leaves_behind) {
+    uint64_t start = strata_real_now();
+    ran_t ran = run_command("conform " MODULES "/lingering.so");
+    EXPECT_GT(400 * UINT64_C(1000000000), strata_real_now() - start); /* it would linger for longer */
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "ok   lingering: random_program\n");
 }
 
 TEST(conform, refuses_what_is_no_object_with_layers) {
