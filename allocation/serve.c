@@ -105,7 +105,7 @@ static bool climbs(const strata_layer_t *layer) {
 static bool keeps_or_defers(const strata_family_t *family, const strata_layer_t *but) {
     for (uint32_t n = 1; n <= family->plan->count; n++) {
         const strata_layer_type_t *type = family->plan->nodes[n].type;
-        bool same = family == but->stack->family && type == but->type;
+        bool same = family == but->stack->family && n == but->number;
         if (!same && (type->release || type->poll)) return true;
     }
     return false;
