@@ -80,6 +80,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     bool entered = strata_path_enter(request->path, layer);
     strata_status_t status = layer->type->allocate(layer, request, record);
     if (status == STRATA_OK) strata_record_push(*record, layer);
+    else if (layer->type->gives & STRATA_TRAIT_WAITS) request->path->climbed_for = true;
     strata_path_leave(request->path, layer, entered);
     return status;
 }

@@ -8,6 +8,7 @@ typedef struct serving {
     strata_request_t request;
     strata_record_t *record;
     const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
+    bool climbed_for;                   /* the last try was refused where a layer climbs itself */
     bool guest;                         /* the stack is a forgotten stream's */
     bool booked;                        /* as it was left */
 } serving_t;
@@ -19,6 +20,7 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     request.flags |= extra_flags;
     strata_status_t status = strata_layer_allocate(serving->stack->top, &request, &serving->record);
     serving->reclaimed_by = path.reclaimed_by;
+    serving->climbed_for = path.climbed_for;
     return status;
 }
 
@@ -93,19 +95,10 @@ static strata_status_t one_try(void *context, uint32_t extra_flags) {
     return down(serving, extra_flags);
 }
 
-/* Whether a layer climbs the ladder itself, whatever way the request took. */
-static bool climbs(const strata_layer_t *layer) {
-    if (layer->type->gives & STRATA_TRAIT_WAITS) return true;
-    if (layer->type->role == STRATA_CACHE || layer->below_count == 0) return false;
-    for (uint32_t i = 0; i < layer->below_count; i++)
-        if (!climbs(layer->below[i])) return false;
-    return true;
-}
-
 static bool keeps_or_defers(const strata_family_t *family, const strata_layer_t *but) {
     for (uint32_t n = 1; n <= family->plan->count; n++) {
         const strata_layer_type_t *type = family->plan->nodes[n].type;
-        bool same = family == but->stack->family && type == but->type;
+        bool same = family == but->stack->family && n == but->number;
         if (!same && (type->release || type->poll)) return true;
     }
     return false;
@@ -118,6 +111,20 @@ static bool is_all_reclaimed(const serving_t *serving) {
     for (strata_family_t *family = NULL; (family = strata_domain_next_family(domain, family)) != NULL;)
         if (keeps_or_defers(family, serving->reclaimed_by)) return false;
     return true;
+}
+
+/* A layer that climbs itself waits as long as its options say: not at every try of this ladder, which has none of its own. */
+static strata_status_t try_without_waits(void *context, uint32_t extra_flags) {
+    return one_try(context, extra_flags | STRATA_NO_RETRY);
+}
+
+/* For what no layer has climbed for. Where the ladder has helped above a layer that climbs itself, and that one is refused now,
+ * it does so in one more try: only if it had no turn before. */
+static strata_status_t climb(serving_t *serving) {
+    strata_ladder_t ladder = {.domain = serving->stack->domain, .stack = serving->stack, .size = serving->request.size,
+                              .try_again = try_without_waits, .context = serving};
+    strata_status_t status = strata_ladder_climb(&ladder);
+    return status == STRATA_E_NO_MEMORY && serving->climbed_for ? one_try(serving, 0) : status;
 }
 
 /* Whether the requests of `stack` go through what `other` shares. */
@@ -145,11 +152,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     strata_ladder_begin();
     strata_status_t status = one_try(&serving, 0);
     bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);
-    if (status == STRATA_E_NO_MEMORY && !no_ladder && !climbs(stack->top)) {
-        strata_ladder_t ladder = {.domain = stack->domain, .stack = stack, .size = serve->size,
-                                  .try_again = one_try, .context = &serving};
-        status = strata_ladder_climb(&ladder);
-    }
+    if (status == STRATA_E_NO_MEMORY && !no_ladder && !serving.climbed_for) status = climb(&serving);
     /* What the ladder waited for may lie in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_from_orphans(&serving)) status = STRATA_OK;
     /* In places without an owner the stream given is the first borrower. */

@@ -68,6 +68,7 @@ typedef struct want {
     const strata_request_t *request;
     uint64_t rounded;
     uint32_t user;
+    strata_status_t waited; /* of the last search: what the host's wait for users said */
 } want_t;
 
 /* ---- search ---- */
@@ -85,8 +86,9 @@ static bool is_in_use(const bfc_t *self, const strata_record_t *block, const wan
 
 static bool suits(const bfc_t *self, const strata_record_t *block, const want_t *want) {
     uint64_t before = want->request->freed_before;
+    bool may_wait = self->captures == 0 && want->waited == STRATA_OK;
     if (before > 0 && before < bfc_freed_at(self, block)) return false;
-    if (self->captures > 0 && is_in_use(self, block, want)) return false;
+    if (!may_wait && is_in_use(self, block, want)) return false;
     return block->size - want->rounded >= padding(block, want);
 }
 
@@ -150,11 +152,12 @@ static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     if (self->history) strata_bfc_note(self, block, true);
 }
 
-/* NULL: no block fits, or no slot is left to cut one. */
-static strata_record_t *search(bfc_t *self, const want_t *want) {
+/* NULL: no block fits, or no slot is left to cut one. Once a wait has failed those in use are passed over. */
+static strata_record_t *search(bfc_t *self, want_t *want) {
+    want->waited = STRATA_OK;
     uint32_t slot = fitting(self, want);
     while (slot && is_in_use(self, bfc_block(self, slot), want)) {
-        if (!strata_bfc_wait_for_users(self, want->request->path)) return NULL;
+        if (!strata_bfc_wait_for_users(self, want->request->path)) want->waited = strata_last_error()->status;
         slot = fitting(self, want);
     }
     if (slot == 0) return NULL;
@@ -235,13 +238,15 @@ static strata_status_t extend(bfc_t *self, const want_t *want) {
     return STRATA_E_LIMIT;
 }
 
-/* A region of its own may have been taken by others while the host waited for users: then another is asked for. */
-static strata_status_t extend_and_search(bfc_t *self, const want_t *want, strata_record_t **record) {
+/* A region of its own may have been taken by others while the host waited for users: then another is asked for. Not so where that
+ * wait failed: a region that became one with a block in use is no more to be had than the block, nor is the next. */
+static strata_status_t extend_and_search(bfc_t *self, want_t *want, strata_record_t **record) {
     for (;;) {
         strata_status_t status = extend(self, want);
         if (status != STRATA_OK) return status;
         uint32_t slots = bfc_slab(self)->unused + bfc_slab(self)->capacity - bfc_slab(self)->used;
         if ((*record = search(self, want)) != NULL) return STRATA_OK;
+        if (want->waited != STRATA_OK) return want->waited;
         if (slots < 2) return strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", bfc_slab(self)->capacity);
     }
 }
@@ -254,14 +259,14 @@ static bool may_collect(const bfc_t *self, const want_t *want) {
            want->rounded <= free_bytes + releasable;
 }
 
-static strata_status_t collect_and_extend(bfc_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t collect_and_extend(bfc_t *self, want_t *want, strata_record_t **record) {
     if (!may_collect(self, want)) return STRATA_E_NO_MEMORY;
     self->collections++;
     self->collected_bytes += strata_bfc_release_all(self, want->request->path);
     return extend_and_search(self, want, record);
 }
 
-static strata_status_t grow_by_the_rules(bfc_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_record_t **record) {
     const bfc_options_t *o = bfc_options_of(self);
     strata_status_t status = extend_and_search(self, want, record);
     if (status != STRATA_E_NO_MEMORY) return status;
@@ -276,7 +281,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, const want_t *want, strata
 }
 
 /* One thread grows, the others that miss wait for it and look again. */
-static strata_status_t grow_or_wait(bfc_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t grow_or_wait(bfc_t *self, want_t *want, strata_record_t **record) {
     while (self->growing) {
         self->waiting++;
         strata_path_wait(want->request->path, self->base.stack, &self->grown, UINT64_MAX);
@@ -290,7 +295,7 @@ static strata_status_t grow_or_wait(bfc_t *self, const want_t *want, strata_reco
     return status;
 }
 
-static strata_status_t serve(bfc_t *self, const want_t *want, strata_record_t **record) {
+static strata_status_t serve(bfc_t *self, want_t *want, strata_record_t **record) {
     if (self->frontier_moved) strata_bfc_merge_safe(self);
     if ((*record = search(self, want)) != NULL) return STRATA_OK;
     if (want->request->flags & STRATA_NO_GROW)

@@ -22,12 +22,16 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     fallback_t *self = (fallback_t *)base;
     strata_status_t status = strata_layer_allocate(base->below[0], request, record);
     if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW)) return status;
+    bool climbed_for = request->path->climbed_for;
     for (uint32_t i = 1; i < base->below_count; i++) {
+        request->path->climbed_for = false;
         status = strata_layer_allocate(base->below[i], request, record);
         if (status == STRATA_OK) atomic_fetch_add_explicit(&self->fell_back, 1, memory_order_relaxed);
         /* A kind of memory that this device does not have serves nobody; that is no other fault than having none left. */
         if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
+        if (status == STRATA_E_NO_MEMORY) climbed_for = climbed_for && request->path->climbed_for;
     }
+    request->path->climbed_for = climbed_for;
     return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);
 }
 

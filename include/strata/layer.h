@@ -48,6 +48,8 @@ typedef struct strata_path {
     bool for_chunk;          /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
     const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
                                            that other layers of the stack have something to give for; NULL: nobody */
+    bool climbed_for;        /* what was refused came from a layer that climbs the ladder itself (STRATA_TRAIT_WAITS): a router
+                                that asks several layers says whether it did for each that refused */
 } strata_path_t;
 
 /* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */

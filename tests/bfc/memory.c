@@ -168,6 +168,30 @@ TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
     rig_close(&rig);
 }
 
+/* The block of another stream stays that stream's, and the request is served from a region of its own. Where that became one with
+ * the block, the device's word is told. Neither asks for region after region. */
+TEST(bfc_memory, a_wait_that_fails_costs_one_region_at_most) {
+    for (int coalesces = 0; coalesces < 2; coalesces++) {
+        rig_t rig;
+        strata_block_t b = {.ref = 0};
+        if (coalesces) bfc_open_adjacent(&rig, "coalesce_regions: true");
+        else bfc_open(&rig, "", 64 * MIB);
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t a = rig_allocate(&rig, one, MIB);
+        rig_work(&rig, one, MILLISECOND, a.ref);
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
+        EXPECT_STATUS(coalesces ? STRATA_E_DEVICE : STRATA_OK, strata_allocate(rig.s, rig.gpu, two, MIB, &b));
+        EXPECT_EQ(rig_figures(&rig).growths, 2);
+        if (!coalesces) EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6 * MIB);
+        strata_sim_clear_faults(rig.devices[0]);
+        if (coalesces) b = rig_allocate(&rig, two, MIB);
+        EXPECT_OK(strata_free(rig.s, b.ref));
+        rig_close(&rig);
+    }
+}
+
 /* What two streams used and is one block now is neither's. */
 TEST(bfc_memory, what_two_streams_used_is_waited_for_by_both) {
     for (int asks = 0; asks < 2; asks++) {

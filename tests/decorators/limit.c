@@ -7,6 +7,7 @@
 
 /* ThreadSanitizer follows 64 locks of a thread at most, and a report of out-of-memory takes those of all stacks. */
 enum { THREADS = 64, STREAMS = 32, ROUNDS = 40 };
+#define MILLISECOND (1000ull * 1000)
 
 TEST(limit, serves_to_the_byte_and_refunds) {
     rig_t rig;
@@ -71,6 +72,123 @@ TEST(limit, hitting_it_climbs_the_ladder_without_a_device_call) {
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+typedef struct hoard {
+    rig_t *rig;
+    strata_block_t block;
+    uint32_t asked;
+} hoard_t;
+
+static uint64_t give_up(strata_place_t place, size_t size, void *context) {
+    hoard_t *hoard = context;
+    (void)place, (void)size;
+    hoard->asked++;
+    if (hoard->block.ref == 0) return 0;
+    EXPECT_OK(strata_free(hoard->rig->s, hoard->block.ref));
+    hoard->block.ref = 0;
+    return hoard->block.size;
+}
+
+/* A layer below that climbs hears nothing of what is refused above it. */
+TEST(limit, hitting_it_climbs_the_ladder_above_one_that_climbs_too) {
+    static const char *const stacks[] = {"[{limit: {bytes: 1MiB}}, system]", "[{limit: {bytes: 1MiB}}, retry, system]",
+                                         "[{fault: {at: 2}}, retry, system]"};
+    for (int i = 0; i < 3; i++) {
+        rig_t rig;
+        hoard_t hoard = {.rig = &rig};
+        decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){0});
+        EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up, &hoard, NULL));
+        hoard.block = rig_allocate(&rig, NULL, MIB);
+        strata_block_t block = rig_allocate(&rig, NULL, MIB);
+        EXPECT_EQ(hoard.asked, 1);
+        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        rig_close(&rig);
+    }
+}
+
+typedef struct deferring {
+    hoard_t hoard;
+    strata_block_t deferred;
+    strata_stream_t borrower;
+} deferring_t;
+
+/* The device's free waits for all work: what shall be pending behind it begins only then. */
+static uint64_t give_up_and_defer(strata_place_t place, size_t size, void *context) {
+    deferring_t *d = context;
+    uint64_t freed = give_up(place, size, &d->hoard);
+    if (freed == 0) return 0;
+    EXPECT_OK(strata_record_stream(d->hoard.rig->s, d->deferred.ref, d->borrower));
+    rig_work(d->hoard.rig, d->borrower, 1000 * MILLISECOND, d->deferred.ref);
+    EXPECT_OK(strata_free(d->hoard.rig->s, d->deferred.ref));
+    return freed;
+}
+
+/* Past the limit, once the ladder has made room in it, what is full is the device: the layer below waits for that once. */
+TEST(limit, what_fails_below_behind_the_ladder_waits_below_and_once) {
+#define BESIDE_DEFERRED(timeout)                                                                                       \
+    "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, "                                              \
+    "{stack: [{limit: {bytes: 48MiB}}, {retry: {timeout: " timeout "}}, system]}]}}]"
+    static const char *const stacks[] = {BESIDE_DEFERRED("5ms"), BESIDE_DEFERRED("10s")};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        strata_block_t block = {.ref = 0};
+        decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
+        deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
+        EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up_and_defer, &d, NULL));
+        d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
+        d.hoard.block = rig_allocate(&rig, NULL, 25 * MIB);
+        uint64_t began = strata_sim_now(rig.world);
+        EXPECT_STATUS(i ? STRATA_OK : STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 44 * MIB, &block));
+        EXPECT_GE(strata_sim_now(rig.world) - began, (i ? 1000 : 5) * MILLISECOND);
+        EXPECT_LT(strata_sim_now(rig.world) - began, (i ? 1010 : 8) * MILLISECOND);
+        EXPECT_EQ(d.hoard.asked, 2);
+        EXPECT_EQ(rig_figures(&rig).ladders, 2);
+        if (i) EXPECT_OK(strata_free(rig.s, block.ref));
+        rig_pass(&rig, 1000 * MILLISECOND);
+        rig_close(&rig);
+    }
+}
+
+/* What failed below was climbed for there, and nowhere else. */
+TEST(limit, what_fails_below_is_climbed_for_once) {
+    rig_t rig;
+    hoard_t hoard = {.rig = &rig};
+    strata_block_t none;
+    decorated_open(&rig, "[{limit: {bytes: 1GiB}}, {retry: {timeout: 0}}, system]", NULL,
+                   &(strata_sim_options_t){.capacity = 64 * MIB});
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up, &hoard, NULL));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 65 * MIB, &none));
+    EXPECT_EQ(hoard.asked, 1);
+    EXPECT_EQ(rig_figures(&rig).ladders, 1);
+    rig_close(&rig);
+}
+
+/* Each of a router's ways is refused for a reason of its own: that one was climbed for says nothing of the other. */
+TEST(limit, hitting_it_climbs_beside_a_way_that_was_climbed_for) {
+    rig_t rig;
+    hoard_t hoard = {.rig = &rig};
+    decorated_open(&rig, "[{fallback: {stacks: [[{limit: {bytes: 1MiB}}, retry, system], "
+                         "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
+                   NULL, &(strata_sim_options_t){0});
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up, &hoard, NULL));
+    hoard.block = rig_allocate(&rig, NULL, MIB);
+    strata_block_t block = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+/* Two ways that wait each in its turn are not waited for again by the core. */
+TEST(limit, ways_that_all_climb_are_climbed_for_once_each) {
+    rig_t rig;
+    strata_block_t none;
+    decorated_open(&rig, "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
+                         "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
+                   NULL, &(strata_sim_options_t){0});
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
+    EXPECT_EQ(rig_figures(&rig).ladders, 2);
     rig_close(&rig);
 }
 

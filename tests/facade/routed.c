@@ -213,6 +213,25 @@ TEST(facade_routed, the_ladder_is_climbed_whichever_branch_waits) {
     }
 }
 
+/* A cache that gave its own has not spoken for another of its type: what lies idle on the other route goes back too. */
+TEST(facade_routed, what_a_cache_of_the_same_type_keeps_on_the_other_route_goes_back) {
+    static const char *const stacks[] = {
+        "stack: [binning: {routes: [{up_to: 1MiB, stack: [caching, system]}, {stack: [caching, system]}]}]\n",
+        "stack: [binning: {routes: [{up_to: 1MiB, stack: [bfc, system]}, {stack: [bfc: {initial_region: 1MiB}, system]}]}]\n"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        strata_block_t small[40];
+        rig_open(&rig, stacks[i], NULL, 0, 64 * MIB, 1);
+        for (int n = 0; n < 40; n++) small[n] = rig_allocate(&rig, NULL, MIB);
+        for (int n = 0; n < 40; n++) EXPECT_OK(strata_free(rig.s, small[n].ref));
+        EXPECT_GE(rig_figures(&rig).reserved_bytes, 40 * MIB);
+        strata_block_t large = rig_allocate(&rig, NULL, 40 * MIB);
+        EXPECT_EQ(rig_figures(&rig).ladders, 1);
+        EXPECT_OK(strata_free(rig.s, large.ref));
+        rig_close(&rig);
+    }
+}
+
 /* A decorator's own record above a way that leads past the caches lies in no cache's chunk. */
 TEST(facade_routed, an_address_is_found_on_every_way) {
     rig_t rig;
