@@ -188,7 +188,7 @@ static void forget_twice(refused_t refused, bool told) {
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_stream_t stream = rig_stream(&rig), next = rig_stream(&rig);
     strata_block_t block = served_at_once(&rig, stream);
-    other_t other = {.rig = &rig, .stream = stream, .status = STRATA_E_INVALID, .refuses = refused};
+    other_t other = {.rig = &rig, .stream = stream, .status = STRATA_E_INVALID, .refuses = (int)refused};
     strata_domain_t *domain = rig_domain(&rig);
     rig_work(&rig, stream, LONG, 0);
     if (refused == THE_FIRST) refuse_all(rig.devices[0]);
