@@ -112,9 +112,9 @@ static strata_status_t borrow(strata_path_t *path, strata_record_t *record, stra
 
 strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_path_stay(path, record);
+    strata_stack_t *home = strata_path_stay(path, record);
     strata_status_t status = borrow(path, record, stream);
-    strata_path_stayed(path, record);
+    strata_path_stayed(path, home);
     return status;
 }
 
@@ -130,9 +130,9 @@ static strata_status_t unborrow(strata_path_t *path, strata_record_t *record, st
 
 strata_status_t strata_record_unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     if (record->size == 0) return STRATA_OK;
-    strata_path_stay(path, record);
+    strata_stack_t *home = strata_path_stay(path, record);
     strata_status_t status = unborrow(path, record, stream);
-    strata_path_stayed(path, record);
+    strata_path_stayed(path, home);
     return status;
 }
 

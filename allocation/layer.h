@@ -24,9 +24,9 @@ int strata_path_level(const strata_path_t *path, const strata_stack_t *stack);
 bool strata_path_enter(strata_path_t *path, const strata_layer_t *layer);
 void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool entered);
 /* Round a call that may open the locks while another frees the record: neither the stack that served it, whose lock the path
- * holds, nor its home ends meanwhile. */
-void strata_path_stay(strata_path_t *path, const strata_record_t *record);
-void strata_path_stayed(strata_path_t *path, const strata_record_t *record);
+ * holds, nor its home, which is answered, ends meanwhile. */
+strata_stack_t *strata_path_stay(strata_path_t *path, const strata_record_t *record);
+void strata_path_stayed(strata_path_t *path, strata_stack_t *home);
 /* Sleeps on a condition of a stack whose lock the path holds, with every other lock of the path open. Wakes may be spurious. */
 void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns);
 

@@ -41,8 +41,7 @@ void strata_path_leave(strata_path_t *path, const strata_layer_t *layer, bool en
 }
 
 /* The trunk of all threads ends with its domain. */
-static void change_inside(strata_path_t *path, const strata_record_t *record, uint32_t by) {
-    strata_stack_t *home = strata_stack_of(record->home);
+static void change_inside(strata_path_t *path, strata_stack_t *home, uint32_t by) {
     path->stack->inside += by;
     if (home == path->stack || !home->of_thread) return;
     bool held = path->held[0] == home || path->held[1] == home;
@@ -51,12 +50,14 @@ static void change_inside(strata_path_t *path, const strata_record_t *record, ui
     if (!held) strata_unlock(&home->lock);
 }
 
-void strata_path_stay(strata_path_t *path, const strata_record_t *record) {
-    change_inside(path, record, 1);
+strata_stack_t *strata_path_stay(strata_path_t *path, const strata_record_t *record) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    change_inside(path, home, 1);
+    return home;
 }
 
-void strata_path_stayed(strata_path_t *path, const strata_record_t *record) {
-    change_inside(path, record, UINT32_MAX);
+void strata_path_stayed(strata_path_t *path, strata_stack_t *home) {
+    change_inside(path, home, UINT32_MAX);
 }
 
 void strata_path_wait(strata_path_t *path, strata_stack_t *stack, strata_condition_t *condition, uint64_t timeout_ns) {

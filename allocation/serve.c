@@ -9,18 +9,23 @@ typedef struct serving {
     strata_record_t *record;
     const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
     bool climbed_for;                   /* the last try was refused where a layer climbs itself */
+    bool turn_due;                      /* and one of those was kept from it */
+    uint64_t turns;                     /* of such layers, in all tries (strata_path_t) */
     bool guest;                         /* the stack is a forgotten stream's */
     bool booked;                        /* as it was left */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
-    strata_path_t path = {.stack = serving->stack, .guest = serving->guest ? &serving->request.stream : NULL};
+    strata_path_t path = {.stack = serving->stack, .guest = serving->guest ? &serving->request.stream : NULL,
+                          .turns = serving->turns};
     strata_request_t request = serving->request;
     request.path = &path;
     request.flags |= extra_flags;
     strata_status_t status = strata_layer_allocate(serving->stack->top, &request, &serving->record);
     serving->reclaimed_by = path.reclaimed_by;
     serving->climbed_for = path.climbed_for;
+    serving->turn_due = path.turn_due;
+    serving->turns = path.turns;
     return status;
 }
 
@@ -30,7 +35,8 @@ static bool borrow_served(strata_stack_t *server, strata_record_t *record, strat
     strata_path_t path = {.stack = server, .owning = true, .guest = &stream};
     strata_lock(&server->lock);
     path.held[0] = server;
-    strata_status_t status = strata_record_borrow(&path, record, stream);
+    /* Another guest's use that nothing tells the end of may be of this very block. */
+    strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&path, record, stream);
     (void)strata_path_unlock(&path);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
     strata_below_undo(record, &path);
@@ -118,13 +124,13 @@ static strata_status_t try_without_waits(void *context, uint32_t extra_flags) {
     return one_try(context, extra_flags | STRATA_NO_RETRY);
 }
 
-/* For what no layer has climbed for. Where the ladder has helped above a layer that climbs itself, and that one is refused now,
- * it does so in one more try: only if it had no turn before. */
+/* For what no layer has climbed for. Where the ladder has helped above layers that climb themselves, and those are refused now,
+ * they do so in one more try: each that had no turn before. */
 static strata_status_t climb(serving_t *serving) {
     strata_ladder_t ladder = {.domain = serving->stack->domain, .stack = serving->stack, .size = serving->request.size,
                               .try_again = try_without_waits, .context = serving};
     strata_status_t status = strata_ladder_climb(&ladder);
-    return status == STRATA_E_NO_MEMORY && serving->climbed_for ? one_try(serving, 0) : status;
+    return status == STRATA_E_NO_MEMORY && serving->turn_due ? one_try(serving, 0) : status;
 }
 
 /* Whether the requests of `stack` go through what `other` shares. */

@@ -91,9 +91,9 @@ static strata_status_t ensure_table(strata_path_t *path, const strata_record_t *
 }
 
 strata_status_t strata_record_retain(strata_path_t *path, strata_record_t *record) {
-    strata_path_stay(path, record);
+    strata_stack_t *home = strata_path_stay(path, record);
     strata_status_t status = ensure_table(path, record);
-    strata_path_stayed(path, record);
+    strata_path_stayed(path, home);
     if (status != STRATA_OK) return status;
     strata_stack_t *entered = enter_home(path, record);
     strata_side_t *side = claim(record);

@@ -45,8 +45,8 @@ static strata_status_t read_environment(memory_t *memory) {
     for (char *at = memory->environment, *next; at; at = next) {
         next = strchr(at, ',');
         if (next) *next++ = '\0';
-        if (!*at) continue;
         at = trim(at);
+        if (!*at) continue;
         if (!strchr(at, '=')) return strata_fail(STRATA_E_STRATEGY, 0, "STRATA_SET: \"%.60s\" is no PATH=VALUE", at);
         if (memory->common_count == STRATA_ARGUMENT_SETS)
             return strata_fail(STRATA_E_LIMIT, 0, "STRATA_SET has more than %d values", STRATA_ARGUMENT_SETS);

@@ -34,6 +34,10 @@ typedef struct attempt {
     strata_record_t *record;
 } attempt_t;
 
+static uint64_t turn_of(const strata_layer_t *self) {
+    return UINT64_C(1) << (self->number & 63);
+}
+
 static strata_status_t try_below(void *context, uint32_t extra_flags) {
     attempt_t *attempt = context;
     strata_request_t request = *attempt->request;
@@ -56,18 +60,24 @@ static strata_status_t try_patiently(attempt_t *attempt) {
     return status == STRATA_E_NO_MEMORY && path->held_back ? try_below(attempt, 0) : status;
 }
 
+static strata_status_t climb(attempt_t *attempt) {
+    strata_layer_t *self = attempt->self;
+    const retry_options_t *o = self->options;
+    strata_ladder_t ladder = {.domain = self->domain, .stack = attempt->request->path->stack, .size = attempt->request->size,
+                              .timeout = o->timeout, .wait_first = o->wait_first, .wait_only = o->steps == STEPS_WAIT,
+                              .waiter = self->attention, .try_again = try_below, .context = attempt};
+    attempt->request->path->turns |= turn_of(self);
+    return strata_ladder_climb(&ladder);
+}
+
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     const retry_options_t *o = self->options;
     attempt_t attempt = {.self = self, .request = request};
+    bool has_turn = (o->steps == STEPS_ALL || o->timeout > 0) && !(request->path->turns & turn_of(self));
     bool may_wait = !(request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW));
-    strata_status_t status = o->patience && may_wait ? try_patiently(&attempt) : try_below(&attempt, 0);
-    bool climbs = o->steps == STEPS_ALL || o->timeout > 0;
-    if (status == STRATA_E_NO_MEMORY && may_wait && climbs) {
-        strata_ladder_t ladder = {.domain = self->domain, .stack = request->path->stack, .size = request->size,
-                                  .timeout = o->timeout, .wait_first = o->wait_first, .wait_only = o->steps == STEPS_WAIT, .waiter = self->attention,
-                                  .try_again = try_below, .context = &attempt};
-        status = strata_ladder_climb(&ladder);
-    }
+    strata_status_t status = o->patience && may_wait && has_turn ? try_patiently(&attempt) : try_below(&attempt, 0);
+    if (status == STRATA_E_NO_MEMORY && has_turn && may_wait) status = climb(&attempt);
+    else if (status == STRATA_E_NO_MEMORY && has_turn) request->path->turn_due = true;
     if (status == STRATA_OK) *record = attempt.record;
     return status;
 }

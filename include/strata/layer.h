@@ -44,12 +44,15 @@ typedef struct strata_path {
     bool held_back;          /* a cache would have grown, and was told to wait */
     bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
-    const strata_stream_t *guest; /* the stream that a forgotten one's stack serves, which owns none of it; NULL: the stack's own */
     bool for_chunk;          /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
     const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
                                            that other layers of the stack have something to give for; NULL: nobody */
     bool climbed_for;        /* what was refused came from a layer that climbs the ladder itself (STRATA_TRAIT_WAITS): a router
                                 that asks several layers says whether it did for each that refused */
+    bool turn_due;           /* such a layer was refused, and kept from climbing by STRATA_NO_RETRY alone */
+    uint64_t turns;          /* such layers of the stack that have climbed for this request, by their numbers: bit N & 63. Each
+                                has one turn */
+    const strata_stream_t *guest; /* the stream that a forgotten one's stack serves, which owns none of it; NULL: the stack's own */
 } strata_path_t;
 
 /* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */

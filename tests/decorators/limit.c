@@ -113,6 +113,7 @@ typedef struct deferring {
     hoard_t hoard;
     strata_block_t deferred;
     strata_stream_t borrower;
+    uint32_t later;
 } deferring_t;
 
 /* The device's free waits for all work: what shall be pending behind it begins only then. */
@@ -131,11 +132,17 @@ TEST(limit, what_fails_below_behind_the_ladder_waits_below_and_once) {
 #define BESIDE_DEFERRED(timeout)                                                                                       \
     "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, "                                              \
     "{stack: [{limit: {bytes: 48MiB}}, {retry: {timeout: " timeout "}}, system]}]}}]"
-    static const char *const stacks[] = {BESIDE_DEFERRED("5ms"), BESIDE_DEFERRED("10s")};
-    for (int i = 0; i < 2; i++) {
+#define BESIDE_DEFERRED_OR_ELSEWHERE(timeout)                                                                          \
+    "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["                 \
+    "[{limit: {bytes: 48MiB}}, {retry: {timeout: " timeout "}}, system], "                                             \
+    "[{limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]}]}}]"
+    static const char *const stacks[] = {BESIDE_DEFERRED("5ms"), BESIDE_DEFERRED("10s"), BESIDE_DEFERRED_OR_ELSEWHERE("5ms"),
+                                         BESIDE_DEFERRED_OR_ELSEWHERE("10s")};
+    for (int n = 0; n < 4; n++) {
         rig_t rig;
         strata_block_t block = {.ref = 0};
-        decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
+        int i = n % 2;
+        decorated_open(&rig, stacks[n], NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
         deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
         EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up_and_defer, &d, NULL));
         d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
@@ -150,6 +157,34 @@ TEST(limit, what_fails_below_behind_the_ladder_waits_below_and_once) {
         rig_pass(&rig, 1000 * MILLISECOND);
         rig_close(&rig);
     }
+}
+
+/* Not for the first who asks. */
+static uint64_t give_up_and_defer_later(strata_place_t place, size_t size, void *context) {
+    deferring_t *d = context;
+    return d->later++ == 0 ? 0 : give_up_and_defer(place, size, context);
+}
+
+/* Of two ways each with a layer that waits, the first has its turn before the ladder, when nothing is on its way, and the second,
+ * once that has made room in its limit, behind it: neither again. What the fault refuses is in the second way's limit. */
+TEST(limit, each_way_waits_below_once) {
+    rig_t rig;
+    strata_block_t none = {.ref = 0};
+    decorated_open(&rig, "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
+                         "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
+                         "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
+                   NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
+    deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
+    d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
+    d.hoard.block = rig_allocate(&rig, NULL, 25 * MIB);
+    EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up_and_defer_later, &d, NULL));
+    uint64_t began = strata_sim_now(rig.world);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 44 * MIB, &none));
+    EXPECT_GE(strata_sim_now(rig.world) - began, 5 * MILLISECOND);
+    EXPECT_LT(strata_sim_now(rig.world) - began, 8 * MILLISECOND);
+    EXPECT_EQ(d.hoard.asked, 2);
+    rig_pass(&rig, 1000 * MILLISECOND);
+    rig_close(&rig);
 }
 
 /* What failed below was climbed for there, and nowhere else. */

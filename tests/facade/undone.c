@@ -4,7 +4,7 @@
 
 #include "allocation/layer.h"
 #include "platform/host_memory.h"
-#include "tests/facade/fixture.h"
+#include "tests/facade/between.h"
 
 enum { LONG = 1000 * 1000 };
 
@@ -175,11 +175,15 @@ TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
     }
 }
 
+static void refuse_waits(rig_t *rig) {
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
+    ASSERT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_synchronise, 1, true, STRATA_E_DEVICE));
+}
+
 /* A request on a busy stream that a forgotten one's stack serves, which its layers fill and which fails then: by test_failing, or
  * for want of the table of borrows, which the core keeps where no layer does. Deaf: nothing tells when the fill is over. */
 static void fail_behind_a_fill(const char *stack, bool deaf) {
     const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_NO_GROW};
-    static const strata_device_call_t waits[] = {STRATA_CALL_stream_synchronise, STRATA_CALL_synchronise};
     bool by_layer = strstr(stack, failing_type.name) != NULL;
     rig_t rig;
     strata_block_t served = {.ref = 7};
@@ -193,7 +197,7 @@ static void fail_behind_a_fill(const char *stack, bool deaf) {
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     rig_pass(&rig, LONG);
     rig_work(&rig, busy, LONG, 0);
-    for (int i = 0; deaf && i < 2; i++) ASSERT_OK(strata_sim_fail(rig.devices[0], waits[i], 1, true, STRATA_E_DEVICE));
+    if (deaf) refuse_waits(&rig);
     failing = by_layer;
     if (!by_layer) strata_host_fail_at(1, 1);
     EXPECT_NE(STRATA_OK, strata_allocate_with(rig.s, rig.gpu, busy, &options, &served));
@@ -207,6 +211,56 @@ static void fail_behind_a_fill(const char *stack, bool deaf) {
     strata_sim_clear_faults(rig.devices[0]);
     rig_close_by_force(&rig);
     strata_strategy_delete(strategy);
+}
+
+/* Another stream's request, which has found that the forgotten one's work is over. */
+typedef struct guests {
+    rig_t rig;
+    strata_stream_t gone, busy, next;
+    strata_block_t left;
+    bool filled;
+} guests_t;
+
+static void fail_deaf(void *context) {
+    const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_NO_GROW};
+    guests_t *guests = context;
+    strata_block_t none = {.ref = 7};
+    uint64_t fills = rig_calls(&guests->rig, STRATA_CALL_fill);
+    rig_work(&guests->rig, guests->busy, LONG, 0);
+    refuse_waits(&guests->rig);
+    failing = true;
+    EXPECT_NE(STRATA_OK, strata_allocate_with(guests->rig.s, guests->rig.gpu, guests->busy, &options, &none));
+    failing = false;
+    guests->filled = rig_calls(&guests->rig, STRATA_CALL_fill) > fills;
+}
+
+/* Before each lock of the stack that it takes, a request on a busy stream fails there, and nothing tells when its fill is over. */
+TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
+    const strata_layer_type_t *type = &failing_type;
+    uint32_t between = 0;
+    EXPECT_OK(strata_layers_register(&type, 1, true));
+    for (uint32_t n = 1; n <= 8; n++) {
+        guests_t g = {.filled = false};
+        before_lock_t before;
+        strata_strategy_t *strategy = rig_strategy("stack: [test_failing, fill, auto_growth, system]", NULL, 0);
+        rig_open_on(&g.rig, strategy, &(strata_sim_options_t){.contents = true}, 0);
+        g.gone = rig_stream(&g.rig), g.busy = rig_stream(&g.rig), g.next = rig_stream(&g.rig);
+        g.left = rig_allocate(&g.rig, g.gone, MIB);
+        strata_stack_t *stack = rig_stack(&g.rig, g.gone);
+        EXPECT_OK(strata_free(g.rig.s, g.left.ref));
+        EXPECT_OK(strata_stream_forget(g.rig.s, g.rig.gpu, g.gone));
+        rig_pass(&g.rig, LONG);
+        before_lock_begin(&before, &stack->lock, n, fail_deaf, &g);
+        strata_block_t other = rig_allocate(&g.rig, g.next, MIB);
+        (void)before_lock_end(&before);
+        if (g.filled) EXPECT_NE(other.ptr, g.left.ptr);
+        between += g.filled;
+        strata_sim_clear_faults(g.rig.devices[0]);
+        rig_close_by_force(&g.rig);
+        strata_strategy_delete(strategy);
+    }
+    EXPECT_GE(between, 3);
+    EXPECT_LT(between, 8);
 }
 
 /* The stream that the layers filled it on owns it no more than the stream does that is served next. */

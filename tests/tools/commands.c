@@ -198,7 +198,7 @@ TEST(command, the_environment_is_heard_first) {
 }
 
 TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
-    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1' -- replay " BATCH " --json - --strategy strata %s",
+    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1, ' -- replay " BATCH " --json - --strategy strata %s",
                             SMALL);
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_STREQ(ran.errors, "");
