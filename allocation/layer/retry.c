@@ -73,9 +73,10 @@ static strata_status_t climb(attempt_t *attempt) {
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     const retry_options_t *o = self->options;
     attempt_t attempt = {.self = self, .request = request};
-    bool has_turn = (o->steps == STEPS_ALL || o->timeout > 0) && !(request->path->turns & turn_of(self));
+    bool had_turn = (request->path->turns & turn_of(self)) != 0;
+    bool has_turn = !had_turn && (o->steps == STEPS_ALL || o->timeout > 0);
     bool may_wait = !(request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW));
-    strata_status_t status = o->patience && may_wait && has_turn ? try_patiently(&attempt) : try_below(&attempt, 0);
+    strata_status_t status = o->patience && may_wait && !had_turn ? try_patiently(&attempt) : try_below(&attempt, 0);
     if (status == STRATA_E_NO_MEMORY && has_turn && may_wait) status = climb(&attempt);
     else if (status == STRATA_E_NO_MEMORY && has_turn) request->path->turn_due = true;
     if (status == STRATA_OK) *record = attempt.record;
