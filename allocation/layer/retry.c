@@ -84,8 +84,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 }
 
 /* Below first, so that whoever wakes finds the memory there; with its last block a forgotten stream's stack, and this layer, may
- * end. The core comes here only while somebody waits, or when a layer
- * below has work at this free. */
+ * end. The core comes here only while somebody waits, or when a layer below has work at this free. */
 static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
     strata_domain_t *domain = self->domain;
     strata_below_free(record, path);

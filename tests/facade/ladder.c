@@ -1,7 +1,6 @@
 /* Out of memory: the reclaim ladder, waiting, and the callbacks that it asks. */
 #include <stdio.h>
 
-#include "allocation/ladder.h"
 #include "tests/facade/fixture.h"
 
 enum { CAPACITY_MIB = 64 };
@@ -303,36 +302,5 @@ TEST(facade_ladder, figures_of_growths_and_hits) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).chunks, 0);
-    rig_close(&rig);
-}
-
-static strata_status_t find_nothing(void *context, uint32_t extra_flags) {
-    (void)extra_flags;
-    ++*(int *)context;
-    return STRATA_E_NO_MEMORY;
-}
-
-/* Patience is for what will do, and no longer than the timeout: 5 MiB are pending for 10 ms. */
-TEST(facade_ladder, patience_waits_for_enough_alone_and_not_too_long) {
-    rig_t rig;
-    int tries = 0;
-    uint64_t ms = 1000 * 1000;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
-    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 10 * ms, a.ref);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_ladder_t ladder = {.domain = rig_domain(&rig), .stack = rig_stack(&rig, owner), .size = 6 * MIB, .timeout = 5 * ms,
-                              .try_again = find_nothing, .context = &tries};
-    uint64_t began = strata_sim_now(rig.world);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
-    EXPECT_LT(strata_sim_now(rig.world), began + ms);
-    ladder.size = 5 * MIB;
-    began = strata_sim_now(rig.world);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
-    EXPECT_GE(strata_sim_now(rig.world), began + 5 * ms);
-    EXPECT_LT(strata_sim_now(rig.world), began + 9 * ms);
-    EXPECT_EQ(tries, 0);
     rig_close(&rig);
 }

@@ -1,0 +1,74 @@
+/* Patience of retry: growth waits for what is freed already and only waits for the GPU. */
+#include <stdio.h>
+
+#include "allocation/ladder.h"
+#include "tests/facade/fixture.h"
+
+static strata_status_t find_nothing(void *context, uint32_t extra_flags) {
+    (void)extra_flags;
+    ++*(int *)context;
+    return STRATA_E_NO_MEMORY;
+}
+
+/* Patience is for what will do, and no longer than the timeout: 5 MiB are pending for 10 ms. */
+TEST(facade_patience, it_waits_for_enough_alone_and_not_too_long) {
+    rig_t rig;
+    int tries = 0;
+    uint64_t ms = 1000 * 1000;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 10 * ms, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_ladder_t ladder = {.domain = rig_domain(&rig), .stack = rig_stack(&rig, owner), .size = 6 * MIB, .timeout = 5 * ms,
+                              .try_again = find_nothing, .context = &tries};
+    uint64_t began = strata_sim_now(rig.world);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
+    EXPECT_LT(strata_sim_now(rig.world), began + ms);
+    ladder.size = 5 * MIB;
+    began = strata_sim_now(rig.world);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
+    EXPECT_GE(strata_sim_now(rig.world), began + 5 * ms);
+    EXPECT_LT(strata_sim_now(rig.world), began + 9 * ms);
+    EXPECT_EQ(tries, 0);
+    rig_close(&rig);
+}
+
+/* One chunk in the cache waits for its borrower's work, which runs until `end` ns after the request began: does the cache grow? */
+static bool grows(const char *retry, uint64_t end) {
+    char preset[256];
+    rig_t rig;
+    snprintf(preset, sizeof preset, "version: 1\nstack:\n  - retry: {%s}\n  - stream_safe\n  - auto_growth\n  - system\n", retry);
+    rig_open(&rig, preset, NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 1000 * 1000, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    uint64_t runs_until = strata_sim_stream_end(rig.devices[0], borrower);
+    strata_sim_advance_to(rig.world, runs_until - end);
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    bool grew = rig_figures(&rig).growths == 2;
+    EXPECT_EQ(grew, b.ptr != a.ptr);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+    return grew;
+}
+
+/* Without time to wait it is one more look before the cache grows, whatever steps the ladder has. A query takes a microsecond. */
+TEST(facade_patience, with_no_timeout_it_looks_once_more) {
+    static const char *const steps[] = {"all", "wait"};
+    for (size_t i = 0; i < 2; i++) {
+        char patient[100], impatient[100];
+        snprintf(patient, sizeof patient, "patience: true, depth: 1, timeout: 0s, steps: %s", steps[i]);
+        snprintf(impatient, sizeof impatient, "timeout: 0s, steps: %s", steps[i]);
+        int avoided = 0;
+        for (uint64_t end = 0; end < 5000; end += 200) {
+            bool with = grows(patient, end), without = grows(impatient, end);
+            EXPECT_LE(with, without);
+            avoided += with < without;
+        }
+        EXPECT_GT(avoided, 0);
+    }
+}
