@@ -12,18 +12,25 @@ static void join(bfc_t *self, uint32_t low) {
     strata_pieces_join(bfc_slab(self), low);
 }
 
-static bool may_join(const bfc_t *self, uint32_t slot, bool all) {
-    return bfc_is_free(self, slot) && (all || bfc_stamp_of(bfc_block(self, slot)) == 0);
+/* A count vouches for a whole block, and nothing else does: what bears none and still has users stays apart from it. */
+static bool is_vouched_for(const bfc_t *self, const strata_record_t *block) {
+    return bfc_stamp_of(block) != 0 || strata_mark_count(block) <= self->waited;
+}
+
+static bool may_join(const bfc_t *self, const strata_record_t *block, uint32_t neighbour, bool all) {
+    if (!bfc_is_free(self, neighbour)) return false;
+    const strata_record_t *other = bfc_block(self, neighbour);
+    if (bfc_stamp_of(block) == 0 && bfc_stamp_of(other) == 0) return true;
+    return all && is_vouched_for(self, block) && is_vouched_for(self, other);
 }
 
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all) {
     const strata_record_t *block = bfc_block(self, slot);
-    if (!all && bfc_stamp_of(block) != 0) return slot;
-    if (may_join(self, block->next, all)) {
+    if (may_join(self, block, block->next, all)) {
         strata_bfc_unindex(self, block->next);
         join(self, slot);
     }
-    if (may_join(self, block->prev, all)) {
+    if (may_join(self, block, block->prev, all)) {
         uint32_t low = block->prev;
         strata_bfc_unindex(self, low);
         join(self, low);

@@ -209,6 +209,35 @@ TEST(bfc_frontier, a_request_that_knows_is_not_made_to_wait) {
     rig_close(&rig);
 }
 
+/* A block that could not be given a count merges by force with none that has one: that other's would vouch for its work too. */
+TEST(bfc_frontier, vouches_for_no_work_of_a_block_without_a_count) {
+    for (int low = 0; low < 2; low++) {
+        rig_t rig;
+        bfc_open(&rig, FIXED, 0);
+        bfc_t *self = bfc_of(&rig);
+        strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+        strata_block_t b[2] = {rig_allocate(&rig, one, 8 * MIB), rig_allocate(&rig, one, 8 * MIB)}, none;
+        EXPECT_OK(strata_free(rig.s, b[!low].ref));
+        uint64_t mine = count_of(&rig), capacity = self->stamps.capacity;
+        rig_work(&rig, one, MILLISECOND, b[low].ref);
+        uint64_t end = strata_sim_stream_end(rig.devices[0], one);
+        self->stamps.capacity = self->stamps.used;
+        EXPECT_OK(strata_free(rig.s, b[low].ref));
+        self->stamps.capacity = (uint32_t)capacity;
+        EXPECT_EQ(self->stamp_count, 1);
+        (void)strata_allocate(rig.s, rig.gpu, two, 17 * MIB, &none); /* too much: all merges by force that may */
+        EXPECT_EQ(self->forced_merges, 1);
+        EXPECT_OK(strata_validate(rig.s));
+        strata_block_t got[2];
+        for (int i = 0; i < 2; i++) {
+            got[i] = bfc_before(&rig, two, 8 * MIB, mine);
+            EXPECT_TRUE(got[i].ptr == b[!low].ptr || strata_sim_now(rig.world) >= end);
+        }
+        bfc_free_all(&rig, got, 2);
+        rig_close(&rig);
+    }
+}
+
 /* ---- waiting ---- */
 
 typedef struct waiter {
