@@ -50,8 +50,9 @@ static strata_stack_t *stack_struct(uint16_t number) {
     return stack;
 }
 
-strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **out) {
+strata_status_t strata_stack_begin(strata_family_t *family, strata_lock_rank_t rank, strata_stack_t **out) {
     strata_domain_t *domain = family->domain;
+    bool trunk = rank != STRATA_RANK_STACK;
     uint16_t number = take_number(trunk);
     if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
     strata_stack_t *stack = stack_struct(number);
@@ -84,7 +85,7 @@ strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_s
     stack->abroad = stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->direct_bytes = stack->peak_direct_bytes = 0;
-    stack->lock.rank = trunk ? STRATA_RANK_TRUNK : STRATA_RANK_STACK;
+    stack->lock.rank = rank;
     stack->lock.observer = domain->device->lock_observer;
     stack->lock.observed = 0; /* the last observer's word means nothing to this one */
     strata_unlock(&stack->lock);
@@ -227,13 +228,12 @@ static bool shares_in_thread(const strata_plan_t *plan) {
 static strata_status_t thread_trunk(strata_family_t *family, strata_stack_t **out) {
     uint64_t thread = strata_threads_self();
     strata_stack_t *trunk = strata_domain_thread_trunk(family, thread);
-    strata_status_t status = trunk ? STRATA_OK : strata_stack_begin(family, true, &trunk);
+    strata_status_t status = trunk ? STRATA_OK : strata_stack_begin(family, STRATA_RANK_THREAD, &trunk);
     if (status != STRATA_OK || trunk->of_thread) {
         *out = trunk;
         return status;
     }
     trunk->of_thread = thread;
-    trunk->lock.rank = STRATA_RANK_THREAD;
     status = build(trunk);
     if (status == STRATA_OK) *out = trunk;
     else strata_stack_destroy(trunk);
@@ -243,7 +243,7 @@ static strata_status_t thread_trunk(strata_family_t *family, strata_stack_t **ou
 strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_for_t *whose, strata_stack_t **out) {
     strata_stack_t *stack, *shared = NULL;
     strata_status_t status = shares_in_thread(family->plan) ? thread_trunk(family, &shared) : STRATA_OK;
-    if (status == STRATA_OK) status = strata_stack_begin(family, false, &stack);
+    if (status == STRATA_OK) status = strata_stack_begin(family, STRATA_RANK_STACK, &stack);
     if (status != STRATA_OK) return status;
     stack->thread_trunk = shared;
     if (family->plan->threaded) stack->of_thread = strata_threads_self();
@@ -261,7 +261,7 @@ strata_status_t strata_stack_create(strata_family_t *family, const strata_stack_
 
 strata_status_t strata_trunk_create(strata_family_t *family, strata_stack_t **out) {
     strata_stack_t *stack;
-    strata_status_t status = strata_stack_begin(family, true, &stack);
+    strata_status_t status = strata_stack_begin(family, STRATA_RANK_TRUNK, &stack);
     if (status != STRATA_OK) return status;
     status = build(stack);
     if (status != STRATA_OK) {

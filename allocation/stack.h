@@ -97,8 +97,9 @@ static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
 
 /* ---- life ---- */
 
-/* A number with its slab: no layers yet, and not open. E_LIMIT, E_HOST_MEMORY. */
-strata_status_t strata_stack_begin(strata_family_t *family, bool trunk, strata_stack_t **stack);
+/* A number with its slab: no layers yet, and not open. Its lock has the rank of a stack, of what a thread shares, or of a trunk.
+ * E_LIMIT, E_HOST_MEMORY. */
+strata_status_t strata_stack_begin(strata_family_t *family, strata_lock_rank_t rank, strata_stack_t **stack);
 /* Whose stack it is. */
 typedef struct strata_stack_for {
     strata_stream_t stream;

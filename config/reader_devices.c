@@ -1,23 +1,13 @@
 /* `devices:` as a mapping, `{use: gpu, gpu:1: {stack: [...]}}`: stacks that one device alone has. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/hint.h"
 #include "config/page.h"
 #include "config/reader.h"
-#include "platform/sim/sim.h"
+#include "strategy/devices.h"
 
 static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *node) {
     return strata_origin_of(text, node->key_line, node->key_column);
-}
-
-/* "gpu:1"; false: no device's name. */
-static bool take_number(const char *key, uint32_t *number) {
-    const char *digits = key + 4;
-    if (strncmp(key, "gpu:", 4) != 0 || strspn(digits, "0123456789") != strlen(digits)) return false;
-    if (strlen(digits) < 1 || strlen(digits) > 3) return false;
-    *number = (uint32_t)atoi(digits);
-    return true;
 }
 
 static const char *own_word(size_t index, const void *context) {
@@ -55,23 +45,20 @@ static strata_status_t read_own_key(strata_reader_t *reader, const strata_text_t
 
 static strata_status_t read_device(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_origin_t key = key_of(text, node);
-    uint32_t number = 0;
     if (strcmp(node->key, "use") == 0) {
         strata_origin_t value = strata_origin_of(text, node->line, node->column);
         if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
             return strata_fail_origin(&key, "\"use\" wants one value; write use: gpu");
         return strata_read_devices(reader->strategy, node->text, &value);
     }
-    if (!take_number(node->key, &number))
-        return strata_fail_origin(&key, "\"%.40s\" is no device; write gpu:1, or use: gpu for the devices to use", node->key);
-    /* Else one device could have two keys, the second of which would silently replace what the first says. */
-    if (node->key[4] == '0' && node->key[5])
-        return strata_fail_origin(&key, "\"%s\" has a zero in front of its number; write gpu:%u", node->key, number);
+    /* A zero in front is refused: one device could have two keys, the second of which would silently replace what the first says. */
+    int number = strncmp(node->key, "gpu:", 4) == 0 ? strata_device_number(node->key + 4) : -1;
+    if (number < 0)
+        return strata_fail_origin(&key, "\"%.40s\" is no device; write gpu:0 to gpu:%d, or use: gpu for the devices to use",
+                                  node->key, STRATA_MODEL_DEVICES - 1);
     if (node->kind != STRATA_TREE_MAP)
         return strata_fail_origin(&key, "a device is a mapping; write %s: {stack: [...]}", node->key);
-    strata_model_device_t *own = strata_strategy_own(reader->strategy, number, true);
-    if (!own && strata_last_error()->status == STRATA_E_LIMIT)
-        return strata_fail_origin(&key, "%s; take this one out", strata_last_error()->text);
+    strata_model_device_t *own = strata_strategy_own(reader->strategy, (uint32_t)number);
     if (!own) return STRATA_E_HOST_MEMORY;
     own->origin = key;
     strata_status_t status = STRATA_OK;

@@ -15,10 +15,16 @@ static strata_status_t unknown(const char *text) {
                        text, STRATA_MODEL_DEVICES - 1, profiles, strata_sim_profile_name(0));
 }
 
-/* One digit or two and nothing else; -1: no such number. */
+/* One digit or two, no zero in front, and nothing else; -1: no such number. */
 static int number_of(const char *text) {
     size_t digits = strspn(text, "0123456789");
-    return digits >= 1 && digits <= 2 && !text[digits] ? atoi(text) : -1;
+    bool padded = digits > 1 && text[0] == '0';
+    return digits >= 1 && digits <= 2 && !text[digits] && !padded ? atoi(text) : -1;
+}
+
+int strata_device_number(const char *text) {
+    int number = number_of(text);
+    return number < STRATA_MODEL_DEVICES ? number : -1;
 }
 
 /* "h100", and "h100x2" for two of them. */
@@ -42,8 +48,8 @@ strata_status_t strata_device_choice_parse(const char *text, strata_device_choic
     } else if (strncmp(text, "sim:", 4) == 0) {
         if (!take_profile(text + 4, &parsed)) return unknown(text);
     } else if (strncmp(text, "gpu:", 4) == 0) {
-        parsed.ordinal = number_of(text + 4);
-        if (parsed.ordinal < 0 || parsed.ordinal >= STRATA_MODEL_DEVICES) return unknown(text);
+        parsed.ordinal = strata_device_number(text + 4);
+        if (parsed.ordinal < 0) return unknown(text);
     } else if (strcmp(text, "gpu") != 0) {
         return unknown(text);
     }

@@ -11,6 +11,9 @@ typedef struct strata_device_choice {
     int32_t ordinal;                     /* real: -1 for all */
 } strata_device_choice_t;
 
+/* The number of "1", as it stands behind "gpu:"; -1: a larger one than any device has, none, or one with a zero in front. */
+int strata_device_number(const char *text);
+
 /* "gpu", "gpu:1", "sim", "sim:a100", "sim:h100x2". E_INVALID says what may be written, and leaves *choice alone. */
 strata_status_t strata_device_choice_parse(const char *text, strata_device_choice_t *choice);
 

@@ -117,8 +117,8 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
 size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model_layer_t **layers, size_t capacity);
 /* The stack that serves a place of a device: its own, or that of all devices. */
 const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device);
-/* The stacks of one device alone, NULL: it has none; made if `make`. NULL then: E_LIMIT, E_HOST_MEMORY. */
-strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device, bool make);
+/* The stacks of one device alone, made at its first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */
+strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device);
 
 /* "pools", "streams": the key under which they stand. */
 const char *strata_named_key(strata_named_kind_t kind);

@@ -1,10 +1,10 @@
 /* Values by path: [pools.NAME.|streams.PATTERN.][PLACE[:DEVICE].]LAYER.OPTION. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "allocation/option.h"
 #include "platform/status.h"
+#include "strategy/devices.h"
 #include "strategy/model.h"
 
 enum { PATH_LETTERS = 300, PATH_WORDS = 5 };
@@ -57,10 +57,8 @@ static bool take_device(parts_t *parts, char *word) {
     char *colon = strchr(word, ':');
     if (!colon) return true;
     *colon = '\0';
-    size_t digits = strspn(colon + 1, "0123456789");
-    if (digits == 0 || digits > 3 || colon[1 + digits]) return false;
-    parts->device = atoi(colon + 1);
-    return true;
+    parts->device = strata_device_number(colon + 1);
+    return parts->device >= 0;
 }
 
 static void add_prefix(parts_t *parts, const char *word) {

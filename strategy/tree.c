@@ -22,16 +22,11 @@ size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model
 
 /* ---- devices ---- */
 
-strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device, bool make) {
+strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device) {
     for (size_t i = 0; i < strategy->own_count; i++)
         if (strategy->own[i].number == device) return &strategy->own[i];
-    if (!make) return NULL;
     if (!strategy->own) strategy->own = strata_arena_take(strategy->memory, STRATA_MODEL_DEVICES, sizeof *strategy->own);
     if (!strategy->own) return NULL;
-    if (strategy->own_count == STRATA_MODEL_DEVICES) {
-        strata_fail(STRATA_E_LIMIT, 0, "more than %d devices have stacks of their own", STRATA_MODEL_DEVICES);
-        return NULL;
-    }
     strata_model_device_t *own = &strategy->own[strategy->own_count++];
     own->number = device;
     return own;

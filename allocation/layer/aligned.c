@@ -52,7 +52,9 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     strata_status_t status = strata_below_allocate(self, &below, &inner);
     if (status != STRATA_OK) return status;
     uint64_t shift = (0 - inner->ptr) & (alignment - 1);
-    strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, inner->size - shift);
+    /* A record tells at most 4 GiB more than was asked for. */
+    uint64_t granted = strata_min(inner->size - shift, request->size + UINT32_MAX);
+    strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, granted);
     if (!outer) {
         strata_below_undo(inner, request->path);
         return STRATA_E_LIMIT;

@@ -232,3 +232,17 @@ TEST(aligned, under_a_cache_that_cuts_at_larger_multiples) {
         rig_close(&rig);
     }
 }
+
+/* What is kept below is more than 4 GiB larger than the request: the piece ends where a record can tell. */
+TEST(aligned, tells_what_was_asked_for_of_a_piece_far_larger) {
+    rig_t rig;
+    decorated_open(&rig, "[{aligned: {alignment: 1GiB}}, {buffered: {reuse_below: 4}}, system]", NULL, &(strata_sim_options_t){0});
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 9 * (GIB / 2)).ref));
+    strata_block_t small = rig_allocate(&rig, NULL, GIB + 256);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, rig_figures(&rig).peak_reserved_bytes); /* it is the one that was kept */
+    EXPECT_GT(rig_figures(&rig).reserved_bytes, 5 * GIB + GIB / 2);
+    EXPECT_GE(small.size, 4 * GIB);
+    EXPECT_EQ(rig_figures(&rig).requested_bytes, GIB + 256);
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    rig_close(&rig);
+}
