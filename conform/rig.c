@@ -34,9 +34,11 @@ void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, si
 
 void rig_end(rig_t *rig) {
     for (uint32_t i = 0; i < rig->count; i++) {
-        strata_sim_figures_t figures;
-        strata_sim_figures(rig->devices[i], &figures);
-        EXPECT_EQ(figures.used_bytes, 0);
+        char text[256];
+        strata_sim_held_t held;
+        strata_sim_held(rig->devices[i], &held);
+        strata_sim_held_text(&held, text, sizeof text);
+        EXPECT_STREQ(text, "");
         strata_device_close(rig->devices[i]);
     }
     strata_sim_drop(rig->world);

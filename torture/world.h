@@ -19,7 +19,7 @@
     X(CALL, "a call answered what it must not")                                 \
     X(SHAPE, "a block is too small, or not aligned")                            \
     X(VALIDATE, "a structure does not hold what it must")                       \
-    X(LEFT, "behind the last free and a release a device has not everything back") \
+    X(LEFT, "at the end a device has not everything back")                       \
     X(CRASH, "the process ended")                                               \
     X(HANG, "it did not end")                                                   \
     X(HOST, "the host has no memory for the run, or no process")

@@ -103,6 +103,28 @@ typedef struct strata_sim_figures {
 } strata_sim_figures_t;
 void strata_sim_figures(strata_device_t *device, strata_sim_figures_t *figures);
 
+/* What a device has given and not got back: X(member, what it is). Streams are left out, and what is every process's: the default
+ * pool and the device's own. */
+#define STRATA_SIM_HELD_MAP(X)                                  \
+    X(device_bytes, "bytes of device memory, managed included") \
+    X(pinned_bytes, "bytes of pinned memory")                   \
+    X(host_bytes, "bytes of host memory")                       \
+    X(address_bytes, "bytes of reserved addresses")             \
+    X(mappings, "mappings")                                     \
+    X(handles, "handles of physical memory")                    \
+    X(events, "events")                                         \
+    X(pools, "pools")                                           \
+    X(graphs, "graphs")
+
+typedef struct strata_sim_held {
+#define STRATA_SIM_HELD_MEMBER(member, text) uint64_t member;
+    STRATA_SIM_HELD_MAP(STRATA_SIM_HELD_MEMBER)
+#undef STRATA_SIM_HELD_MEMBER
+} strata_sim_held_t;
+void strata_sim_held(strata_device_t *device, strata_sim_held_t *held);
+/* In words, those that are not 0 ("3 events, 1 pools"); "" if nothing is held. Cut to what fits. */
+void strata_sim_held_text(const strata_sim_held_t *held, char *text, size_t room);
+
 /* Faults on order. The k-th call (1 = the next) of kind `call` answers `status` (E_NO_MEMORY, E_DEVICE, E_DEVICE_LOST) with
  * the CUDA code that fits, and does nothing; with `onward` every later one too. Kind STRATA_DEVICE_CALLS means any call;
  * E_DEVICE_LOST is always for every call from then on, until the faults are cleared. At most 16 at once. */

@@ -66,8 +66,8 @@ static void close_failing(const trial_t *trial, strata_close_mode_t mode) {
     trial_disarm(trial, &c.rig, first);
     end(&c, status);
     if (trial->cause == TRIAL_DEVICE_CALL) EXPECT_EQ(c.told, c.live);
-    if (!trial_may_keep(trial)) EXPECT_EQ(trial_used(c.rig.devices[0]), 0);
-    EXPECT_EQ(trial_used(c.rig.devices[1]), 0);
+    if (!trial_may_keep(trial)) trial_expect_nothing_held(c.rig.devices[0]);
+    trial_expect_nothing_held(c.rig.devices[1]);
     if (!trial_may_keep(trial)) serve_again(&c);
     trial_end_devices(&c.rig);
     trial_tell(trial);

@@ -34,6 +34,14 @@ bool trial_may_keep(const trial_t *trial) {
     return trial->cause == TRIAL_DEVICE_CALL && (trial->onward || trial->fault == STRATA_E_DEVICE_LOST);
 }
 
+void trial_expect_nothing_held(strata_device_t *device) {
+    char text[256];
+    strata_sim_held_t held;
+    strata_sim_held(device, &held);
+    strata_sim_held_text(&held, text, sizeof text);
+    EXPECT_STREQ(text, "");
+}
+
 uint64_t trial_used(strata_device_t *device) {
     strata_sim_figures_t figures;
     strata_sim_figures(device, &figures);

@@ -40,6 +40,8 @@ void trial_disarm(const trial_t *trial, rig_t *rig, uint64_t first);
 bool trial_may_keep(const trial_t *trial);
 /* Physical memory that a device has given. */
 uint64_t trial_used(strata_device_t *device);
+/* Nor anything else. */
+void trial_expect_nothing_held(strata_device_t *device);
 /* The devices of a rig whose facade is closed, whatever they kept. */
 void trial_end_devices(rig_t *rig);
 /* Names the trial behind what has failed the test. */

@@ -80,6 +80,7 @@ static void serve(const strata_strategy_t *strategy) {
     strata_sim_t *world = NULL;
     strata_device_t *devices[DEVICES];
     strata_t s = 0;
+    char text[256];
     FUZZ_EXPECT_OK(strata_sim_new(&(strata_sim_options_t){.devices = DEVICES, .capacity = CAPACITY}, &world));
     for (uint32_t i = 0; i < DEVICES; i++) FUZZ_EXPECT_OK(strata_sim_open(world, i, &devices[i]));
     if (strata_facade_open_on(strategy, devices, DEVICES, 0, &s) == STRATA_OK) {
@@ -92,9 +93,10 @@ static void serve(const strata_strategy_t *strategy) {
         FUZZ_EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
     }
     for (uint32_t i = 0; i < DEVICES; i++) {
-        strata_sim_figures_t figures;
-        strata_sim_figures(devices[i], &figures);
-        FUZZ_EXPECT(figures.used_bytes == 0);
+        strata_sim_held_t held;
+        strata_sim_held(devices[i], &held);
+        strata_sim_held_text(&held, text, sizeof text);
+        FUZZ_EXPECT(*text == '\0');
         strata_device_close(devices[i]);
     }
     strata_sim_drop(world);
