@@ -109,11 +109,9 @@ static bool work(void *context, const torture_run_t *run, const torture_program_
         return true;
     }
     part->run = *run;
-    part->sum.runs[run->mode]++;
-    part->sum.operations += lawful->count;
     (void)alarm(TORTURE_SECONDS);
     torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &working->verdict);
-    part->sum.hazards += working->verdict.hazards;
+    torture_sum_add(&part->sum, run, lawful, &working->verdict);
     if (working->verdict.fault) note_failure(part, run, &working->verdict);
     return true;
 }
@@ -155,6 +153,10 @@ static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *p
 static void add_part(const part_t *part, torture_sum_t *sum, torture_failure_t *failures, uint32_t *count) {
     sum->programs += part->sum.programs;
     sum->operations += part->sum.operations;
+    sum->served += part->sum.served;
+    sum->refused += part->sum.refused;
+    sum->unopened += part->sum.unopened;
+    sum->recycled += part->sum.recycled;
     sum->hazards += part->sum.hazards;
     sum->failed += part->sum.failed;
     for (int i = 0; i < TORTURE_MODES; i++) sum->runs[i] += part->sum.runs[i];

@@ -44,6 +44,17 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
         if (!tell_modes(&each, others + (uint32_t)((number * campaign->drawn_each + i) % list->drawn))) return;
 }
 
+void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *lawful,
+                     const torture_verdict_t *verdict) {
+    sum->runs[run->mode]++;
+    sum->operations += lawful->count;
+    sum->hazards += verdict->hazards;
+    sum->served += verdict->served;
+    sum->refused += verdict->refused;
+    sum->unopened += verdict->unopened;
+    sum->recycled += verdict->recycled;
+}
+
 /* ---- in this process ---- */
 
 typedef struct here {
@@ -58,10 +69,7 @@ static bool run_here(void *context, const torture_run_t *run, const torture_prog
     here_t *here = context;
     const torture_strategy_t *strategy = &here->campaign->strategies->all[run->strategy];
     torture_play(lawful, strategy->strategy, strategy->may_refuse, run->mode, &here->verdict);
-    here->sum->runs[run->mode]++;
-    here->sum->operations += lawful->count;
-    here->sum->hazards += here->verdict.hazards;
-    here->sum->recycled += here->verdict.recycled;
+    torture_sum_add(here->sum, run, lawful, &here->verdict);
     if (here->verdict.fault == TORTURE_FAULT_NONE) return true;
     here->sum->failed++;
     if (here->count < here->room) here->failures[here->count++] = (torture_failure_t){*run, here->verdict};

@@ -20,8 +20,15 @@ typedef struct torture_failure {
 } torture_failure_t;
 
 typedef struct torture_sum {
-    uint64_t programs, operations, runs[TORTURE_MODES], hazards, recycled, failed;
+    uint64_t programs, runs[TORTURE_MODES], hazards, failed;
+    uint64_t operations;                /* drawn: behind one that is refused some have nothing to do */
+    uint64_t served, refused, unopened; /* requests, and runs whose strategy did not open on a small device */
+    uint64_t recycled;
 } torture_sum_t;
+
+/* What a run has shown. */
+void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *lawful,
+                     const torture_verdict_t *verdict);
 
 enum { TORTURE_FAILURES_KEPT = 16, TORTURE_JOBS = 64 };
 

@@ -156,7 +156,8 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
         if (status == STRATA_OK) name_stream(w, i);
     }
     /* Small memory may refuse what is got at open. */
-    if (status == STRATA_E_NO_MEMORY && w->small) atomic_store(&w->failed, true);
+    w->verdict.unopened = status == STRATA_E_NO_MEMORY && w->small;
+    if (w->verdict.unopened) atomic_store(&w->failed, true);
     else (void)answered(w, status, "open");
 }
 
@@ -194,7 +195,9 @@ void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32
     bool plain = !request->flags && !request->alignment && !request->tag;
     strata_status_t status = plain ? strata_allocate(w->s, place_of(place), handle, request->size, &b->block)
                                    : strata_allocate_with(w->s, place_of(place), handle, &options, &b->block);
-    if (may_be_refused(w, request, status) || !answered(w, status, "allocate")) return;
+    bool refused = may_be_refused(w, request, status);
+    atomic_fetch_add(refused ? &w->refused : &w->served, 1);
+    if (refused || !answered(w, status, "allocate")) return;
     b->place = (uint8_t)place;
     b->requested = request->size;
     b->there = true;
@@ -420,6 +423,8 @@ void torture_world_end(torture_world_t *w) {
     if (sound) expect_everything_back(w, true, "behind the facade's end");
     strata_checker_end(w->checker);
     w->verdict.recycled = w->recycled;
+    w->verdict.served = w->served;
+    w->verdict.refused = w->refused;
     for (uint32_t i = 0; i < w->device_count; i++)
         if (w->devices[i]) strata_device_close(w->devices[i]);
     if (w->sim) strata_sim_drop(w->sim);

@@ -37,6 +37,8 @@ typedef struct torture_verdict {
     int detail; /* HAZARD: strata_hazard_t; CALL: strata_status_t; CRASH: the signal */
     uint64_t hazards;
     uint64_t recycled; /* handles that the driver gave again to a stream that was renewed */
+    uint64_t served, refused; /* requests, as far as a request may be refused */
+    bool unopened;     /* there was too little memory for what the strategy gets at open */
     char text[TORTURE_TEXT];
 } torture_verdict_t;
 
@@ -69,6 +71,7 @@ typedef struct torture_world {
     strata_stream_t streams[TORTURE_STREAMS];
     torture_block_t blocks[TORTURE_BLOCKS];
     _Atomic uint64_t recycled; /* streams that were renewed under the handle they had */
+    _Atomic uint64_t served, refused;
     pthread_mutex_t lock; /* of the verdict */
     _Atomic bool failed;
     torture_verdict_t verdict;

@@ -36,6 +36,7 @@ static void run_failing(const trial_t *trial) {
         if (trial_count(trial, &rig) >= first) broken++;
     }
     failing_program_check(&program);
+    EXPECT_GE(trial_count(trial, &rig), first);
     trial_disarm(trial, &rig, first);
     program.tolerated = program.tolerated_too = STRATA_OK;
     for (; done < FAILING_OPERATIONS && !strata_test_has_failed(); done++) failing_program_step(&program);

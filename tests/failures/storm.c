@@ -182,7 +182,7 @@ static void begin(storm_t *storm, rig_t *rig, const failing_subject_t *subject, 
         for (int i = 0; i < SHARED_STREAMS; i++) EXPECT_OK(strata_stream_create(rig->s, strata_gpu(d), &storm->streams[d][i]));
 }
 
-/* Nothing is live; nothing is reserved once all work is done and the caches are empty. */
+/* Nothing is live; nothing is reserved once all work is done and the caches are empty; and a third of the memory is served again. */
 static void end(storm_t *storm) {
     rig_t *rig = storm->rig;
     for (int i = 0; i < EXCHANGE; i++)
@@ -199,6 +199,9 @@ static void end(storm_t *storm) {
         EXPECT_EQ(f.requested_bytes, 0);
         EXPECT_EQ(f.quarantined_bytes, 0);
         EXPECT_EQ(f.reserved_bytes, 0);
+        strata_block_t block = {0};
+        EXPECT_OK(strata_allocate(rig->s, place, NULL, 16 * MIB, &block));
+        EXPECT_OK(strata_free(rig->s, block.ref));
     }
     rig_close(rig);
 }

@@ -93,5 +93,7 @@ void trial_on_every_subject(trial_road_fn road, trial_cause_t cause, strata_stat
     printf("failures: %llu subjects, %llu runs, %llu failures injected; memory was quarantined in %llu runs\n",
            (unsigned long long)tally.subjects, (unsigned long long)tally.runs, (unsigned long long)tally.injected,
            (unsigned long long)tally.quarantined);
+    if (subjects.count > 0 && !strata_test_has_failed()) EXPECT_GT(tally.injected, 0);
+    if (!getenv("STRATA_FAILURES_ONLY")) EXPECT_GT(subjects.count, 0);
     failing_subjects_drop(&subjects);
 }

@@ -31,6 +31,9 @@ static void expect_lawful_programs_pass(uint64_t first) {
     EXPECT_GT(sum.runs[TORTURE_TURNS], 0);
     EXPECT_GT(sum.runs[TORTURE_AT_ONCE], 0);
     EXPECT_GT(sum.recycled, 0);
+    /* Where memory is short requests are refused; a layer that refused ever after would be seen. */
+    EXPECT_GT(sum.served, 9 * sum.refused);
+    EXPECT_EQ(sum.unopened, 0);
     torture_strategies_delete(&list);
 }
 
