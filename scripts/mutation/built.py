@@ -133,12 +133,12 @@ class Built:
 
 
 def is_equivalent(plain, name, text, folder):
-    """Whether the optimiser makes the same code of the text and of the file as it stands."""
+    """Whether the optimiser makes the same code and data of the text and of the file as it stands."""
     codes = []
     for one in (text, read(os.path.join(TREE, name))):
         objects = plain.compile(name, one, folder, ("-O2", "-g0"))
         if not objects:
             return False
-        told = subprocess.run(["objdump", "-dr", "-j", ".text", next(iter(objects.values()))], capture_output=True, text=True)
+        told = subprocess.run(["objdump", "-drs", next(iter(objects.values()))], capture_output=True, text=True)
         codes.append(told.stdout)
     return codes[0] == codes[1]
