@@ -62,12 +62,12 @@ const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t add
     return search.found && search.found->state == STRATA_RECORD_LIVE ? search.found : NULL;
 }
 
-/* By number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
-static void lock_all(strata_domain_t *domain, bool trunks) {
+/* Those of one rank by number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
+static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
     uint64_t numbers[STRATA_STACKS / 64] = {0};
     for (uint32_t i = 0; i < domain->stack_count; i++) {
         const strata_stack_t *stack = domain->stacks[i];
-        if (stack->trunk == trunks) numbers[stack->number / 64] |= 1ull << stack->number % 64;
+        if (stack->lock.rank == rank) numbers[stack->number / 64] |= 1ull << stack->number % 64;
     }
     for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
         for (uint64_t left = numbers[word]; left; left &= left - 1)
@@ -76,8 +76,9 @@ static void lock_all(strata_domain_t *domain, bool trunks) {
 
 void strata_domain_lock_stacks(strata_domain_t *domain) {
     strata_lock(&domain->lock);
-    lock_all(domain, false);
-    lock_all(domain, true);
+    lock_all(domain, STRATA_RANK_STACK);
+    lock_all(domain, STRATA_RANK_THREAD);
+    lock_all(domain, STRATA_RANK_TRUNK);
 }
 
 void strata_domain_unlock_stacks(strata_domain_t *domain) {

@@ -13,13 +13,21 @@ static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
 
-/* A number whose refs can still be told from those of its earlier lives; 0: none. Trunks have theirs from the other end: a
- * number's lock lives as long as the process, and so keeps its place in the order of locks from one life to the next. */
-static uint16_t take_number(bool trunk) {
+/* The i-th number to be tried, of 1 to STRATA_STACKS - 1. A number's lock lives as long as the process: those of one rank are taken
+ * from an end of their own, so that a lock keeps its place in the order of locks from one life to the next. */
+static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
+    const uint16_t last = STRATA_STACKS - 1, threads = STRATA_STACKS / 8 * 7;
+    if (rank == STRATA_RANK_STACK) return i;
+    if (rank == STRATA_RANK_TRUNK) return (uint16_t)(last + 1 - i);
+    return (uint16_t)(i < threads ? threads - i : last + threads - i);
+}
+
+/* A number whose refs can still be told from those of its earlier lives; 0: none. */
+static uint16_t take_number(strata_lock_rank_t rank) {
     uint16_t found = 0;
     pthread_mutex_lock(&numbers);
     for (uint16_t i = 1; i < STRATA_STACKS && !found; i++) {
-        uint16_t n = trunk ? (uint16_t)(STRATA_STACKS - i) : i;
+        uint16_t n = candidate(rank, i);
         if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
     }
     if (found) taken[found] = true;
@@ -52,8 +60,7 @@ static strata_stack_t *stack_struct(uint16_t number) {
 
 strata_status_t strata_stack_begin(strata_family_t *family, strata_lock_rank_t rank, strata_stack_t **out) {
     strata_domain_t *domain = family->domain;
-    bool trunk = rank != STRATA_RANK_STACK;
-    uint16_t number = take_number(trunk);
+    uint16_t number = take_number(rank);
     if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
     strata_stack_t *stack = stack_struct(number);
     if (!stack) goto fail;
@@ -64,7 +71,7 @@ strata_status_t strata_stack_begin(strata_family_t *family, strata_lock_rank_t r
     stack->domain = domain;
     stack->family = family;
     stack->facade = domain->facade;
-    stack->trunk = trunk;
+    stack->trunk = rank != STRATA_RANK_STACK;
     strata_place_kind_t kind = strata_place_kind(domain->place);
     stack->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
     stack->path = 0;

@@ -60,7 +60,7 @@ void strata_lock_note_take(const strata_lock_t *lock) {
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
         if (held == lock) wrong("a lock is taken twice by one thread", lock);
-        /* A snapshot holds the stacks of a domain, then its trunks, each by number and under the domain's lock, which comes
+        /* A snapshot holds the stacks of a domain, then its trunks (those of threads before), each by number and under the domain's lock, which comes
          * first: the only lawful pairs of one rank. */
         bool snapshot = (*held_at(0))->rank == STRATA_RANK_DOMAIN || lock->rank == STRATA_RANK_STACK;
         bool pair = held->rank == lock->rank && snapshot && lock->rank >= STRATA_RANK_STACK && lock->rank <= STRATA_RANK_TRUNK;
