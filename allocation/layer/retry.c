@@ -65,7 +65,8 @@ static strata_status_t climb(attempt_t *attempt) {
     const retry_options_t *o = self->options;
     strata_ladder_t ladder = {.domain = self->domain, .stack = attempt->request->path->stack, .size = attempt->request->size,
                               .timeout = o->timeout, .wait_first = o->wait_first, .wait_only = o->steps == STEPS_WAIT,
-                              .waiter = self->attention, .try_again = try_below, .context = attempt};
+                              .waiter = self->attention ? self->attention : STRATA_ATTENTION_CORE, .try_again = try_below,
+                              .context = attempt};
     attempt->request->path->turns |= turn_of(self);
     return strata_ladder_climb(&ladder);
 }

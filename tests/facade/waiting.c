@@ -1,6 +1,7 @@
 /* Threads that wait for one another's memory. */
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/facade/fixture.h"
@@ -62,7 +63,7 @@ static void *allocate_now(void *argument) {
 
 static void open_patient(rig_t *rig, const char *preset) {
     static const char *const set[] = {"retry.timeout=5s"};
-    rig_open(rig, preset, set, 1, 64 * MIB, 1);
+    rig_open(rig, preset, set, strchr(preset, '\n') ? 0 : 1, 64 * MIB, 1);
 }
 
 /* A holder frees in the same stack or another one, while a second thread waits. */
@@ -95,6 +96,16 @@ TEST(facade_waiting, a_free_of_another_thread_ends_the_wait) {
 TEST(facade_waiting, a_free_in_another_stack_ends_the_wait) {
     a_holder_frees("strata", true);
     a_holder_frees("paddle", true);
+}
+
+/* The last route's retry is the 18th layer, and a record has 14 bits for layers. */
+TEST(facade_waiting, a_free_ends_the_wait_of_a_layer_that_has_no_bit_of_its_own) {
+#define ROUTE(sizes) "        - {" sizes "stack: [retry: {timeout: 5s}, stream_safe, auto_growth, system]}\n"
+    static const char routed[] = "stack:\n  - binning:\n      routes:\n" ROUTE("up_to: 1KiB, ") ROUTE("up_to: 2KiB, ")
+        ROUTE("up_to: 3KiB, ") ROUTE("up_to: 4KiB, ") ROUTE("");
+#undef ROUTE
+    a_holder_frees(routed, false);
+    a_holder_frees(routed, true);
 }
 
 TEST(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait) {
