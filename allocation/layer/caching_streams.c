@@ -437,7 +437,10 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
     bool marked = event && strata_device_event_record(device_of(self), event, handle) == STRATA_OK;
     if (event && !marked) strata_events_give(events_of(self), event);
     bool done = marked || wait_for_all(self, path);
-    leave_behind(self, node, done ? STRATA_USER_BEHIND : STRATA_USER_LOST, marked ? event : NULL);
+    /* The lock was open: another thread that forgets it may have been here. */
+    if (caching_stream_at(self, node)->user.state == STRATA_USER_NAMED)
+        leave_behind(self, node, done ? STRATA_USER_BEHIND : STRATA_USER_LOST, marked ? event : NULL);
+    else if (marked) strata_events_give(events_of(self), event);
     strata_caching_stream_let_go(self, node);
 }
 

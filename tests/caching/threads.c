@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "tests/caching/caching.h"
+#include "tests/facade/between.h"
 
 enum { THREADS = 8, ROUNDS = 600, HELD = 12 };
 
@@ -81,4 +82,35 @@ TEST(caching_threads, collect_and_release_oversize_blocks_together) {
 
 TEST(caching_threads, climb_the_ladder_together) {
     run("version: 1\nstack:\n  - retry: {timeout: 2ms}\n  - caching: {reclaim: ladder}\n  - system\n", 160 * MIB);
+}
+
+/* ---- two that forget one stream ---- */
+
+typedef struct forgetting {
+    rig_t *rig;
+    strata_stream_t stream;
+} forgetting_t;
+
+static void forget(void *context) {
+    const forgetting_t *f = context;
+    EXPECT_OK(strata_stream_forget(f->rig->s, f->rig->gpu, f->stream));
+}
+
+/* One makes the event that stands for the stream's work, the lock open; the other does all that meanwhile. */
+TEST(caching_threads, forget_one_stream_at_once) {
+    rig_t rig;
+    between_t between;
+    caching_open(&rig, "", 0);
+    forgetting_t f = {.rig = &rig, .stream = rig_stream(&rig)};
+    strata_block_t small = rig_allocate(&rig, f.stream, 1000), large = rig_allocate(&rig, f.stream, 5 * MIB);
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    EXPECT_OK(strata_free(rig.s, large.ref));
+    between_begin(&between, &rig, STRATA_CALL_event_create, forget, &f);
+    forget(&f);
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 5 * MIB).ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(caching_reserved(&rig), 0);
+    rig_close(&rig);
 }
