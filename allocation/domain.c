@@ -144,7 +144,7 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 /* ---- figures of the device ---- */
 
 strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes) {
-    if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock)) return STRATA_OK;
+    if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock, NULL)) return STRATA_OK;
     return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: %llu bytes asked, %llu of %llu are reserved",
                        (unsigned long long)bytes, (unsigned long long)strata_domain_reserved(domain),
                        (unsigned long long)atomic_load(&domain->quota.limit));

@@ -54,7 +54,7 @@ struct strata_domain {
     strata_condition_t freed;
     uint64_t epoch;
     uint32_t waiters;  /* threads between "sets the bit" and "clears it" */
-    uint32_t sleeping; /* of those, the ones that wait with nothing pending that they could wait for */
+    _Atomic uint32_t sleeping; /* of those, the ones that wait with nothing pending that they could wait for */
     strata_directory_t *directory; /* covers all chunks, so that free by pointer can begin at any time; may be NULL */
     bool pointers_noted;           /* somebody frees by pointer: stacks note their hand-outs */
 };

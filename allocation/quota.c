@@ -1,5 +1,7 @@
 #include "allocation/quota.h"
 
+#include "platform/clock.h"
+
 enum { LOOK_AGAIN_NS = 1000 * 1000 };
 
 void strata_quota_init(strata_quota_t *quota, uint64_t limit) {
@@ -38,13 +40,16 @@ bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes) {
     return served <= limit && bytes <= limit - served;
 }
 
-bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock) {
-    bool claimed = strata_quota_claim(quota, bytes);
+bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *asleep) {
+    bool claimed = strata_quota_claim(quota, bytes), settles = true;
     if (claimed || !strata_quota_may_fit(quota, bytes)) return claimed;
+    uint64_t soon = strata_real_now() + LOOK_AGAIN_NS;
     strata_lock(lock);
     atomic_fetch_add(&quota->waiting, 1);
-    while (!(claimed = strata_quota_claim(quota, bytes)) && strata_quota_may_fit(quota, bytes))
+    while (!(claimed = strata_quota_claim(quota, bytes)) && strata_quota_may_fit(quota, bytes) && settles) {
         strata_condition_wait(&quota->settled, lock, LOOK_AGAIN_NS);
+        settles = !asleep || atomic_load(asleep) == 0 || strata_real_now() < soon;
+    }
     atomic_fetch_sub(&quota->waiting, 1);
     strata_unlock(lock);
     return claimed;
