@@ -60,7 +60,7 @@ static void random_sizes_are_aligned_and_large_enough(const subject_t *subject) 
 typedef struct live {
     strata_block_t blocks[64];
     size_t requested[64];
-    uint32_t count;
+    uint32_t count, refused;
     uint64_t random;
 } live_t;
 
@@ -72,6 +72,12 @@ static bool overlaps(const live_t *live, const strata_block_t *b) {
     return false;
 }
 
+/* Where no layer knows borrows the free waits on the host. */
+static void borrow(rig_t *rig, strata_ref_t ref, strata_stream_t stream) {
+    strata_status_t status = strata_record_stream(rig->s, ref, stream);
+    EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_UNSUPPORTED);
+}
+
 /* One operation of a random program of two streams; a refusal for memory is no fault. */
 static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
     live->random = live->random * 6364136223846793005ull + 1442695040888963407ull;
@@ -80,6 +86,7 @@ static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
     if (live->count < 64 && dice % 100 < 52) {
         strata_block_t b;
         strata_status_t status = strata_allocate(rig->s, rig->gpu, streams[dice % 2], size, &b);
+        live->refused += status == STRATA_E_NO_MEMORY;
         if (status == STRATA_E_NO_MEMORY) return;
         ASSERT_OK(status);
         EXPECT_FALSE(overlaps(live, &b));
@@ -91,7 +98,7 @@ static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
         strata_block_t b = live->blocks[at];
         live->requested[at] = live->requested[live->count - 1];
         live->blocks[at] = live->blocks[--live->count];
-        if (dice % 5 == 0) (void)strata_record_stream(rig->s, b.ref, streams[dice % 2]);
+        if (dice % 5 == 0) borrow(rig, b.ref, streams[dice % 2]);
         if (dice % 7 == 0) rig_work(rig, streams[dice % 2], 20 * 1000, b.ref);
         if (dice % 11 == 0) EXPECT_OK(strata_free_on(rig->s, b.ref, streams[(dice + 1) % 2]));
         else EXPECT_OK(strata_free(rig->s, b.ref));
@@ -128,6 +135,7 @@ static void random_program(const subject_t *subject) {
         rig_pass(&rig, 5000);
         if (i % 50 == 0) EXPECT_OK(strata_validate(rig.s));
         if (i % 50 == 25) check_sums(&rig, &live);
+        if (!subject->may_refuse) EXPECT_EQ(live.refused, 0); /* there is memory for all of it */
         if (i % 500 == 499) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     }
     free_all(&rig, &live);
