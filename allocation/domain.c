@@ -393,12 +393,14 @@ bool strata_domain_wait_for_all(strata_domain_t *domain) {
     return done;
 }
 
+/* Where the stream is being captured nothing is waited for: a wait for the whole device would end the capture. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
-    bool done = strata_device_stream_synchronise(domain->device, stream) == STRATA_OK;
-    for (uint32_t i = 0; i < domain->fleet_count && !done; i++)
+    strata_status_t status = strata_device_stream_synchronise(domain->device, stream);
+    for (uint32_t i = 0; i < domain->fleet_count && status != STRATA_OK && status != STRATA_E_CAPTURE; i++)
         if (domain->fleet[i] && domain->fleet[i] != domain->device)
-            done = strata_device_stream_synchronise(domain->fleet[i], stream) == STRATA_OK;
-    return done || strata_domain_wait_for_all(domain);
+            status = strata_device_stream_synchronise(domain->fleet[i], stream);
+    if (status == STRATA_E_CAPTURE) return false;
+    return status == STRATA_OK || strata_domain_wait_for_all(domain);
 }
 
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {

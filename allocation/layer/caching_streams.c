@@ -346,19 +346,25 @@ uint64_t strata_caching_poll_uses(caching_t *self) {
     return freed;
 }
 
+static bool is_captured(const caching_t *self, strata_handle_t event) {
+    return event && strata_device_event_query(device_of(self), event) == STRATA_E_CAPTURE;
+}
+
 /* The host waits for the first use of a stream. It leaves the list meanwhile, so that its event is nobody else's; where the
- * device fails, all of it is waited for, and if that fails too the use stays. False: nothing more can be done. */
+ * device fails, all of it is waited for, and if that fails too the use stays. So does one that was recorded in a capture, which any
+ * wait would end. False: nothing more can be done for this stream. */
 static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) {
     caching_stream_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;
     strata_handle_t event = use_at(self, use)->event;
-    if (!event) return wait_for_all(self, path) && strata_caching_stream_has_passed(self, node);
+    if (!event)
+        return !is_captured(self, stream->gone) && wait_for_all(self, path) && strata_caching_stream_has_passed(self, node);
     stream->first = use_at(self, use)->next;
     if (stream->first == 0) stream->last = 0;
     self->uses_awaited++;
     strata_opened_t opened = strata_path_unlock(path);
-    bool done = strata_device_event_synchronise(device_of(self), event) == STRATA_OK ||
-                strata_domain_wait_for_all(self->base.domain);
+    strata_status_t status = strata_device_event_synchronise(device_of(self), event);
+    bool done = status == STRATA_OK || (status != STRATA_E_CAPTURE && strata_domain_wait_for_all(self->base.domain));
     strata_path_lock(path, opened);
     self->uses_awaited--;
     use_at(self, use)->next = stream->first;
@@ -371,7 +377,7 @@ void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path) {
     self->waits_for_all++;
     for (uint32_t node = 1; node < self->streams.used; node++) {
         while (has_uses(self, node)) {
-            if (!wait_for_first(self, node, path)) return;
+            if (!wait_for_first(self, node, path)) break;
             if (has_uses(self, node)) (void)end_use(self, node);
         }
     }
