@@ -40,13 +40,21 @@ static void end_capture(captured_t *c) {
     program.CtxPopCurrent(&popped);
 }
 
-/* The capture is whole, and nobody has waited for the device. */
-static void end(captured_t *c) {
+/* Until now the capture was whole, and nobody has waited for the device. */
+static void end_whole_capture(captured_t *c) {
     EXPECT_EQ(fake_capture_of(c->borrower), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     EXPECT_EQ(fake_count("CtxSynchronize"), 0);
     end_capture(c);
+}
+
+static void leave(captured_t *c) {
     EXPECT_OK(strata_close(c->s, STRATA_CLOSE_FORCE, NULL, NULL));
     fake_reset();
+}
+
+static void end(captured_t *c) {
+    end_whole_capture(c);
+    leave(c);
 }
 
 static strata_statistics_t figures(const captured_t *c) {
@@ -98,5 +106,49 @@ TEST(cuda_captured, caching_that_is_out_of_memory_waits_for_no_captured_use_but_
     EXPECT_EQ(fake_count("EventSynchronize"), 1);
     EXPECT_EQ(figures(&c).deferred_bytes, c.block.size);
     EXPECT_OK(strata_free(c.s, large.ref));
+    end(&c);
+}
+
+/* Each request does. */
+static void poll(captured_t *c) {
+    strata_block_t small;
+    EXPECT_OK(strata_allocate(c->s, c->place, c->stream, 256, &small));
+    EXPECT_OK(strata_free(c->s, small.ref));
+}
+
+/* What a graph may still use waits for ever; what the stream used outside waits for the stream alone. */
+TEST(cuda_captured, a_block_freed_in_a_capture_does_not_hold_back_those_that_the_stream_used_behind_it) {
+    captured_t c;
+    strata_block_t later;
+    begin(&c, "stack: [stream_safe, auto_growth: {chunk_size: 16MiB}, system]\n");
+    ASSERT_OK(strata_allocate(c.s, c.place, c.stream, 2 * SIZE, &later));
+    EXPECT_OK(strata_record_stream(c.s, c.block.ref, c.borrower));
+    EXPECT_OK(strata_free(c.s, c.block.ref));
+    end_whole_capture(&c);
+    EXPECT_OK(strata_record_stream(c.s, later.ref, c.borrower));
+    fake_submit(c.borrower);
+    EXPECT_OK(strata_free(c.s, later.ref));
+    poll(&c);
+    EXPECT_EQ(figures(&c).deferred_bytes, c.block.size + later.size);
+    fake_run(c.borrower);
+    poll(&c);
+    EXPECT_EQ(figures(&c).deferred_bytes, c.block.size);
+    leave(&c);
+}
+
+/* The stream that frees borrowed blocks would be drawn into the capture by waiting for the borrower. */
+TEST(cuda_captured, a_driver_pools_free_stream_stays_out_of_the_borrowers_capture) {
+    captured_t c;
+    strata_block_t later;
+    begin(&c, "stack: [cuda_malloc_async]\n");
+    ASSERT_OK(strata_allocate(c.s, c.place, c.stream, SIZE, &later));
+    EXPECT_OK(strata_record_stream(c.s, c.block.ref, c.borrower));
+    EXPECT_OK(strata_record_stream(c.s, later.ref, c.other));
+    EXPECT_OK(strata_free(c.s, c.block.ref));
+    EXPECT_EQ(figures(&c).quarantined_bytes, c.block.size);
+    fake_submit((CUstream)c.other);
+    EXPECT_OK(strata_free(c.s, later.ref));
+    EXPECT_EQ(figures(&c).deferred_bytes, later.size);
+    EXPECT_EQ(fake_last("MemFreeAsync")->value, (uint64_t)(uintptr_t)later.ptr);
     end(&c);
 }
