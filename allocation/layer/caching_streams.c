@@ -217,7 +217,7 @@ static strata_handle_t take_event(caching_t *self, strata_path_t *path) {
 static bool append_use(caching_t *self, strata_record_t *block, uint32_t node, strata_handle_t event) {
     caching_stream_t *stream = caching_stream_at(self, node);
     uint32_t use = strata_nodes_take(&self->uses);
-    bool marked = use != 0 && (!event || strata_device_event_record(device_of(self), event, stream->user.stream) == STRATA_OK);
+    bool marked = use != 0 && (!event || strata_domain_record_event(self->base.domain, event, stream->user.stream) == STRATA_OK);
     if (!marked) {
         if (use) strata_nodes_give(&self->uses, use);
         return false;
@@ -440,7 +440,7 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
     }
     caching_stream_at(self, node)->user.holds++;
     strata_handle_t event = take_event(self, path);
-    bool marked = event && strata_device_event_record(device_of(self), event, handle) == STRATA_OK;
+    bool marked = event && strata_domain_record_event(self->base.domain, event, handle) == STRATA_OK;
     if (event && !marked) strata_events_give(events_of(self), event);
     bool done = marked || wait_for_all(self, path);
     leave_behind(self, node, done ? STRATA_USER_BEHIND : STRATA_USER_LOST, marked ? event : NULL);

@@ -127,7 +127,7 @@ static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_p
         return borrow->state != WAITING || borrow->event
                    ? STRATA_OK
                    : strata_fail(STRATA_E_DEVICE, 0, "the stream was destroyed before its work could be marked");
-    return strata_device_event_record(self->base.domain->device, borrow->event, stream);
+    return strata_domain_record_event(self->base.domain, borrow->event, stream);
 }
 
 /* ---- borrows ---- */
@@ -178,7 +178,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     const strata_stack_t *server = path->stack;
     bool is_owner = stream == server->stream && server->thread == thread_of(stream);
     if (!server->ownerless && !server->orphan && is_owner) return STRATA_OK;
-    bool now = at_use(self) && !path->owning, fresh;
+    bool now = at_use(self) && !path->owning && !strata_domain_means_many(base->domain, stream), fresh;
     strata_handle_t event = NULL;
     strata_status_t status = now ? event_for_use(self, record, path, &event) : STRATA_OK;
     if (status != STRATA_OK) return status;
@@ -192,7 +192,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     if (event && (borrow->owner || borrow->event)) strata_events_give(&self->base.domain->events, event);
     else if (event) borrow->event = event;
     if (!now || borrow->owner) return STRATA_OK;
-    status = strata_device_event_record(base->domain->device, borrow->event, stream);
+    status = strata_domain_record_event(base->domain, borrow->event, stream);
     if (status != STRATA_OK && fresh) drop_borrow(self, find_borrow(self, record, stream));
     return status;
 }
