@@ -260,6 +260,11 @@ struct strata_device {
     _Atomic uint64_t host_ns;               /* real time spent inside the contract while `timed` */
 };
 
+/* Whether two open devices are one piece of hardware, opened twice. */
+static inline bool strata_device_is_same(const strata_device_t *a, const strata_device_t *b) {
+    return a->operations == b->operations && a->clock == b->clock && a->ordinal == b->ordinal;
+}
+
 void strata_device_init(strata_device_t *device, const strata_device_operations_t *operations, uint32_t ordinal,
                         strata_clock_t *clock);
 
