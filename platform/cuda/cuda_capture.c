@@ -25,6 +25,8 @@ void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t st
     strata_unlock(&device->lock);
 }
 
+/* It counts from before it is there: another thread's wait in between would invalidate it. A handle that is in the table already is
+ * that of a stream destroyed behind our back, and was counted. */
 strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t stream, strata_capture_mode_t mode) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
@@ -34,14 +36,15 @@ strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t
         return strata_cuda_leave(&scope, strata_fail(STRATA_E_CAPTURE, 0, "the legacy stream cannot be captured"));
     status = strata_cuda_table_claim(&device->captures, &device->lock);
     if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
+    atomic_fetch_add(&device->open_captures, 1);
     status = CUDA_CALL(device, StreamBeginCapture, (CUstream)stream, (CUstreamCaptureMode)mode);
     strata_lock(&device->lock);
-    if (status == STRATA_OK) {
+    bool none_more = status != STRATA_OK || strata_cuda_table_find(&device->captures, key_of(stream));
+    if (status == STRATA_OK)
         strata_cuda_table_put(&device->captures, key_of(stream), true);
-        atomic_store(&device->open_captures, device->captures.count);
-    } else {
+    else
         strata_cuda_table_unclaim(&device->captures);
-    }
+    if (none_more) atomic_fetch_sub(&device->open_captures, 1);
     strata_unlock(&device->lock);
     return strata_cuda_leave(&scope, status);
 }

@@ -27,7 +27,7 @@ typedef struct strata_cuda_device {
     strata_cuda_table_t shifted; /* pinned addresses that were moved up to their alignment -> what the driver gave */
     strata_cuda_table_t on_node; /* host memory of a node of its own -> its bytes, the lowest bit set where it is pinned */
     _Atomic uint64_t captured_events; /* events marked so; 0 spares every query the lock */
-    _Atomic uint64_t open_captures;   /* captures.count, readable without the lock */
+    _Atomic uint64_t open_captures;   /* captures.count and those about to begin, readable without the lock */
     _Atomic uint64_t shifted_count;
     _Atomic uint64_t on_node_count;
 
