@@ -165,11 +165,12 @@ TEST(cuda, missing_mandatory_entry_is_no_device) {
     EXPECT_GT(mandatory, 20);
 }
 
-TEST(cuda, missing_optional_entry_turns_its_capability_off) {
+static void check_missing_optional_entries(CUresult code) {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         if (groups[i] == STRATA_CUDA_BASE) continue;
         fake_reset();
         fake_omitted = symbols[i];
+        fake_omission = code;
         strata_cuda_driver_t driver;
         strata_device_t *device;
         ASSERT_OK(strata_cuda_driver_fill(fake_get_proc, &driver));
@@ -183,6 +184,12 @@ TEST(cuda, missing_optional_entry_turns_its_capability_off) {
         strata_device_close(device);
     }
     fake_reset();
+}
+
+/* A driver may also say of one that it does not support it. */
+TEST(cuda, missing_optional_entry_turns_its_capability_off) {
+    check_missing_optional_entries(CUDA_ERROR_NOT_FOUND);
+    check_missing_optional_entries(CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static void omit(strata_cuda_driver_t *driver, strata_cuda_group_t group) {
