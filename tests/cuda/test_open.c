@@ -97,6 +97,19 @@ TEST(cuda, failures_leave_no_context_behind) {
     strata_device_close(device);
 }
 
+TEST(cuda, a_driver_that_shuts_down_while_a_device_is_opened_is_called_no_more) {
+    static const char *const calls[] = {"CtxGetCurrent", "CtxPushCurrent", "ThreadExchangeStreamCaptureMode"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        strata_device_t *device;
+        fake_reset();
+        fake_fail(calls[i], 1, CUDA_ERROR_DEINITIALIZED);
+        EXPECT_STATUS(STRATA_E_SHUTDOWN, strata_cuda_open(0, &device));
+        EXPECT_TRUE(fake_failed());
+        EXPECT_EQ(strcmp(fake_call_at(fake_calls() - 1)->name, calls[i]), 0);
+    }
+    fake_reset();
+}
+
 TEST(cuda, two_devices) {
     fake_reset();
     strata_device_t *devices[2];
