@@ -193,8 +193,8 @@ typedef struct strata_device_operations {
     strata_status_t (*set_access)(strata_device_t *, strata_address_t address, uint64_t size, const uint32_t *peers,
                                   size_t peer_count);
 
-    /* Streams. `stream_id` is unique for the life of the process; E_UNKNOWN_STREAM for a destroyed handle where the driver
-     * can tell. `stream_query`: OK or E_NOT_READY. */
+    /* Streams. `stream_id` is unique for the life of the process. E_UNKNOWN_STREAM, of any call that names a stream: its handle is a
+     * destroyed one's, where the driver can tell. `stream_query`: OK or E_NOT_READY. */
     strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, strata_handle_t *stream);
     strata_status_t (*stream_destroy)(strata_device_t *, strata_handle_t stream);
     strata_status_t (*stream_query)(strata_device_t *, strata_handle_t stream);

@@ -77,6 +77,13 @@ strata_status_t strata_cuda_missing(const char *call);
     ((device)->driver->field ? strata_cuda_check((device), "cu" #field, (device)->driver->field(__VA_ARGS__))     \
                              : strata_cuda_missing("cu" #field))
 
+/* The same for a call that names a stream, whose handle may be a destroyed one's. */
+strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_handle_t stream, const char *call, CUresult code);
+#define STREAM_CALL(device, stream, field, ...)                                                                        \
+    ((device)->driver->field                                                                                           \
+         ? strata_cuda_check_stream((device), (stream), "cu" #field, (device)->driver->field(__VA_ARGS__))             \
+         : strata_cuda_missing("cu" #field))
+
 /* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe while capturing. */
 strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing);
 /* A capture is known to be on (waiting for the whole context would invalidate it), or one may be, begun by somebody else. */

@@ -68,7 +68,8 @@ void fake_reset(void) {
         fake.pools[i] = (fake_pool_t){.used = true, .device = i, .is_default = true, .policies = {1, 1, 1, 1}};
     }
     fake_options = (fake_options_t){.devices = 2, .driver_version = 13000, .memory = UINT64_C(1) << 30,
-                                    .address_space = UINT64_C(1) << 40, .mappings_max = 64, .pinned_alignment = 4096};
+                                    .address_space = UINT64_C(1) << 40, .mappings_max = 64, .pinned_alignment = 4096,
+                                    .unknown_stream = CUDA_ERROR_INVALID_HANDLE};
     call_count = 0;
     fail_in = 0;
     depth = 0;

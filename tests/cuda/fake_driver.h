@@ -20,6 +20,7 @@ typedef struct fake_options {
     bool no_managed, no_concurrent, no_pools, no_virtual, no_fd, no_register; /* attributes that are 0 */
     CUresult init_code;        /* what cuInit answers */
     bool deinitialised;        /* every call answers 4 */
+    CUresult unknown_stream;   /* what a call that names a destroyed stream answers: 400 */
     CUresult sticky[FAKE_DEVICES]; /* every call in this device's context answers so */
 } fake_options_t;
 
