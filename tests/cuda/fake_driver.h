@@ -30,7 +30,8 @@ extern fake_options_t fake_options;
 void fake_reset(void);
 /* The fake's table, for tests that leave entries out and give it to strata_cuda_set_table_for_tests(). */
 strata_cuda_driver_t fake_table(void);
-/* cuGetProcAddress_v2 over the fake; `fake_omitted` is not there, said by `fake_omission` (NOT_FOUND); what was asked is counted by its flags. */
+/* cuGetProcAddress_v2 over the fake; `fake_omitted` is not there, which `fake_omission` (NOT_FOUND) says; what was asked is counted
+ * by its flags. */
 CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version, cuuint64_t flags,
                                CUdriverProcAddressQueryResult *found);
 extern const char *fake_omitted;
