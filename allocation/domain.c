@@ -309,7 +309,7 @@ static void mark_gone(strata_stack_t *stack) {
     strata_domain_t *domain = stack->domain;
     strata_handle_t event = NULL;
     if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
-    if (event && strata_device_event_record(domain->device, event, stack->stream) != STRATA_OK) {
+    if (event && strata_domain_record_event(domain, event, stack->stream) != STRATA_OK) {
         strata_events_give(&domain->events, event);
         event = NULL;
     }
@@ -383,22 +383,6 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
         (void)strata_stack_release(stack);
     }
     sweep(domain, true);
-}
-
-bool strata_domain_wait_for_all(strata_domain_t *domain) {
-    bool done = strata_device_synchronise(domain->device) == STRATA_OK;
-    for (uint32_t i = 0; i < domain->fleet_count; i++)
-        if (domain->fleet[i] && domain->fleet[i] != domain->device)
-            done = strata_device_synchronise(domain->fleet[i]) == STRATA_OK && done;
-    return done;
-}
-
-bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
-    bool done = strata_device_stream_synchronise(domain->device, stream) == STRATA_OK;
-    for (uint32_t i = 0; i < domain->fleet_count && !done; i++)
-        if (domain->fleet[i] && domain->fleet[i] != domain->device)
-            done = strata_device_stream_synchronise(domain->fleet[i], stream) == STRATA_OK;
-    return done || strata_domain_wait_for_all(domain);
 }
 
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {

@@ -127,7 +127,13 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
 /* Once a thread has exited the stacks of its own default stream become orphans, for which the device is waited for; what stacks
  * that served it alone keep idle goes back, and they end where they hold nothing more: lookups of them are over by then. */
 void strata_domain_forget_dead_threads(strata_domain_t *domain);
-/* The host waits for a stream of any of the facade's devices; where that fails, for all of them. False: not even that. */
+/* Whether the name means a stream on each of several devices: that of a default stream in memory which is no device's own. */
+bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream);
+/* Under a stack's lock too. E_UNSUPPORTED where the name means many: no event is behind the work of all of them, and the host has to
+ * wait. */
+strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream);
+/* The host waits for a stream of any of the facade's devices, or for each that the name means; where that fails, for all of them.
+ * False: not even that, or the stream is being captured. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
 bool strata_domain_wait_for_all(strata_domain_t *domain);
 /* Stacks of forgotten streams that hold nothing any more end. */

@@ -52,10 +52,17 @@ static strata_handle_t take_event(strata_free_stream_t *self) {
     return event;
 }
 
+/* Whether an event was last recorded in a capture: a stream that waits for it is drawn in. A device that knows when it will pass is
+ * not asked. */
+static bool is_captured(const strata_free_stream_t *self, strata_handle_t event) {
+    if (strata_device_event_ready_at(device_of(self), event) != UINT64_MAX) return false;
+    return strata_device_event_query(device_of(self), event) == STRATA_E_CAPTURE;
+}
+
 bool strata_free_stream_stand_behind(strata_free_stream_t *self, strata_stream_t stream) {
     strata_handle_t event = take_event(self);
     if (!event) return false;
-    bool done = strata_device_event_record(device_of(self), event, stream) == STRATA_OK &&
+    bool done = strata_device_event_record(device_of(self), event, stream) == STRATA_OK && !is_captured(self, event) &&
                 strata_device_stream_wait(device_of(self), self->stream, event) == STRATA_OK;
     strata_events_give(events_of(self), event);
     return done;

@@ -27,7 +27,7 @@ strata_status_t strata_free_stream_init(strata_free_stream_t *self, strata_stack
 /* The device has been waited for. */
 void strata_free_stream_destroy(strata_free_stream_t *self);
 strata_status_t strata_free_stream_make(strata_free_stream_t *self);
-/* It waits for all work given to `stream` so far. */
+/* It waits for all work given to `stream` so far. False: it cannot, or `stream` is being captured, and it would be drawn in. */
 bool strata_free_stream_stand_behind(strata_free_stream_t *self, strata_stream_t stream);
 /* Bytes have been freed on it: they leave *live and are pending. Where that cannot be marked the host waits for it. */
 void strata_free_stream_note(strata_free_stream_t *self, uint64_t bytes, uint64_t *live);

@@ -141,7 +141,7 @@ void strata_layer_give_event(strata_layer_t *self, strata_event_t event) {
 }
 
 strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream) {
-    return strata_device_event_record(self->domain->device, event, stream);
+    return strata_domain_record_event(self->domain, event, stream);
 }
 
 strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event) {

@@ -193,8 +193,8 @@ typedef struct strata_device_operations {
     strata_status_t (*set_access)(strata_device_t *, strata_address_t address, uint64_t size, const uint32_t *peers,
                                   size_t peer_count);
 
-    /* Streams. `stream_id` is unique for the life of the process; E_UNKNOWN_STREAM for a destroyed handle where the driver
-     * can tell. `stream_query`: OK or E_NOT_READY. */
+    /* Streams. `stream_id` is unique for the life of the process. E_UNKNOWN_STREAM, of any call that names a stream: its handle is a
+     * destroyed one's, where the driver can tell. `stream_query`: OK or E_NOT_READY. */
     strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, strata_handle_t *stream);
     strata_status_t (*stream_destroy)(strata_device_t *, strata_handle_t stream);
     strata_status_t (*stream_query)(strata_device_t *, strata_handle_t stream);
@@ -259,6 +259,11 @@ struct strata_device {
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
     _Atomic uint64_t host_ns;               /* real time spent inside the contract while `timed` */
 };
+
+/* Whether two open devices are one piece of hardware, opened twice. */
+static inline bool strata_device_is_same(const strata_device_t *a, const strata_device_t *b) {
+    return a->operations == b->operations && a->clock == b->clock && a->ordinal == b->ordinal;
+}
 
 void strata_device_init(strata_device_t *device, const strata_device_operations_t *operations, uint32_t ordinal,
                         strata_clock_t *clock);

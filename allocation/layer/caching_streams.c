@@ -4,7 +4,8 @@
  * block goes back when its last use has passed. Uses are polled at every request, one query for each stream that has any. */
 #include "allocation/layer/caching.h"
 
-enum { BORROWS = 1 << 20, USES = STRATA_EVENTS };
+/* GIVEN_UP: in bin_next of a freed block with uses, one of them is never over. */
+enum { BORROWS = 1 << 20, USES = STRATA_EVENTS, GIVEN_UP = 1 };
 
 /* Of a live block. */
 typedef struct borrow {
@@ -217,7 +218,7 @@ static strata_handle_t take_event(caching_t *self, strata_path_t *path) {
 static bool append_use(caching_t *self, strata_record_t *block, uint32_t node, strata_handle_t event) {
     caching_stream_t *stream = caching_stream_at(self, node);
     uint32_t use = strata_nodes_take(&self->uses);
-    bool marked = use != 0 && (!event || strata_device_event_record(device_of(self), event, stream->user.stream) == STRATA_OK);
+    bool marked = use != 0 && (!event || strata_domain_record_event(self->base.domain, event, stream->user.stream) == STRATA_OK);
     if (!marked) {
         if (use) strata_nodes_give(&self->uses, use);
         return false;
@@ -326,11 +327,31 @@ static uint64_t end_use(caching_t *self, uint32_t node) {
     return size;
 }
 
-static bool first_has_passed(caching_t *self, uint32_t node) {
+/* The first use of a stream was recorded in a capture: it is never over, since the graph may be launched again and again. Its count
+ * stays with its block, which is quarantined; the uses behind it go on. */
+static void lose_use(caching_t *self, uint32_t node) {
+    caching_stream_t *stream = caching_stream_at(self, node);
+    uint32_t use = stream->first;
+    strata_record_t *block = caching_block(self, use_at(self, use)->slot);
+    strata_events_give(events_of(self), use_at(self, use)->event);
+    stream->first = use_at(self, use)->next;
+    if (stream->first == 0) stream->last = 0;
+    strata_nodes_give(&self->uses, use);
+    self->use_count--;
+    self->lost_blocks++;
+    strata_caching_stream_let_go(self, node);
+    if (block->bin_next == GIVEN_UP) return;
+    block->bin_next = GIVEN_UP;
+    self->pending_bytes -= block->size;
+    self->base.stack->figures.deferred_bytes -= block->size;
+    self->base.stack->figures.quarantined_bytes += block->size;
+}
+
+static strata_status_t how_far(caching_t *self, uint32_t node) {
     const caching_stream_t *stream = caching_stream_at(self, node);
     strata_handle_t event = use_at(self, stream->first)->event;
-    if (!event) return strata_caching_stream_has_passed(self, node);
-    return strata_device_event_query(device_of(self), event) == STRATA_OK;
+    if (!event) return strata_caching_stream_has_passed(self, node) ? STRATA_OK : STRATA_E_NOT_READY;
+    return strata_device_event_query(device_of(self), event);
 }
 
 static bool has_uses(const caching_t *self, uint32_t node) {
@@ -338,27 +359,43 @@ static bool has_uses(const caching_t *self, uint32_t node) {
     return stream->user.state != STRATA_USER_UNUSED && stream->first != 0;
 }
 
-uint64_t strata_caching_poll_uses(caching_t *self) {
+static uint64_t poll_stream(caching_t *self, uint32_t node) {
     uint64_t freed = 0;
-    if (self->use_count == 0 || self->captures > 0) return 0;
-    for (uint32_t node = 1; node < self->streams.used; node++)
-        while (has_uses(self, node) && first_has_passed(self, node)) freed += end_use(self, node);
+    while (has_uses(self, node)) {
+        strata_status_t status = how_far(self, node);
+        if (status == STRATA_OK) freed += end_use(self, node);
+        else if (status == STRATA_E_CAPTURE) lose_use(self, node);
+        else break;
+    }
     return freed;
 }
 
+uint64_t strata_caching_poll_uses(caching_t *self) {
+    uint64_t freed = 0;
+    if (self->use_count == 0 || self->captures > 0) return 0;
+    for (uint32_t node = 1; node < self->streams.used; node++) freed += poll_stream(self, node);
+    return freed;
+}
+
+static bool is_captured(const caching_t *self, strata_handle_t event) {
+    return event && strata_device_event_query(device_of(self), event) == STRATA_E_CAPTURE;
+}
+
 /* The host waits for the first use of a stream. It leaves the list meanwhile, so that its event is nobody else's; where the
- * device fails, all of it is waited for, and if that fails too the use stays. False: nothing more can be done. */
+ * device fails, all of it is waited for, and if that fails too the use stays. So does one that was recorded in a capture, which any
+ * wait would end. False: nothing more can be done for this stream. */
 static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) {
     caching_stream_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;
     strata_handle_t event = use_at(self, use)->event;
-    if (!event) return wait_for_all(self, path) && strata_caching_stream_has_passed(self, node);
+    if (!event)
+        return !is_captured(self, stream->gone) && wait_for_all(self, path) && strata_caching_stream_has_passed(self, node);
     stream->first = use_at(self, use)->next;
     if (stream->first == 0) stream->last = 0;
     self->uses_awaited++;
     strata_opened_t opened = strata_path_unlock(path);
-    bool done = strata_device_event_synchronise(device_of(self), event) == STRATA_OK ||
-                strata_domain_wait_for_all(self->base.domain);
+    strata_status_t status = strata_device_event_synchronise(device_of(self), event);
+    bool done = status == STRATA_OK || (status != STRATA_E_CAPTURE && strata_domain_wait_for_all(self->base.domain));
     strata_path_lock(path, opened);
     self->uses_awaited--;
     use_at(self, use)->next = stream->first;
@@ -371,7 +408,7 @@ void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path) {
     self->waits_for_all++;
     for (uint32_t node = 1; node < self->streams.used; node++) {
         while (has_uses(self, node)) {
-            if (!wait_for_first(self, node, path)) return;
+            if (!wait_for_first(self, node, path)) break;
             if (has_uses(self, node)) (void)end_use(self, node);
         }
     }
@@ -434,7 +471,7 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
     }
     caching_stream_at(self, node)->user.holds++;
     strata_handle_t event = take_event(self, path);
-    bool marked = event && strata_device_event_record(device_of(self), event, handle) == STRATA_OK;
+    bool marked = event && strata_domain_record_event(self->base.domain, event, handle) == STRATA_OK;
     if (event && !marked) strata_events_give(events_of(self), event);
     bool done = marked || wait_for_all(self, path);
     /* The lock was open: another thread that forgets it may have been here. */
@@ -486,6 +523,7 @@ void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path
     while (self->captures == 0 && self->kept) {
         strata_record_t *block = caching_block(self, self->kept);
         self->kept = block->bin_next;
+        block->bin_next = 0;
         if (strata_caching_free_borrowed(self, block, path)) strata_caching_put_back(self, block);
     }
 }

@@ -9,12 +9,13 @@
  * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream is put behind its work, and its
  * blocks are freed there. The layer's own state is guarded by its stack's lock, which it takes itself, for quick calls alone.
  */
+#include "allocation/default_pool.h"
 #include "allocation/free_stream.h"
 #include "allocation/layer.h"
 #include "allocation/users.h"
 
 enum { POOL_DEFAULT, POOL_OWN };
-enum { BORROWS = 1 << 20, POLICIES = 4 };
+enum { BORROWS = 1 << 20 };
 
 typedef struct async_options {
     uint64_t max_size;
@@ -56,8 +57,8 @@ typedef struct async_layer {
     strata_condition_t left; /* a call has ended that used the handle of a stream which is to be destroyed */
     bool started;
     strata_handle_t pool;
-    uint64_t before[POLICIES]; /* the default pool's settings as they were found */
-    uint64_t limit;            /* bytes above which requests are throttled */
+    strata_pool_sharer_t sharer; /* of the default pool */
+    uint64_t limit; /* bytes above which requests are throttled */
     uint64_t live_bytes, borrowed_frees, throttled;
 } async_layer_t;
 
@@ -111,18 +112,12 @@ static void leave_handle(async_layer_t *self, uint32_t node) {
 
 /* ---- the pool, at the first request; no lock is held ---- */
 
-static const strata_pool_attribute_t policies[POLICIES] = {
-    STRATA_POOL_REUSE_FOLLOW_EVENTS, STRATA_POOL_REUSE_OPPORTUNISTIC, STRATA_POOL_REUSE_INTERNAL, STRATA_POOL_RELEASE_THRESHOLD};
-
-static strata_status_t configure(const async_layer_t *self, strata_handle_t pool, uint64_t *before) {
+static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
     const async_options_t *o = options_of(self);
-    const uint64_t values[POLICIES] = {o->reuse_follow_events, o->reuse_opportunistic, o->reuse_internal, o->release_threshold};
-    strata_status_t status = STRATA_OK;
-    for (int i = 0; i < POLICIES && status == STRATA_OK; i++) {
-        status = strata_device_pool_get(device_of(self), pool, policies[i], &before[i]);
-        if (status == STRATA_OK) status = strata_device_pool_set(device_of(self), pool, policies[i], values[i]);
-    }
-    return status;
+    const uint64_t values[STRATA_POOL_SETTINGS] = {o->reuse_follow_events, o->reuse_opportunistic, o->reuse_internal,
+                                                   o->release_threshold};
+    if (o->pool == POOL_OWN) return strata_pool_set_all(device_of(self), pool, values);
+    return strata_default_pool_join(&self->sharer, device_of(self), values);
 }
 
 static strata_status_t make_pool(const async_layer_t *self, strata_handle_t *pool) {
@@ -144,17 +139,16 @@ static strata_status_t start(async_layer_t *self) {
     if (!device_of(self)->capabilities.pools)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no memory pools: cuda_malloc_async cannot serve it", device_of(self)->name);
     strata_handle_t pool;
-    uint64_t before[POLICIES], free_bytes, total;
+    uint64_t free_bytes, total;
     strata_status_t status = strata_device_mem_info(device_of(self), &free_bytes, &total);
     if (status == STRATA_OK) status = make_pool(self, &pool);
     if (status != STRATA_OK) return status;
-    status = configure(self, pool, before);
+    status = configure(self, pool);
     take_lock(self);
     bool mine = status == STRATA_OK && !self->started;
     if (mine) {
         self->pool = pool;
         self->limit = (uint64_t)((double)total * options_of(self)->throttle);
-        for (int i = 0; i < POLICIES; i++) self->before[i] = before[i];
         self->started = true;
     }
     drop_lock(self);
@@ -524,7 +518,7 @@ static void give_back_all(async_layer_t *self) {
     }
 }
 
-/* The default pool stays: it is left as it was found, and empty of what this layer made it keep. */
+/* The default pool stays: the last who shares it leaves it as it was found, and empty of what this layer made it keep. */
 static void end_pool(async_layer_t *self) {
     strata_device_t *device = device_of(self);
     if (options_of(self)->pool == POOL_OWN) {
@@ -532,7 +526,7 @@ static void end_pool(async_layer_t *self) {
         return;
     }
     if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
-    for (int i = 0; i < POLICIES; i++) (void)strata_device_pool_set(device, self->pool, policies[i], self->before[i]);
+    strata_default_pool_leave(&self->sharer);
 }
 
 static void destroy(strata_layer_t *base) {

@@ -127,7 +127,7 @@ static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_p
         return borrow->state != WAITING || borrow->event
                    ? STRATA_OK
                    : strata_fail(STRATA_E_DEVICE, 0, "the stream was destroyed before its work could be marked");
-    return strata_device_event_record(self->base.domain->device, borrow->event, stream);
+    return strata_domain_record_event(self->base.domain, borrow->event, stream);
 }
 
 /* ---- borrows ---- */
@@ -178,7 +178,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     const strata_stack_t *server = path->stack;
     bool is_owner = stream == server->stream && server->thread == thread_of(stream);
     if (!server->ownerless && !server->orphan && is_owner) return STRATA_OK;
-    bool now = at_use(self) && !path->owning, fresh;
+    bool now = at_use(self) && !path->owning && !strata_domain_means_many(base->domain, stream), fresh;
     strata_handle_t event = NULL;
     strata_status_t status = now ? event_for_use(self, record, path, &event) : STRATA_OK;
     if (status != STRATA_OK) return status;
@@ -192,7 +192,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     if (event && (borrow->owner || borrow->event)) strata_events_give(&self->base.domain->events, event);
     else if (event) borrow->event = event;
     if (!now || borrow->owner) return STRATA_OK;
-    status = strata_device_event_record(base->domain->device, borrow->event, stream);
+    status = strata_domain_record_event(base->domain, borrow->event, stream);
     if (status != STRATA_OK && fresh) drop_borrow(self, find_borrow(self, record, stream));
     return status;
 }
@@ -234,14 +234,14 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_pat
 
 /* ---- free ---- */
 
-/* Whether the borrow's work is done. */
-static bool has_passed(stream_safe_t *self, const borrow_t *borrow) {
-    return borrow->state == OVER || strata_device_event_query(self->base.domain->device, borrow->event) == STRATA_OK;
+/* OK: the borrow's work is done. */
+static strata_status_t how_far(stream_safe_t *self, const borrow_t *borrow) {
+    return borrow->state == OVER ? STRATA_OK : strata_device_event_query(self->base.domain->device, borrow->event);
 }
 
 /* Drops the borrows whose work is done, in order, up to the first that is not; true: none is left. */
 static bool finish_in_order(stream_safe_t *self, strata_record_t *record) {
-    while (record->borrows && has_passed(self, borrow_at(self, record->borrows))) drop_borrow(self, &record->borrows);
+    while (record->borrows && how_far(self, borrow_at(self, record->borrows)) == STRATA_OK) drop_borrow(self, &record->borrows);
     return record->borrows == 0;
 }
 
@@ -335,7 +335,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
 
 /* ---- poll ---- */
 
-/* Streams found busy in one poll: an event behind a busy one on the same stream is busy too. */
+/* Streams found busy in one poll: an event behind a busy one on the same stream is busy too. One that was recorded in a capture says
+ * nothing of those behind it: it never passes, since the graph may be launched again and again. */
 typedef struct busy {
     strata_stream_t streams[STREAMS_TOLD_APART];
     uint32_t count;
@@ -352,11 +353,13 @@ static bool finish_by_stream(stream_safe_t *self, strata_record_t *record, busy_
     for (uint32_t *link = &record->borrows; *link;) {
         const borrow_t *borrow = borrow_at(self, *link);
         if (!is_busy(busy, borrow->stream)) {
-            if (has_passed(self, borrow)) {
+            strata_status_t status = how_far(self, borrow);
+            if (status == STRATA_OK) {
                 drop_borrow(self, link);
                 continue;
             }
-            if (busy->count < STREAMS_TOLD_APART && borrow->stream != GONE) busy->streams[busy->count++] = borrow->stream;
+            bool tells = status != STRATA_E_CAPTURE && borrow->stream != GONE;
+            if (tells && busy->count < STREAMS_TOLD_APART) busy->streams[busy->count++] = borrow->stream;
         }
         link = &borrow_at(self, *link)->next;
     }

@@ -377,7 +377,8 @@ typedef void *strata_event_t;
 STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
 /* Quick, as all that follow. */
 STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
-/* Marks the end of all work submitted to the stream so far. */
+/* Marks the end of all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place of several open
+ * devices, each of which has one of that name. */
 STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
 /* E_NOT_READY: the work is not done yet. */
 STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);

@@ -25,6 +25,8 @@ void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t st
     strata_unlock(&device->lock);
 }
 
+/* It counts from before it is there: another thread's wait in between would invalidate it. A handle that is in the table already is
+ * that of a stream destroyed behind our back, and was counted. */
 strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t stream, strata_capture_mode_t mode) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
@@ -34,14 +36,15 @@ strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t
         return strata_cuda_leave(&scope, strata_fail(STRATA_E_CAPTURE, 0, "the legacy stream cannot be captured"));
     status = strata_cuda_table_claim(&device->captures, &device->lock);
     if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
-    status = CUDA_CALL(device, StreamBeginCapture, (CUstream)stream, (CUstreamCaptureMode)mode);
+    atomic_fetch_add(&device->open_captures, 1);
+    status = STREAM_CALL(device, stream, StreamBeginCapture, (CUstream)stream, (CUstreamCaptureMode)mode);
     strata_lock(&device->lock);
-    if (status == STRATA_OK) {
+    bool none_more = status != STRATA_OK || strata_cuda_table_find(&device->captures, key_of(stream));
+    if (status == STRATA_OK)
         strata_cuda_table_put(&device->captures, key_of(stream), true);
-        atomic_store(&device->open_captures, device->captures.count);
-    } else {
+    else
         strata_cuda_table_unclaim(&device->captures);
-    }
+    if (none_more) atomic_fetch_sub(&device->open_captures, 1);
     strata_unlock(&device->lock);
     return strata_cuda_leave(&scope, status);
 }
@@ -53,7 +56,7 @@ strata_status_t strata_cuda_capture_end(strata_device_t *self, strata_handle_t s
     if (status != STRATA_OK) return status;
     strata_cuda_device_t *device = scope.device;
     CUgraph made = NULL;
-    status = CUDA_CALL(device, StreamEndCapture, (CUstream)stream, &made);
+    status = STREAM_CALL(device, stream, StreamEndCapture, (CUstream)stream, &made);
     CUstreamCaptureStatus left = CU_STREAM_CAPTURE_STATUS_NONE;
     if (status != STRATA_OK && device->driver->StreamIsCapturing((CUstream)stream, &left) != CUDA_SUCCESS)
         left = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -78,7 +81,7 @@ strata_status_t strata_cuda_capture_status(strata_device_t *self, strata_handle_
         *id = 0;
         return strata_cuda_leave(&scope, STRATA_OK);
     }
-    status = strata_cuda_check(scope.device, "cuStreamGetCaptureInfo", code);
+    status = strata_cuda_check_stream(scope.device, stream, "cuStreamGetCaptureInfo", code);
     if (status == STRATA_OK) {
         *result = (strata_capture_status_t)found;
         *id = found == CU_STREAM_CAPTURE_STATUS_ACTIVE ? found_id : 0;
@@ -102,7 +105,7 @@ static void CUDA_CB graph_is_gone(void *self) {
 static strata_status_t graph_of_capture(strata_cuda_device_t *device, CUstream stream, CUgraph *graph) {
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
     CUgraph captured = NULL;
-    strata_status_t status = CUDA_CALL(device, StreamGetCaptureInfo, stream, &found, NULL, &captured, NULL, NULL);
+    strata_status_t status = STREAM_CALL(device, stream, StreamGetCaptureInfo, stream, &found, NULL, &captured, NULL, NULL);
     if (status != STRATA_OK) return status;
     if (found != CU_STREAM_CAPTURE_STATUS_ACTIVE || !captured)
         return strata_fail(STRATA_E_INVALID, 0, "the stream is not being captured");
@@ -169,7 +172,7 @@ strata_status_t strata_cuda_graph_launch(strata_device_t *self, strata_handle_t 
     CUgraphExec instance = NULL;
     strata_lock(&device->slow_lock);
     status = instance_of(device, (CUgraph)graph, &instance);
-    if (status == STRATA_OK) status = CUDA_CALL(device, GraphLaunch, instance, (CUstream)stream);
+    if (status == STRATA_OK) status = STREAM_CALL(device, stream, GraphLaunch, instance, (CUstream)stream);
     strata_unlock(&device->slow_lock);
     return strata_cuda_leave(&scope, status);
 }

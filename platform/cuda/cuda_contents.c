@@ -6,7 +6,8 @@ strata_status_t strata_cuda_fill(strata_device_t *self, strata_address_t address
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_PLAIN, stream, &scope);
     if (status != STRATA_OK) return status;
-    return strata_cuda_leave(&scope, CUDA_CALL(scope.device, MemsetD8Async, address, byte, size, (CUstream)stream));
+    status = STREAM_CALL(scope.device, stream, MemsetD8Async, address, byte, size, (CUstream)stream);
+    return strata_cuda_leave(&scope, status);
 }
 
 /* With the context current. The answers of the driver are no failures here. */
@@ -48,10 +49,10 @@ strata_status_t strata_cuda_prefetch(strata_device_t *self, strata_address_t add
     CUdevice to = to_host ? CU_DEVICE_CPU : device->handle;
 #if CUDA_VERSION >= 12020
     if (!device->driver->MemPrefetchAsync)
-        status = CUDA_CALL(device, MemPrefetchAsyncAt, address, size, place(device, to_host), 0, (CUstream)stream);
+        status = STREAM_CALL(device, stream, MemPrefetchAsyncAt, address, size, place(device, to_host), 0, (CUstream)stream);
     else
 #endif
-        status = CUDA_CALL(device, MemPrefetchAsync, address, size, to, (CUstream)stream);
+        status = STREAM_CALL(device, stream, MemPrefetchAsync, address, size, to, (CUstream)stream);
     return strata_cuda_leave(&scope, status);
 }
 

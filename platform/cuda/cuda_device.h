@@ -27,7 +27,7 @@ typedef struct strata_cuda_device {
     strata_cuda_table_t shifted; /* pinned addresses that were moved up to their alignment -> what the driver gave */
     strata_cuda_table_t on_node; /* host memory of a node of its own -> its bytes, the lowest bit set where it is pinned */
     _Atomic uint64_t captured_events; /* events marked so; 0 spares every query the lock */
-    _Atomic uint64_t open_captures;   /* captures.count, readable without the lock */
+    _Atomic uint64_t open_captures;   /* captures.count and those about to begin, readable without the lock */
     _Atomic uint64_t shifted_count;
     _Atomic uint64_t on_node_count;
 
@@ -76,6 +76,13 @@ strata_status_t strata_cuda_missing(const char *call);
 #define CUDA_CALL(device, field, ...)                                                                             \
     ((device)->driver->field ? strata_cuda_check((device), "cu" #field, (device)->driver->field(__VA_ARGS__))     \
                              : strata_cuda_missing("cu" #field))
+
+/* The same for a call that names a stream, whose handle may be a destroyed one's. */
+strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_handle_t stream, const char *call, CUresult code);
+#define STREAM_CALL(device, stream, field, ...)                                                                        \
+    ((device)->driver->field                                                                                           \
+         ? strata_cuda_check_stream((device), (stream), "cu" #field, (device)->driver->field(__VA_ARGS__))             \
+         : strata_cuda_missing("cu" #field))
 
 /* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe while capturing. */
 strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing);

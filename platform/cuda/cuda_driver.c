@@ -73,8 +73,9 @@ strata_status_t strata_cuda_driver_fill(PFN_cuGetProcAddress_v12000 get_proc, st
         void *function = NULL;
         CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
         CUresult code = get_proc(entry->symbol, &function, entry->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
-        /* A driver older than the version asked for answers INVALID_VALUE, one without the entry NOT_FOUND or no address. */
-        bool missing = code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_NOT_FOUND ||
+        /* A driver older than the version asked for answers INVALID_VALUE, one without the entry NOT_FOUND, NOT_SUPPORTED or no
+         * address. */
+        bool missing = code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_NOT_FOUND || code == CUDA_ERROR_NOT_SUPPORTED ||
                        (code == CUDA_SUCCESS && (!function || found != CU_GET_PROC_ADDRESS_SUCCESS));
         if (missing) {
             if (entry->group != STRATA_CUDA_BASE) continue;

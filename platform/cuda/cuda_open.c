@@ -128,7 +128,7 @@ strata_status_t strata_cuda_open(uint32_t ordinal, strata_device_t **result) {
     strata_cuda_scope_t scope;
     status = strata_cuda_enter(&device->base, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) {
-        driver->DevicePrimaryCtxRelease(device->handle);
+        if (status != STRATA_E_SHUTDOWN) driver->DevicePrimaryCtxRelease(device->handle);
         goto fail;
     }
     ask_capabilities(device);

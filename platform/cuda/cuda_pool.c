@@ -13,7 +13,7 @@ strata_status_t strata_cuda_malloc_async(strata_device_t *self, strata_handle_t 
     if (status != STRATA_OK) return status;
     CUdeviceptr got = 0;
     /* From the pool by name: cuMemAllocAsync takes whichever pool the program has made current. */
-    status = CUDA_CALL(scope.device, MemAllocFromPoolAsync, &got, size, pool_of(scope.device, pool), (CUstream)stream);
+    status = STREAM_CALL(scope.device, stream, MemAllocFromPoolAsync, &got, size, pool_of(scope.device, pool), (CUstream)stream);
     if (status == STRATA_OK) *address = got;
     return strata_cuda_leave(&scope, status);
 }
@@ -22,7 +22,7 @@ strata_status_t strata_cuda_free_async(strata_device_t *self, strata_address_t a
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_RELAXED, stream, &scope);
     if (status != STRATA_OK) return strata_cuda_given_back(status);
-    status = CUDA_CALL(scope.device, MemFreeAsync, address, (CUstream)stream);
+    status = STREAM_CALL(scope.device, stream, MemFreeAsync, address, (CUstream)stream);
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }
 

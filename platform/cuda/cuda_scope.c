@@ -13,6 +13,24 @@ strata_status_t strata_cuda_check(strata_cuda_device_t *device, const char *call
     return strata_cuda_fail(device->driver, status, call, code);
 }
 
+/* Asked of the default stream, which is there as long as its context; allowed beside any capture. */
+static bool context_lives(const strata_cuda_device_t *device) {
+    CUstreamCaptureStatus status;
+    CUresult code = device->driver->StreamIsCapturing(CU_STREAM_LEGACY, &status);
+    return code == CUDA_SUCCESS || code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+static bool can_be_destroyed(strata_handle_t stream) {
+    return stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+}
+
+/* Of a destroyed stream's handle a driver may say that the context is destroyed. */
+strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_handle_t stream, const char *call, CUresult code) {
+    if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED && can_be_destroyed(stream) && context_lives(device))
+        return strata_cuda_fail(device->driver, STRATA_E_UNKNOWN_STREAM, call, code);
+    return strata_cuda_check(device, call, code);
+}
+
 strata_status_t strata_cuda_usable(const strata_cuda_device_t *device) {
     if (device->generation != strata_cuda_generation())
         return strata_fail(STRATA_E_FORKED, 0, "gpu:%u was opened before this process was forked: a child cannot use it",

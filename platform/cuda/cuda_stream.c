@@ -9,7 +9,7 @@ static strata_status_t check_stream(strata_status_t status) {
 
 strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing) {
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-    strata_status_t status = CUDA_CALL(device, StreamIsCapturing, stream, &found);
+    strata_status_t status = STREAM_CALL(device, stream, StreamIsCapturing, stream, &found);
     *capturing = status == STRATA_OK && found != CU_STREAM_CAPTURE_STATUS_NONE;
     return status;
 }
@@ -40,7 +40,7 @@ strata_status_t strata_cuda_stream_destroy(strata_device_t *self, strata_handle_
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return strata_cuda_given_back(status);
     strata_cuda_forget_capture(scope.device, stream);
-    status = check_stream(CUDA_CALL(scope.device, StreamDestroy, (CUstream)stream));
+    status = check_stream(STREAM_CALL(scope.device, stream, StreamDestroy, (CUstream)stream));
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }
 
@@ -52,7 +52,8 @@ strata_status_t strata_cuda_stream_query(strata_device_t *self, strata_handle_t 
     status = refuse_captured(scope.device, stream);
     if (status == STRATA_OK) {
         CUresult code = scope.device->driver->StreamQuery((CUstream)stream);
-        status = code == CUDA_ERROR_NOT_READY ? STRATA_E_NOT_READY : strata_cuda_check(scope.device, "cuStreamQuery", code);
+        status = code == CUDA_ERROR_NOT_READY ? STRATA_E_NOT_READY
+                                              : strata_cuda_check_stream(scope.device, stream, "cuStreamQuery", code);
     }
     return strata_cuda_leave(&scope, check_stream(status));
 }
@@ -62,7 +63,7 @@ strata_status_t strata_cuda_stream_synchronise(strata_device_t *self, strata_han
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     status = refuse_captured(scope.device, stream);
-    if (status == STRATA_OK) status = CUDA_CALL(scope.device, StreamSynchronize, (CUstream)stream);
+    if (status == STRATA_OK) status = STREAM_CALL(scope.device, stream, StreamSynchronize, (CUstream)stream);
     return strata_cuda_leave(&scope, check_stream(status));
 }
 
@@ -70,7 +71,8 @@ strata_status_t strata_cuda_stream_wait(strata_device_t *self, strata_handle_t s
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_PLAIN, stream, &scope);
     if (status != STRATA_OK) return status;
-    return strata_cuda_leave(&scope, CUDA_CALL(scope.device, StreamWaitEvent, (CUstream)stream, (CUevent)event, 0));
+    status = STREAM_CALL(scope.device, stream, StreamWaitEvent, (CUstream)stream, (CUevent)event, 0);
+    return strata_cuda_leave(&scope, status);
 }
 
 strata_status_t strata_cuda_stream_id(strata_device_t *self, strata_handle_t stream, uint64_t *id) {
@@ -78,7 +80,7 @@ strata_status_t strata_cuda_stream_id(strata_device_t *self, strata_handle_t str
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
     if (status != STRATA_OK) return status;
     unsigned long long got = 0;
-    status = check_stream(CUDA_CALL(scope.device, StreamGetId, (CUstream)stream, &got));
+    status = check_stream(STREAM_CALL(scope.device, stream, StreamGetId, (CUstream)stream, &got));
     if (status == STRATA_OK) *id = got;
     return strata_cuda_leave(&scope, status);
 }
@@ -163,7 +165,7 @@ strata_status_t strata_cuda_event_record(strata_device_t *self, strata_handle_t 
     status = strata_cuda_capturing(device, (CUstream)stream, &capturing);
     if (status != STRATA_OK) return strata_cuda_leave(&scope, status);
     if (capturing) was = mark_captured(device, event, true);
-    status = CUDA_CALL(device, EventRecord, (CUevent)event, (CUstream)stream);
+    status = STREAM_CALL(device, stream, EventRecord, (CUevent)event, (CUstream)stream);
     if (capturing && status != STRATA_OK) mark_captured(device, event, was);
     if (!capturing && status == STRATA_OK && atomic_load(&device->captured_events)) mark_captured(device, event, false);
     return strata_cuda_leave(&scope, status);

@@ -52,6 +52,6 @@ strata_status_t strata_cuda_work(strata_device_t *self, strata_handle_t stream, 
     strata_unlock(&device->slow_lock);
     void *parameters[] = {&duration_ns};
     if (status == STRATA_OK)
-        status = CUDA_CALL(device, LaunchKernel, device->spin, 1, 1, 1, 1, 1, 1, 0, (CUstream)stream, parameters, NULL);
+        status = STREAM_CALL(device, stream, LaunchKernel, device->spin, 1, 1, 1, 1, 1, 1, 0, (CUstream)stream, parameters, NULL);
     return strata_cuda_leave(&scope, status);
 }

@@ -158,6 +158,49 @@ TEST(async_pool, the_default_pool_is_left_as_it_was_found) {
     rig_end(&rig);
 }
 
+/* Whoever leaves it last puts back what the first one found, not what another facade had set. */
+static void two_facades_leave_it(bool first_one_first) {
+    static const char *const set[] = {"cuda_malloc_async.release_threshold=3MiB"};
+    rig_t rig;
+    async_open(&rig, set, 1, 0, false);
+    strata_t second, order[2];
+    strata_block_t a = rig_allocate(&rig, NULL, 1000), b;
+    ASSERT_OK(strata_facade_open_on(rig.strategy, rig.devices, rig.count, 0, &second));
+    ASSERT_OK(strata_allocate(second, rig.gpu, NULL, 1000, &b));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(second, b.ref));
+    order[0] = first_one_first ? rig.s : second;
+    order[1] = first_one_first ? second : rig.s;
+    EXPECT_OK(strata_close(order[0], STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 3 * MIB);
+    EXPECT_OK(strata_close(order[1], STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 0);
+    rig_end(&rig);
+}
+
+TEST(async_pool, the_default_pool_is_left_as_it_was_found_by_the_last_of_two_facades) {
+    two_facades_leave_it(true);
+    two_facades_leave_it(false);
+}
+
+/* What was changed before the refusal is put back. */
+TEST(async_pool, the_default_pool_that_refuses_a_setting_is_as_it_was) {
+    static const char *const set[] = {"cuda_malloc_async.reuse_opportunistic=false", "cuda_malloc_async.release_threshold=3MiB"};
+    rig_t rig;
+    strata_block_t a;
+    async_open(&rig, set, 2, 0, false);
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 4, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 1);
+    a = rig_allocate(&rig, NULL, 1000);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 3 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 1);
+    EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 0);
+    rig_end(&rig);
+}
+
 /* With a threshold of 0 the pool gives everything back at the next wait of the host, with the default nothing. */
 TEST(async_pool, release_threshold) {
     static const char *const thresholds[] = {"cuda_malloc_async.release_threshold=unlimited",

@@ -10,13 +10,13 @@ static mutation_t chosen;
 static strata_handle_t first_event, previous_event;
 static uint64_t passed_at; /* when the last event was seen to have passed */
 
-static strata_status_t bent_record(strata_device_t *device, strata_handle_t event, strata_stream_t stream,
+static strata_status_t bent_record(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream,
                                    strata_stream_t owner) {
     if (chosen == MUTATION_NO_EVENT) return STRATA_OK;
     if (!first_event) first_event = event;
     previous_event = event;
     if (chosen == MUTATION_ONE_EVENT) event = first_event;
-    return strata_device_event_record(device, event, chosen == MUTATION_WRONG_STREAM ? owner : stream);
+    return strata_domain_record_event(domain, event, chosen == MUTATION_WRONG_STREAM ? owner : stream);
 }
 
 static strata_status_t bent_query(strata_device_t *device, strata_handle_t event) {
@@ -36,12 +36,12 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
 /* ---- the copy ---- */
 
 #define strata_stream_safe_type copied_type
-#define strata_device_event_record(device, event, stream) \
-    bent_record(device, event, stream, self->base.stack->stream)
+#define strata_domain_record_event(domain, event, stream) \
+    bent_record(domain, event, stream, self->base.stack->stream)
 #define strata_device_event_query(device, event) bent_query(device, event)
 #define strata_domain_wait_for(domain, stream) bent_wait_for(domain, stream)
 #include "allocation/layer/stream_safe.c"
-#undef strata_device_event_record
+#undef strata_domain_record_event
 #undef strata_device_event_query
 #undef strata_domain_wait_for
 

@@ -8,6 +8,7 @@
 fake_options_t fake_options;
 fake_world_t fake;
 const char *fake_omitted;
+CUresult fake_omission;
 uint64_t fake_asked_plain, fake_asked_otherwise;
 
 static pthread_mutex_t mutex;
@@ -67,12 +68,14 @@ void fake_reset(void) {
         fake.pools[i] = (fake_pool_t){.used = true, .device = i, .is_default = true, .policies = {1, 1, 1, 1}};
     }
     fake_options = (fake_options_t){.devices = 2, .driver_version = 13000, .memory = UINT64_C(1) << 30,
-                                    .address_space = UINT64_C(1) << 40, .mappings_max = 64, .pinned_alignment = 4096};
+                                    .address_space = UINT64_C(1) << 40, .mappings_max = 64, .pinned_alignment = 4096,
+                                    .unknown_stream = CUDA_ERROR_INVALID_HANDLE};
     call_count = 0;
     fail_in = 0;
     depth = 0;
     mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     fake_omitted = NULL;
+    fake_omission = CUDA_ERROR_NOT_FOUND;
     fake_asked_plain = fake_asked_otherwise = 0;
     table = fake_table();
     strata_cuda_set_table_for_tests(&table);
@@ -90,7 +93,7 @@ CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version,
     *function = NULL;
     *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     if (version > fake_options.driver_version) return CUDA_ERROR_INVALID_VALUE;
-    if (fake_omitted && strcmp(symbol, fake_omitted) == 0) return CUDA_ERROR_NOT_FOUND;
+    if (fake_omitted && strcmp(symbol, fake_omitted) == 0) return fake_omission;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].symbol, symbol) != 0 || rows[i].version != version) continue;
         memcpy(function, (const char *)&table + rows[i].offset, sizeof *function);

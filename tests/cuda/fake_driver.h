@@ -20,6 +20,7 @@ typedef struct fake_options {
     bool no_managed, no_concurrent, no_pools, no_virtual, no_fd, no_register; /* attributes that are 0 */
     CUresult init_code;        /* what cuInit answers */
     bool deinitialised;        /* every call answers 4 */
+    CUresult unknown_stream;   /* what a call that names a destroyed stream answers: 400 */
     CUresult sticky[FAKE_DEVICES]; /* every call in this device's context answers so */
 } fake_options_t;
 
@@ -29,10 +30,12 @@ extern fake_options_t fake_options;
 void fake_reset(void);
 /* The fake's table, for tests that leave entries out and give it to strata_cuda_set_table_for_tests(). */
 strata_cuda_driver_t fake_table(void);
-/* cuGetProcAddress_v2 over the fake; `fake_omitted` is not found; what was asked is counted by its flags. */
+/* cuGetProcAddress_v2 over the fake; `fake_omitted` is not there, which `fake_omission` (NOT_FOUND) says; what was asked is counted
+ * by its flags. */
 CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version, cuuint64_t flags,
                                CUdriverProcAddressQueryResult *found);
 extern const char *fake_omitted;
+extern CUresult fake_omission;
 extern uint64_t fake_asked_plain, fake_asked_otherwise;
 
 /* ---- what was recorded ---- */

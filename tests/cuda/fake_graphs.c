@@ -31,7 +31,7 @@ static void graph_settle(fake_graph_t *graph) {
 CUresult CUDAAPI fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
     FAKE_ENTER(StreamBeginCapture, FAKE_CONTEXT, (uintptr_t)stream, mode);
     fake_stream_t *found = fake_stream_of(stream);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return fake_options.unknown_stream;
     if (found == &fake.legacy[found->device] || found->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     fake_capture_t *capture;
     fake_graph_t *graph;
@@ -48,7 +48,7 @@ CUresult CUDAAPI fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mo
 CUresult CUDAAPI fake_StreamEndCapture(CUstream stream, CUgraph *graph) {
     FAKE_ENTER(StreamEndCapture, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = fake_stream_of(stream);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return fake_options.unknown_stream;
     fake_capture_t *capture = found->capture;
     if (!capture) return CUDA_ERROR_INVALID_VALUE;
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
@@ -110,7 +110,8 @@ CUresult CUDAAPI fake_GraphLaunch(CUgraphExec instance, CUstream stream) {
     FAKE_ENTER(GraphLaunch, FAKE_CONTEXT, (uintptr_t)instance, (uintptr_t)stream);
     fake_instance_t *found = (fake_instance_t *)(void *)instance;
     fake_stream_t *on = fake_stream_of(stream);
-    if (!on || !FAKE_IS(fake.instances, found)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
+    if (!FAKE_IS(fake.instances, found)) return CUDA_ERROR_INVALID_HANDLE;
     fake_graph_t *graph = found->graph;
     for (size_t i = 0; i < graph->alloc_nodes; i++)
         if (graph->left[i] && !found->auto_free) return CUDA_ERROR_INVALID_VALUE;

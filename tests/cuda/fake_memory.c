@@ -123,7 +123,7 @@ CUresult CUDAAPI fake_MemsetD8Async(CUdeviceptr address, unsigned char byte, siz
     FAKE_ENTER(MemsetD8Async, FAKE_CONTEXT, address, size);
     (void)byte;
     fake_stream_t *on = fake_stream_of(stream);
-    return on ? fake_push(on, NULL) : CUDA_ERROR_INVALID_HANDLE;
+    return on ? fake_push(on, NULL) : fake_options.unknown_stream;
 }
 
 CUresult CUDAAPI fake_PointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
@@ -148,7 +148,7 @@ CUresult CUDAAPI fake_MemPrefetchAsync(CUdeviceptr address, size_t size, CUdevic
     FAKE_ENTER(MemPrefetchAsync, FAKE_CONTEXT, address, to);
     (void)size;
     fake_stream_t *on = fake_stream_of(stream);
-    if (!on) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
     CUresult code = about_managed(address);
     return code == CUDA_SUCCESS ? fake_push(on, NULL) : code;
 }
@@ -165,7 +165,7 @@ CUresult CUDAAPI fake_MemPrefetchAsyncAt(CUdeviceptr address, size_t size, CUmem
     FAKE_ENTER(MemPrefetchAsyncAt, FAKE_CONTEXT, address, to.type);
     (void)size;
     fake_stream_t *on = fake_stream_of(stream);
-    if (!on) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
     CUresult code = flags ? CUDA_ERROR_INVALID_VALUE : about_managed(address);
     return code == CUDA_SUCCESS ? fake_push(on, NULL) : code;
 }
@@ -300,7 +300,7 @@ CUresult CUDAAPI fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t size, C
     FAKE_ENTER(MemAllocFromPoolAsync, FAKE_CONTEXT, size, (uintptr_t)pool);
     fake_stream_t *on = fake_stream_of(stream);
     fake_pool_t *from = pool_of(pool);
-    if (!on || !from) return on ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+    if (!on || !from) return on ? CUDA_ERROR_INVALID_VALUE : fake_options.unknown_stream;
     bool captured;
     CUresult code = fake_push(on, &captured);
     if (code != CUDA_SUCCESS) return code;
@@ -315,7 +315,7 @@ CUresult CUDAAPI fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
     FAKE_ENTER(MemFreeAsync, FAKE_CONTEXT, address, 0);
     fake_stream_t *on = fake_stream_of(stream);
     fake_memory_t *memory = fake_memory_at(address);
-    if (!on) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
     if (!memory || memory->kind == FAKE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     bool captured;
     CUresult code = fake_push(on, &captured);

@@ -121,8 +121,8 @@ CUresult CUDAAPI fake_StreamCreate(CUstream *stream, unsigned int flags) {
 CUresult CUDAAPI fake_StreamDestroy(CUstream stream) {
     FAKE_ENTER(StreamDestroy, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = fake_stream_of(stream);
-    if (!found || found == &fake.legacy[found->device] || found == &fake.per_thread[found->device])
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return fake_options.unknown_stream;
+    if (found == &fake.legacy[found->device] || found == &fake.per_thread[found->device]) return CUDA_ERROR_INVALID_HANDLE;
     if (found->capture) found->capture->used = false; /* its graph is never made */
     found->used = false;
     return CUDA_SUCCESS;
@@ -131,7 +131,7 @@ CUresult CUDAAPI fake_StreamDestroy(CUstream stream) {
 /* Both invalidate a capture of the stream. */
 static CUresult about_progress(CUstream stream, fake_stream_t **result) {
     fake_stream_t *found = fake_stream_of(stream);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return fake_options.unknown_stream;
     fake_capture_t *capture = found->capture ? found->capture : is_legacy(found) ? blocking_capture(found->device) : NULL;
     if (capture) {
         fake_invalidate(capture);
@@ -143,7 +143,7 @@ static CUresult about_progress(CUstream stream, fake_stream_t **result) {
 
 CUresult CUDAAPI fake_StreamQuery(CUstream stream) {
     FAKE_ENTER(StreamQuery, FAKE_CONTEXT, (uintptr_t)stream, 0);
-    fake_stream_t *found;
+    fake_stream_t *found = NULL;
     CUresult code = about_progress(stream, &found);
     if (code != CUDA_SUCCESS) return code;
     return found->done == found->submitted ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -151,7 +151,7 @@ CUresult CUDAAPI fake_StreamQuery(CUstream stream) {
 
 CUresult CUDAAPI fake_StreamSynchronize(CUstream stream) {
     FAKE_ENTER(StreamSynchronize, FAKE_CONTEXT, (uintptr_t)stream, 0);
-    fake_stream_t *found;
+    fake_stream_t *found = NULL;
     CUresult code = about_progress(stream, &found);
     if (code == CUDA_SUCCESS) fake_wait_stream(found);
     return code;
@@ -160,14 +160,14 @@ CUresult CUDAAPI fake_StreamSynchronize(CUstream stream) {
 CUresult CUDAAPI fake_StreamGetId(CUstream stream, unsigned long long *id) {
     FAKE_ENTER(StreamGetId, FAKE_CONTEXT, (uintptr_t)stream, 0);
     fake_stream_t *found = fake_stream_of(stream);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return fake_options.unknown_stream;
     *id = found->id;
     return CUDA_SUCCESS;
 }
 
 static CUresult capture_seen(CUstream stream, CUstreamCaptureStatus *status, fake_stream_t **result) {
     fake_stream_t *found = fake_stream_of(stream);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found) return fake_options.unknown_stream;
     if (is_legacy(found) && blocking_capture(found->device)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = found->capture ? found->capture->status : CU_STREAM_CAPTURE_STATUS_NONE;
     *result = found;
@@ -176,7 +176,7 @@ static CUresult capture_seen(CUstream stream, CUstreamCaptureStatus *status, fak
 
 CUresult CUDAAPI fake_StreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     FAKE_ENTER(StreamIsCapturing, FAKE_CONTEXT, (uintptr_t)stream, 0);
-    fake_stream_t *found;
+    fake_stream_t *found = NULL;
     return capture_seen(stream, status, &found);
 }
 
@@ -185,7 +185,7 @@ CUresult CUDAAPI fake_StreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatu
     FAKE_ENTER(StreamGetCaptureInfo, FAKE_CONTEXT, (uintptr_t)stream, 0);
     (void)nodes;
     (void)count;
-    fake_stream_t *found;
+    fake_stream_t *found = NULL;
     CUresult code = capture_seen(stream, status, &found);
     if (code != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return code;
     if (id) *id = found->capture->id;
@@ -226,7 +226,8 @@ CUresult CUDAAPI fake_EventRecord(CUevent event, CUstream stream) {
     FAKE_ENTER(EventRecord, FAKE_CONTEXT, (uintptr_t)event, (uintptr_t)stream);
     fake_event_t *found = event_of(event);
     fake_stream_t *on = fake_stream_of(stream);
-    if (!found || !on) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
     bool captured;
     uint64_t before = on->submitted;
     CUresult code = fake_push(on, &captured);
@@ -272,7 +273,8 @@ CUresult CUDAAPI fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned i
     FAKE_ENTER(StreamWaitEvent, FAKE_CONTEXT, (uintptr_t)stream, (uintptr_t)event);
     fake_event_t *found = event_of(event);
     fake_stream_t *on = fake_stream_of(stream);
-    if (!found || !on || flags) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
+    if (!found || flags) return CUDA_ERROR_INVALID_HANDLE;
     for (size_t i = 0; i < FAKE_MANY && found->captured; i++)
         if (fake.captures[i].used && fake.captures[i].id == found->captured) on->capture = &fake.captures[i];
     return fake_push(on, NULL);
@@ -283,7 +285,7 @@ CUresult CUDAAPI fake_LaunchKernel(CUfunction function, unsigned int gx, unsigne
                                    void **extra) {
     FAKE_ENTER(LaunchKernel, FAKE_CONTEXT, *(uint64_t *)parameters[0], (uintptr_t)stream);
     fake_stream_t *on = fake_stream_of(stream);
-    if (!on) return CUDA_ERROR_INVALID_HANDLE;
+    if (!on) return fake_options.unknown_stream;
     if (!function || (uint64_t)gx * gy * gz * bx * by * bz != 1 || shared || extra) return CUDA_ERROR_INVALID_VALUE;
     return fake_push(on, NULL);
 }

@@ -173,6 +173,43 @@ static void *begin_elsewhere(void *argument) {
     return NULL;
 }
 
+static strata_device_t *waiting_device;
+static strata_status_t waited;
+
+/* What another thread may do once the driver has begun the capture, and before the one that asked for it goes on. */
+static CUresult CUDAAPI begin_and_wait(CUstream stream, CUstreamCaptureMode mode) {
+    strata_cuda_driver_t program = fake_table();
+    CUresult code = program.StreamBeginCapture(stream, mode);
+    if (waiting_device) waited = strata_device_synchronise(waiting_device);
+    return code;
+}
+
+TEST(cuda, row5_a_capture_is_known_from_before_it_begins_until_it_has_failed_to) {
+    fake_reset();
+    every_call_t things;
+    strata_handle_t stream;
+    strata_cuda_driver_t driver = fake_table();
+    driver.StreamBeginCapture = begin_and_wait;
+    strata_cuda_set_table_for_tests(&driver);
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    strata_device_t *device = waiting_device = things.device;
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_EQ(waited, STRATA_E_CAPTURE);
+    ASSERT_EQ(fake_capture_of((CUstream)stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(device));
+    ASSERT_OK(strata_device_capture_end(device, stream, &things.graph));
+    fake_fail("StreamBeginCapture", 1, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_device_synchronise(device));
+    EXPECT_OK(strata_device_graph_destroy(device, things.graph));
+    EXPECT_OK(strata_device_stream_destroy(device, stream));
+    waiting_device = NULL;
+    strata_device_close(device);
+    fake_reset();
+}
+
 TEST(cuda, row5_only_its_thread_ends_a_capture) {
     fake_reset();
     every_call_t things;

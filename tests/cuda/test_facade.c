@@ -78,6 +78,39 @@ TEST(cuda_facade, a_driver_that_shuts_down_is_asked_no_more_under_every_preset) 
     fake_reset();
 }
 
+static uint64_t threshold_of_the_default_pool(void) {
+    strata_cuda_driver_t program = fake_table();
+    CUcontext popped;
+    CUmemoryPool pool = NULL;
+    cuuint64_t threshold = 7;
+    program.CtxPushCurrent(fake_context(0));
+    EXPECT_EQ(program.DeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+    (void)program.MemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+    program.CtxPopCurrent(&popped);
+    return threshold;
+}
+
+/* Each has opened the GPU for itself: its default pool is one all the same. */
+TEST(cuda_facade, two_on_one_gpu_leave_its_default_pool_as_it_was_found) {
+    ends_t first, second;
+    fake_reset();
+    strata_open_options_t options = {.struct_size = sizeof options, .text = "stack: [cuda_malloc_async]", .devices = "gpu:0",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    ASSERT_OK(strata_open(&options, &first.s));
+    ASSERT_OK(strata_allocate(first.s, strata_gpu(0), NULL, 1000, &first.block));
+    ASSERT_OK(strata_open(&options, &second.s));
+    ASSERT_OK(strata_allocate(second.s, strata_gpu(0), NULL, 1000, &second.block));
+    EXPECT_EQ(threshold_of_the_default_pool(), UINT64_MAX);
+    EXPECT_OK(strata_close(first.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    EXPECT_EQ(threshold_of_the_default_pool(), UINT64_MAX);
+    CUcontext kept; /* by the program */
+    strata_cuda_driver_t program = fake_table();
+    EXPECT_EQ(program.DevicePrimaryCtxRetain(&kept, 0), CUDA_SUCCESS);
+    EXPECT_OK(strata_close(second.s, STRATA_CLOSE_FORCE, NULL, NULL));
+    EXPECT_EQ(threshold_of_the_default_pool(), 0);
+    fake_reset();
+}
+
 /* What a program has that closes nothing: handlers of exit() run when the driver has ended its own part. */
 static ends_t left;
 

@@ -64,6 +64,51 @@ TEST(cuda, row18_sticky_error_loses_the_device) {
     }
 }
 
+static const strata_device_call_t on_streams[] = {
+    STRATA_CALL_malloc_async, STRATA_CALL_free_async, STRATA_CALL_event_record, STRATA_CALL_stream_wait, STRATA_CALL_stream_destroy,
+    STRATA_CALL_stream_query, STRATA_CALL_stream_synchronise, STRATA_CALL_stream_id, STRATA_CALL_fill, STRATA_CALL_prefetch,
+    STRATA_CALL_capture_begin, STRATA_CALL_capture_end, STRATA_CALL_capture_status, STRATA_CALL_graph_on_destroy,
+    STRATA_CALL_graph_launch, STRATA_CALL_work};
+
+/* A driver may say of a destroyed stream's handle that its context is gone. */
+TEST(cuda, row18_a_destroyed_streams_handle_loses_no_device) {
+    for (size_t i = 0; i < sizeof on_streams / sizeof *on_streams; i++) {
+        fake_reset();
+        every_call_t things;
+        strata_handle_t stream;
+        uint64_t left, total;
+        if (!every_call_prepare(&things, on_streams[i])) return;
+        ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_NON_BLOCKING, &stream));
+        ASSERT_OK(strata_device_stream_destroy(things.device, stream));
+        things.stream = things.other_stream = stream;
+        fake_options.unknown_stream = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        strata_status_t status = every_call_make(&things, on_streams[i]);
+        if (status != STRATA_E_UNKNOWN_STREAM)
+            FAIL_TEST("%s answered %s", strata_device_call_name(on_streams[i]), strata_last_error()->text);
+        EXPECT_EQ(strata_last_error()->device_code, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        EXPECT_OK(strata_device_mem_info(things.device, &left, &total));
+        EXPECT_EQ(fake_depth(), 0);
+        every_call_clear(&things);
+        strata_device_close(things.device);
+    }
+}
+
+TEST(cuda, row18_a_context_that_is_gone_loses_its_device_whatever_the_call_names) {
+    for (size_t i = 0; i < sizeof on_streams / sizeof *on_streams; i++) {
+        fake_reset();
+        every_call_t things;
+        uint64_t left, total;
+        if (!every_call_prepare(&things, on_streams[i])) return;
+        fake_options.sticky[0] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        if (every_call_make(&things, on_streams[i]) != STRATA_E_DEVICE_LOST)
+            FAIL_TEST("%s answered %s", strata_device_call_name(on_streams[i]), strata_last_error()->text);
+        fake_options.sticky[0] = CUDA_SUCCESS;
+        EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_mem_info(things.device, &left, &total));
+        every_call_clear(&things);
+        strata_device_close(things.device);
+    }
+}
+
 /* The child's verdict as an exit status: tests do not run in it. */
 static int in_child(every_call_t *things) {
     uint64_t before = fake_calls();

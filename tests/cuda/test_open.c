@@ -97,6 +97,19 @@ TEST(cuda, failures_leave_no_context_behind) {
     strata_device_close(device);
 }
 
+TEST(cuda, a_driver_that_shuts_down_while_a_device_is_opened_is_called_no_more) {
+    static const char *const calls[] = {"CtxGetCurrent", "CtxPushCurrent", "ThreadExchangeStreamCaptureMode"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        strata_device_t *device;
+        fake_reset();
+        fake_fail(calls[i], 1, CUDA_ERROR_DEINITIALIZED);
+        EXPECT_STATUS(STRATA_E_SHUTDOWN, strata_cuda_open(0, &device));
+        EXPECT_TRUE(fake_failed());
+        EXPECT_EQ(strcmp(fake_call_at(fake_calls() - 1)->name, calls[i]), 0);
+    }
+    fake_reset();
+}
+
 TEST(cuda, two_devices) {
     fake_reset();
     strata_device_t *devices[2];
@@ -165,11 +178,12 @@ TEST(cuda, missing_mandatory_entry_is_no_device) {
     EXPECT_GT(mandatory, 20);
 }
 
-TEST(cuda, missing_optional_entry_turns_its_capability_off) {
+static void check_missing_optional_entries(CUresult code) {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         if (groups[i] == STRATA_CUDA_BASE) continue;
         fake_reset();
         fake_omitted = symbols[i];
+        fake_omission = code;
         strata_cuda_driver_t driver;
         strata_device_t *device;
         ASSERT_OK(strata_cuda_driver_fill(fake_get_proc, &driver));
@@ -183,6 +197,12 @@ TEST(cuda, missing_optional_entry_turns_its_capability_off) {
         strata_device_close(device);
     }
     fake_reset();
+}
+
+/* A driver may also say of one that it does not support it. */
+TEST(cuda, missing_optional_entry_turns_its_capability_off) {
+    check_missing_optional_entries(CUDA_ERROR_NOT_FOUND);
+    check_missing_optional_entries(CUDA_ERROR_NOT_SUPPORTED);
 }
 
 static void omit(strata_cuda_driver_t *driver, strata_cuda_group_t group) {

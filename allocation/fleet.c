@@ -1,0 +1,42 @@
+/* The devices of a domain's facade, of which any may have streams that use the domain's memory. */
+#include "allocation/domain.h"
+
+/* Device i of the fleet, unless it is the domain's own or there is none. */
+static strata_device_t *other(const strata_domain_t *domain, uint32_t i) {
+    return domain->fleet[i] != domain->device ? domain->fleet[i] : NULL;
+}
+
+static bool is_alone(const strata_domain_t *domain) {
+    for (uint32_t i = 0; i < domain->fleet_count; i++)
+        if (other(domain, i)) return false;
+    return true;
+}
+
+bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream) {
+    if (stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD) return false;
+    strata_place_kind_t kind = strata_place_kind(domain->place);
+    return (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST) && !is_alone(domain);
+}
+
+strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream) {
+    if (strata_domain_means_many(domain, stream))
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "a default stream of each of several devices: no event tells of them all");
+    return strata_device_event_record(domain->device, event, stream);
+}
+
+bool strata_domain_wait_for_all(strata_domain_t *domain) {
+    bool done = strata_device_synchronise(domain->device) == STRATA_OK;
+    for (uint32_t i = 0; i < domain->fleet_count; i++)
+        if (other(domain, i)) done = strata_device_synchronise(domain->fleet[i]) == STRATA_OK && done;
+    return done;
+}
+
+/* Where the stream is being captured nothing is waited for: a wait for the whole device would end the capture. */
+bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
+    bool of_each = strata_domain_means_many(domain, stream);
+    strata_status_t status = strata_device_stream_synchronise(domain->device, stream);
+    for (uint32_t i = 0; i < domain->fleet_count && status != STRATA_E_CAPTURE && (status == STRATA_OK) == of_each; i++)
+        if (other(domain, i)) status = strata_device_stream_synchronise(domain->fleet[i], stream);
+    if (status == STRATA_E_CAPTURE) return false;
+    return status == STRATA_OK || strata_domain_wait_for_all(domain);
+}
