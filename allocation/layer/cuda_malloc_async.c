@@ -57,6 +57,7 @@ typedef struct async_layer {
     strata_condition_t left; /* a call has ended that used the handle of a stream which is to be destroyed */
     bool started;
     strata_handle_t pool;
+    strata_handle_t spare;       /* a pool of its own that could not be set up, nor be destroyed; NULL: none */
     strata_pool_sharer_t sharer; /* of the default pool */
     uint64_t limit; /* bytes above which requests are throttled */
     uint64_t live_bytes, borrowed_frees, throttled;
@@ -120,14 +121,28 @@ static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
     return strata_default_pool_join(&self->sharer, device_of(self), values);
 }
 
-static strata_status_t make_pool(const async_layer_t *self, strata_handle_t *pool) {
+/* The spare, which is put in its place. */
+static strata_handle_t exchange_spare(async_layer_t *self, strata_handle_t pool) {
+    take_lock(self);
+    strata_handle_t spare = self->spare;
+    self->spare = pool;
+    drop_lock(self);
+    return spare;
+}
+
+static strata_status_t make_pool(async_layer_t *self, strata_handle_t *pool) {
     const async_options_t *o = options_of(self);
     if (o->pool == POOL_DEFAULT) return strata_device_pool_default(device_of(self), pool);
+    *pool = exchange_spare(self, NULL);
+    if (*pool) return STRATA_OK;
     return strata_device_pool_create(device_of(self), o->max_size == UINT64_MAX ? 0 : o->max_size, false, pool);
 }
 
-static void drop_pool(const async_layer_t *self, strata_handle_t pool) {
-    if (options_of(self)->pool == POOL_OWN) (void)strata_device_pool_destroy(device_of(self), pool);
+/* What the device refuses to destroy is kept for the next try. */
+static void drop_pool(async_layer_t *self, strata_handle_t pool) {
+    if (options_of(self)->pool != POOL_OWN || strata_device_pool_destroy(device_of(self), pool) == STRATA_OK) return;
+    strata_handle_t spare = exchange_spare(self, pool);
+    if (spare) (void)strata_device_pool_destroy(device_of(self), spare);
 }
 
 /* Of two threads that start at once one throws away what it made. */
@@ -518,11 +533,15 @@ static void give_back_all(async_layer_t *self) {
     }
 }
 
+static void destroy_pool(strata_device_t *device, strata_handle_t pool) {
+    if (strata_device_pool_destroy(device, pool) != STRATA_OK) (void)strata_device_pool_destroy(device, pool);
+}
+
 /* The default pool stays: the last who shares it leaves it as it was found, and empty of what this layer made it keep. */
 static void end_pool(async_layer_t *self) {
     strata_device_t *device = device_of(self);
     if (options_of(self)->pool == POOL_OWN) {
-        if (strata_device_pool_destroy(device, self->pool) != STRATA_OK) (void)strata_device_pool_destroy(device, self->pool);
+        destroy_pool(device, self->pool);
         return;
     }
     if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
@@ -536,6 +555,7 @@ static void destroy(strata_layer_t *base) {
         give_back_all(self);
         end_pool(self);
     }
+    if (self->spare) destroy_pool(device_of(self), self->spare);
     strata_free_stream_destroy(&self->frees);
     strata_condition_destroy(&self->left);
     strata_nodes_destroy(&self->users);

@@ -286,6 +286,23 @@ TEST(async_pool, a_pool_that_cannot_be_set_up_is_dropped) {
     }
 }
 
+/* Nor can it be destroyed: the next request sets it up, or the end destroys it. */
+TEST(async_pool, a_pool_that_can_neither_be_set_up_nor_destroyed_is_not_lost) {
+    static const char *const own = "cuda_malloc_async.pool=own";
+    for (int again = 0; again < 2; again++) {
+        rig_t rig;
+        strata_block_t a = {.ref = 7};
+        async_open(&rig, &own, 1, 0, false);
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 1, true, STRATA_E_DEVICE));
+        ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_destroy, 1, true, STRATA_E_DEVICE));
+        for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
+        EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), 1);
+        strata_sim_clear_faults(rig.devices[0]);
+        if (again) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
+        rig_close(&rig);
+    }
+}
+
 /* The free stream cannot be marked behind the free: the host waits for it. */
 TEST(async_pool, a_free_behind_others_that_cannot_be_marked_is_waited_for) {
     rig_t rig;
