@@ -1,6 +1,6 @@
 /* Frees of bfc that carry a count, and the frontier that passes them. */
 #include <pthread.h>
-#include <sched.h>
+#include <unistd.h>
 
 #include "tests/bfc/bfc.h"
 
@@ -255,6 +255,20 @@ static void *ask(void *context) {
     return NULL;
 }
 
+static bool somebody_sleeps(rig_t *rig) {
+    strata_domain_t *domain = rig_domain(rig);
+    strata_lock(&domain->lock);
+    bool sleeps = domain->sleeping > 0;
+    strata_unlock(&domain->lock);
+    return sleeps;
+}
+
+/* Not for ever, so that a waiter that gives up fails its test alone. */
+static void see_a_sleeper(rig_t *rig) {
+    for (int i = 0; i < 5000 && !somebody_sleeps(rig); i++) usleep(1000);
+    EXPECT_TRUE(somebody_sleeps(rig));
+}
+
 /* A request that may have nothing of what was freed waits until the frontier moves. */
 TEST(bfc_frontier, wakes_who_waits_for_memory) {
     rig_t rig;
@@ -267,8 +281,7 @@ TEST(bfc_frontier, wakes_who_waits_for_memory) {
     uint64_t mine = count_of(&rig);
     waiter_t w = {.rig = &rig, .mine = mine};
     ASSERT_EQ(pthread_create(&w.thread, NULL, ask, &w), 0);
-    uint64_t began = strata_real_now();
-    while (rig_figures(&rig).ladders == 0 && strata_real_now() - began < 10 * GIB) sched_yield();
+    see_a_sleeper(&rig);
     pass(&rig, mine);
     pthread_join(w.thread, NULL);
     EXPECT_OK(w.status);

@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "allocation/option.h"
 #include "tests/config/refused.h"
 
 TEST(config, presets_load_and_plan) {
@@ -14,6 +17,35 @@ TEST(config, presets_load_and_plan) {
         strata_strategy_delete(strategy);
     }
     EXPECT_GE(count, 3);
+}
+
+/* Layers of a plan that take a borrower's event at record_stream. */
+static size_t count_use(const strata_plan_t *plan) {
+    size_t count = 0;
+    for (uint32_t n = 1; n <= plan->count; n++) {
+        const strata_option_row_t *row = strata_option_find(plan->nodes[n].type, "event");
+        char value[32] = "";
+        if (row) strata_option_print(row, plan->nodes[n].options, value, sizeof value);
+        count += strcmp(value, "use") == 0;
+    }
+    return count;
+}
+
+/* It covers less than what a user may expect: the peer's preset has it, for the peer's sake. */
+TEST(config, of_the_presets_paddle_alone_takes_events_at_the_borrow) {
+    for (size_t i = 0; strata_preset_name(i); i++) {
+        const char *name = strata_preset_name(i);
+        strata_strategy_t *strategy = NULL;
+        size_t use = 0;
+        ASSERT_OK(strata_config_load(&(strata_config_request_t){.preset = name}, &strategy));
+        for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
+            strata_plan_t plan;
+            EXPECT_OK(strata_strategy_plan(strategy, place, &plan));
+            use += count_use(&plan);
+        }
+        if ((use > 0) != (strncmp(name, "paddle", 6) == 0)) FAIL_TEST("%s has %zu layers with event: use", name, use);
+        strata_strategy_delete(strategy);
+    }
 }
 
 TEST(config, a_text_means_the_same_in_a_file_as_in_a_setting) {

@@ -1,6 +1,7 @@
 /* The figures as JSON and for Prometheus. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/facade/fixture.h"
 
@@ -158,7 +159,7 @@ TEST(facade_figures, prometheus_has_no_sample_twice) {
     rig_close(&rig);
 }
 
-/* Figures are read while others allocate, borrow and free: every total is one that there was. */
+/* Figures are read while others allocate, borrow and free: a stream's are of one moment, so that totals belong together. */
 typedef struct busy {
     pthread_t thread;
     rig_t *rig;
@@ -181,6 +182,42 @@ static void *keep_busy(void *context) {
     return NULL;
 }
 
+/* The figure of a name in the next object that has it; moves *at behind it. */
+static uint64_t next_figure(const char **at, const char *name) {
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *found = strstr(*at, key);
+    if (!found) FAIL_TEST("no %s in %s", name, *at);
+    if (!found) return 0;
+    char *end;
+    uint64_t value = strtoull(found + strlen(key), &end, 10);
+    *at = end;
+    return value;
+}
+
+/* Each thread has one block of a MiB at most. Answers how many allocations there were. */
+static uint64_t expect_totals(const char *json, uint64_t before) {
+    const char *at = json;
+    uint64_t requested = next_figure(&at, "requested_bytes"), allocated = next_figure(&at, "allocated_bytes");
+    uint64_t allocations = next_figure(&at, "allocations"), frees = next_figure(&at, "frees");
+    uint64_t live = next_figure(&at, "live_allocations");
+    EXPECT_LE(live, 2);
+    EXPECT_EQ(allocations - frees, live);
+    EXPECT_EQ(requested, live * MIB);
+    EXPECT_GE(allocated, requested);
+    EXPECT_GE(allocations, before);
+    return allocations;
+}
+
+static void expect_sums(const char *json, uint64_t done) {
+    EXPECT_EQ(expect_totals(json, done), done);
+    const char *at = strstr(json, "\"streams\": "), *end = at ? strstr(at, "\"pools\": ") : NULL;
+    ASSERT_TRUE(end);
+    uint64_t of_streams = 0;
+    while ((at = strstr(at, "{\"stream\": ")) && at < end) of_streams += next_figure(&at, "allocations");
+    EXPECT_EQ(of_streams, done);
+}
+
 static void read_while_busy(const char *layers) {
     static char json[65536], strategy[1024];
     rig_t rig;
@@ -193,11 +230,13 @@ static void read_while_busy(const char *layers) {
         threads[i].other = threads[1 - i].stream;
         ASSERT_EQ(pthread_create(&threads[i].thread, NULL, keep_busy, &threads[i]), 0);
     }
+    uint64_t seen = 0;
     for (int i = 0; i < 200; i++) {
         size_t needed = 0;
         EXPECT_OK(strata_statistics_json(rig.s, json, sizeof json, &needed));
         EXPECT_LT(needed, sizeof json);
         EXPECT_STREQ(json + needed - 4, "]}\n");
+        seen = expect_totals(json, seen);
         EXPECT_OK(strata_statistics_prometheus(rig.s, json, sizeof json, &needed));
     }
     atomic_store(&stop, true);
@@ -206,6 +245,8 @@ static void read_while_busy(const char *layers) {
         ASSERT_EQ(pthread_join(threads[i].thread, &failed), 0);
         EXPECT_TRUE(failed == NULL);
     }
+    EXPECT_OK(strata_statistics_json(rig.s, json, sizeof json, NULL));
+    expect_sums(json, threads[0].done + threads[1].done);
     rig_close(&rig);
 }
 

@@ -1,5 +1,6 @@
 /* Names of things that are gone: refs, facades, and all of them in a child of fork(). */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -192,6 +193,7 @@ typedef struct old_names {
     strata_t s;
     strata_block_t block;
     _Atomic bool stop;
+    _Atomic uint32_t rounds;
 } old_names_t;
 
 static void *use_old_names(void *argument) {
@@ -201,8 +203,15 @@ static void *use_old_names(void *argument) {
         EXPECT_STATUS(STRATA_E_STALE, strata_free(old->s, old->block.ref));
         EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(old->s, old->block.ref, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_allocate(old->s, strata_gpu(0), NULL, 8, &none));
+        atomic_fetch_add(&old->rounds, 1);
     }
     return NULL;
+}
+
+/* A whole one: the old names are used while the new ones live, whatever the schedule. */
+static void see_a_round(old_names_t *old) {
+    uint32_t seen = atomic_load(&old->rounds);
+    while (atomic_load(&old->rounds) - seen < 2) (void)sched_yield();
 }
 
 TEST(facade_refs, old_names_may_be_used_while_their_numbers_live_again) {
@@ -217,6 +226,7 @@ TEST(facade_refs, old_names_may_be_used_while_their_numbers_live_again) {
     for (int life = 0; life < 10; life++) {
         rig_open(&rig, "strata", NULL, 0, 0, 1);
         strata_block_t a = rig_allocate(&rig, NULL, 1000);
+        see_a_round(&old);
         EXPECT_OK(strata_free(rig.s, a.ref));
         rig_close(&rig);
     }

@@ -1,5 +1,6 @@
 #include "tests/house/house.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -166,4 +167,29 @@ void expect_nothing(rule_fn rule, const char *path, const char *text) {
     report = (report_t){.count = 0};
     rule(path, text, &report);
     if (report.count) FAIL_TEST("found in a text that breaks no rule:\n%s", report.text);
+}
+
+static bool is_library(const char *path) {
+    static const char *const ranks[] = {"platform/", "trace/",  "allocation/", "planning/", "strategy/", "config/",
+                                        "facade/",   "replay/", "conform/",    "torture/",  "tools/",    NULL};
+    for (size_t i = 0; ranks[i]; i++)
+        if (starts_with(path, ranks[i])) return true;
+    return false;
+}
+
+static bool is_excepted(const char *path, const char *const *exceptions) {
+    for (size_t i = 0; exceptions[i]; i++)
+        if (strcmp(path, exceptions[i]) == 0 || (ends_with(exceptions[i], "/") && starts_with(path, exceptions[i]))) return true;
+    return false;
+}
+
+void report_calls(const char *path, const char *text, const char *const *calls, const char *const *exceptions, report_t *report) {
+    if (!is_library(path) || is_excepted(path, exceptions)) return;
+    for (size_t i = 0; calls[i]; i++) {
+        size_t length = strlen(calls[i]);
+        for (const char *at = text; (at = strstr(at, calls[i])); at += length) {
+            bool begins = at == text || !(isalnum((unsigned char)at[-1]) || strchr("_.>\"", at[-1]));
+            if (begins && at[length] == '(' && at[length + 1] != ')') report_add(report, "%s: calls %s()", path, calls[i]);
+        }
+    }
 }

@@ -44,6 +44,10 @@ void expect_found(rule_fn rule, const char *path, const char *text, const char *
 /* And a text that only looks like one. */
 void expect_nothing(rule_fn rule, const char *path, const char *text);
 
+/* Reports each of the `calls` (NULL ends them) that a file of the library or of its tools makes, by its whole name, if no name of
+ * `exceptions` is the file's or its folder's ("platform/sim/"). */
+void report_calls(const char *path, const char *text, const char *const *calls, const char *const *exceptions, report_t *report);
+
 extern const char *const c_files[];
 extern const char *const text_files[];
 

@@ -1,7 +1,4 @@
 /* Files are opened by name in few places, so that what is promised of reading and writing them holds everywhere. */
-#include <ctype.h>
-#include <string.h>
-
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
 
@@ -14,27 +11,10 @@ static const char *const may_open[] = {
     NULL,
 };
 
-static bool is_library(const char *path) {
-    static const char *const ranks[] = {"platform/", "trace/",  "allocation/", "planning/", "strategy/", "config/",
-                                        "facade/",   "replay/", "conform/",    "torture/",  "tools/",    NULL};
-    for (size_t i = 0; ranks[i]; i++)
-        if (starts_with(path, ranks[i])) return true;
-    return false;
-}
-
-/* A call of one of these by its whole name. */
 static void check_opens(const char *path, const char *text, report_t *report) {
     static const char *const calls[] = {"open", "openat", "creat", "fopen", "freopen", "gzopen", "mkstemp", "dlopen", "rename",
                                         "remove", "unlink", "opendir", "popen", "system", "execv", "execvp", "socket", NULL};
-    for (size_t i = 0; is_library(path) && may_open[i]; i++)
-        if (strcmp(path, may_open[i]) == 0) return;
-    for (size_t i = 0; is_library(path) && calls[i]; i++) {
-        size_t length = strlen(calls[i]);
-        for (const char *at = text; (at = strstr(at, calls[i])); at += length) {
-            bool begins = at == text || !(isalnum((unsigned char)at[-1]) || strchr("_.>\"", at[-1]));
-            if (begins && at[length] == '(' && at[length + 1] != ')') report_add(report, "%s: calls %s()", path, calls[i]);
-        }
-    }
+    report_calls(path, text, calls, may_open, report);
 }
 
 TEST(house, files_are_opened_in_few_places) { expect_clean(c_files, check_opens); }
