@@ -81,11 +81,12 @@ static void run_alloc(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     strata_timeline_use(&run->timeline, event->stream);
     uint64_t pool = run->pools && event->pool != STRATA_TRACE_NO_POOL ? run->pools[event->pool] : 0;
-    if (event->align || pool) {
+    if (event->align || pool || event->tag) {
         strata_allocate_options_t options = {.struct_size = sizeof options,
                                              .size = (size_t)event->value,
                                              .alignment = event->align ? (size_t)1 << event->align : 0,
-                                             .pool = pool};
+                                             .pool = pool,
+                                             .tag = event->tag ? run->trace->tags[event->tag] : NULL};
         TIMED(run, status, strata_allocate_with(run->facade, place, stream, &options, &block));
     } else {
         TIMED(run, status, strata_allocate(run->facade, place, stream, (size_t)event->value, &block));

@@ -153,6 +153,17 @@ TEST(run, pools_are_called_by_their_numbers) {
     }
 }
 
+/* scrub fills what is fresh and what passes to another owner: to a from the device, to b, to nobody. */
+TEST(run, tags_are_told_to_the_allocator) {
+    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
+                                     "alloc,3,1000,0,4,b\nfree,3,,0,5,\nalloc,4,1000,0,6,\n");
+    strata_strategy_t *strategy = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
+    strata_run_result_t r = replay_trace(trace, strategy, 0, LAG);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_fill], 3);
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}
+
 TEST(run, the_least_capacity_is_found_and_replayed) {
     strata_trace_t *trace = trace_of(COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n");
     strata_strategy_t *strategy = strategy_of("system", NULL);
