@@ -21,10 +21,11 @@ strata_status_t strata_names_of_streams(const strata_strategy_t *strategy, const
     for (uint32_t i = 0; i < timeline->trace->stream_count && status == STRATA_OK; i++) {
         const strata_timeline_stream_t *stream = &timeline->streams[i];
         name_t name = name_of(timeline->trace->streams[i].number);
+        const strata_device_t *device = machine->devices[stream->device];
         if (!stream->handle) continue; /* the legacy default stream */
-        status = strata_stream_name(facade, strata_gpu(stream->device), stream->handle, name.text);
-        if (status == STRATA_OK && machine->devices[stream->device]->capabilities.managed)
-            status = strata_stream_name(facade, strata_managed(stream->device), stream->handle, name.text);
+        status = strata_stream_name(facade, strata_gpu(device->ordinal), stream->handle, name.text);
+        if (status == STRATA_OK && device->capabilities.managed)
+            status = strata_stream_name(facade, strata_managed(device->ordinal), stream->handle, name.text);
     }
     return status;
 }
