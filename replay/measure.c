@@ -96,6 +96,24 @@ void strata_measure_begin(strata_measure_t *measure) {
     measure->began = measure->steady = mark(measure);
 }
 
+bool strata_measure_made_calls(const strata_measure_t *measure) {
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++) {
+        strata_device_call_t call = (strata_device_call_t)i;
+        if (strata_device_call_shown(call) && sum_of_calls(measure->machine, call) != measure->calls[i]) return true;
+    }
+    return false;
+}
+
+static uint64_t inside_devices(const strata_measure_t *measure) {
+    uint64_t inside = 0;
+    for (uint32_t i = 0; i < measure->machine->count; i++) inside += atomic_load(&measure->machine->devices[i]->host_ns);
+    return inside;
+}
+
+void strata_measure_rows(strata_measure_t *measure) {
+    measure->opened_ns = inside_devices(measure);
+}
+
 void strata_measure_steady(strata_measure_t *measure) {
     measure->steady = mark(measure);
 }
@@ -173,8 +191,7 @@ void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
     figures->steady_device_ms = ms(end.call_ns - measure->steady.call_ns + end.stall_ns - measure->steady.stall_ns);
     finish_calls(measure);
     finish_bytes(measure);
-    uint64_t inside = 0;
-    for (uint32_t i = 0; i < measure->machine->count; i++) inside += atomic_load(&measure->machine->devices[i]->host_ns);
+    uint64_t inside = inside_devices(measure) - measure->opened_ns;
     double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)figures->operations;
     *host_ns_per_op = figures->operations > 0 && own > 0 ? own / (double)figures->operations : 0;
 }

@@ -153,6 +153,38 @@ TEST(run, pools_are_called_by_their_numbers) {
     }
 }
 
+/* Stream 0 is the default stream's: it is served from what was got at open, which counts, as what is got later does. */
+TEST(run, what_is_preallocated_serves_stream_0_and_counts) {
+    static const char *const rows[] = {
+        COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n", COLUMNS "alloc,2,256,7,0\nalloc,1,1048576,0,1\nfree,1,0,0,2\n",
+        "op,id,size,stream,time_us,place\nalloc,1,1048576,0,0,managed\n",
+        "op,id,size,stream,time_us,device\nalloc,1,1048576,0,0,0\nalloc,2,1048576,0,0,1\n"};
+    static const uint64_t reserved[] = {GIB, GIB + 256, GIB, 2 * GIB}, calls[] = {1, 2, 1, 2};
+    static const char *const streams[] = {"", "streams: {\"0\": {stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]}}\n", "pools: {\"7\": [system]}\n"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t k = 0; k < sizeof streams / sizeof *streams; k++) {
+            if (i == 2 && k == 1) continue; /* of the place gpu alone */
+            char text[400];
+            snprintf(text, sizeof text, "stack: [stream_safe, auto_growth: {preallocate: %s}, system]\n"
+                     "places: {managed: [auto_growth: {preallocate: %s}, system]}\n%s", i == 2 ? "0" : "1GiB", i == 2 ? "1GiB" : "0",
+                     streams[k]);
+            strata_run_result_t r = run_text(rows[i], text, 0);
+            EXPECT_EQ(r.figures.peak_reserved_bytes, reserved[i]);
+            EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], calls[i]);
+            EXPECT_TRUE(r.figures.device_call_ms > (i == 2 ? 0.001 : 0.0001 * (double)(reserved[i] / MIB)));
+            EXPECT_TRUE(r.figures.end_ms >= r.figures.device_call_ms);
+            EXPECT_EQ(r.figures.failed_operations, 0);
+        }
+    }
+}
+
+/* What a layer asks of the device when it is opened, and gets nothing by, is no figure: bfc asks how much memory there is. */
+TEST(run, an_open_without_memory_counts_nothing) {
+    strata_run_result_t r = run_text(COLUMNS "step,,0,0,0\n", "tensorflow", 0);
+    EXPECT_NEAR(r.figures.device_call_ms, 0, 1e-9);
+    EXPECT_NEAR(r.figures.end_ms, 0, 1e-9);
+}
+
 /* scrub fills what is fresh and what passes to another owner: to a from the device, to b, to nobody. */
 TEST(run, tags_are_told_to_the_allocator) {
     strata_trace_t *trace = trace_of("op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
