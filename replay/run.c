@@ -296,6 +296,7 @@ static size_t run_rows(run_t *run) {
             told = row;
         }
     }
+    if (!marked) strata_measure_steady(&run->measure);
     return row;
 }
 

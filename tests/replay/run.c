@@ -48,6 +48,14 @@ TEST(run, time_shifts_by_calls_and_waits) {
     EXPECT_NEAR(r.figures.steady_device_ms, malloc_ms, 1e-5);
 }
 
+/* No row begins there: the trace is too short, or one kernel reaches to its end. */
+TEST(run, the_last_third_may_cost_nothing) {
+    EXPECT_NEAR(run_text(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n", "system", 0).figures.steady_device_ms, 0, 1e-9);
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,5,9,\nwork,2,0,0,5,9,\n", "system", 0);
+    EXPECT_TRUE(r.figures.device_call_ms > 0);
+    EXPECT_NEAR(r.figures.steady_device_ms, 0, 1e-9);
+}
+
 TEST(run, rows_of_a_failed_alloc_are_passed_over) {
     strata_run_result_t r =
         run_text(WORK_COLUMNS "alloc,1,3145728,0,0,,\nalloc,2,3145728,1,0,,\nwork,1,0,0,5,10,\nwork,2,0,0,5,10,\n"
