@@ -131,6 +131,18 @@ void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t
     measure->allocated -= allocated;
 }
 
+/* Each device knows its own peak, and of several the sum's is one of them at least. */
+static void see_used(strata_measure_t *measure) {
+    uint64_t used = 0, peak = 0;
+    for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
+        strata_sim_figures_t device;
+        strata_sim_figures(measure->machine->devices[i], &device);
+        used += device.used_bytes;
+        peak = strata_max(peak, device.peak_used_bytes);
+    }
+    measure->device_used = strata_max(measure->device_used, strata_max(used, peak));
+}
+
 void strata_measure_reserved(strata_measure_t *measure) {
     static const strata_device_call_t changing[] = {STRATA_CALL_malloc,  STRATA_CALL_free,      STRATA_CALL_malloc_async,
                                                     STRATA_CALL_create,  STRATA_CALL_release,   STRATA_CALL_free_async};
@@ -138,6 +150,7 @@ void strata_measure_reserved(strata_measure_t *measure) {
     for (size_t i = 0; i < sizeof changing / sizeof *changing; i++) calls += sum_of_calls(measure->machine, changing[i]);
     if (calls == measure->chunk_calls) return;
     measure->chunk_calls = calls;
+    see_used(measure);
     uint64_t reserved = 0;
     each_place(measure, add_reserved, &reserved);
     if (reserved <= measure->reserved) return;
@@ -163,12 +176,8 @@ static void finish_bytes(strata_measure_t *measure) {
     figures->ladders = totals.ladders;
     bool any = measure->reserved > 0;
     figures->fragmentation = any ? 1 - (double)measure->allocated_then / (double)measure->reserved : (double)NAN;
-    figures->peak_device_used_bytes = measure->machine->world ? 0 : STRATA_FIGURE_NULL;
-    for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
-        strata_sim_figures_t device;
-        strata_sim_figures(measure->machine->devices[i], &device);
-        figures->peak_device_used_bytes += device.peak_used_bytes;
-    }
+    see_used(measure);
+    figures->peak_device_used_bytes = measure->machine->world ? measure->device_used : STRATA_FIGURE_NULL;
 }
 
 static void finish_calls(strata_measure_t *measure) {

@@ -20,6 +20,7 @@ typedef struct strata_measure {
     uint64_t requested, allocated;    /* live now, memory of devices alone */
     uint64_t reserved;                /* highest sum seen behind a call */
     uint64_t allocated_then;          /* and what was allocated then */
+    uint64_t device_used;             /* highest sum of physical memory seen behind a call; simulated devices alone */
     uint64_t chunk_calls;             /* calls that may change what is reserved, so far */
     uint64_t wall_ns;                 /* inside the facade, by rows alone */
     uint64_t opened_ns;               /* inside the devices, before the first row */

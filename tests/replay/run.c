@@ -113,6 +113,14 @@ TEST(run, other_places_and_devices) {
     EXPECT_GE(r.figures.device_calls.made[STRATA_CALL_free], 1);
 }
 
+/* 4 MiB of one device and then of the other: never 8 at once. */
+TEST(run, the_peak_of_two_devices_is_that_of_their_sum) {
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\nalloc,2,4194304,0,2,1\n"
+                                     "alloc,3,2097152,0,3,0\n", "system", 0);
+    EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
+    EXPECT_EQ(r.figures.peak_device_used_bytes, 6 * MIB);
+}
+
 TEST(run, a_larger_alignment_is_a_failed_operation) {
     strata_run_result_t r = run_text("op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\nfree,1,0,0,2,\n", "strata", 0);
     EXPECT_EQ(r.figures.failed_operations, 1);
