@@ -50,7 +50,7 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
                                        const strata_contender_t *contender, strata_figures_t *figures) {
     uint64_t high, low = 0; /* `low` is too little, `high` enough, both whole steps */
     bool enough = false;
-    if (!contender->target.profile || figures->failed_operations > 0) return STRATA_OK;
+    if (figures->failed_operations > 0) return STRATA_OK;
     high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
     high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     strata_status_t status = serves(comparison, trace, *contender, high, &enough);
@@ -96,11 +96,20 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
     return STRATA_OK;
 }
 
+static strata_status_t check_devices(const strata_comparison_t *comparison) {
+    for (size_t i = 0; i < comparison->contender_count && comparison->smallest; i++)
+        if (!comparison->contenders[i].target.profile)
+            return strata_fail(STRATA_E_UNSUPPORTED, 0, "the least capacity is searched on simulated devices alone; write --device sim");
+    return STRATA_OK;
+}
+
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                strata_run_result_t *results) {
+    strata_status_t status = check_devices(comparison);
+    if (status != STRATA_OK) return status;
     double *times = strata_host_new(comparison->contender_count * comparison->repeat, sizeof *times);
     strata_run_result_t *scratch = strata_host_new(1, sizeof *scratch);
-    strata_status_t status = times && scratch ? run_repeats(comparison, trace, results, scratch, times) : STRATA_E_HOST_MEMORY;
+    status = times && scratch ? run_repeats(comparison, trace, results, scratch, times) : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < comparison->contender_count && status == STRATA_OK; i++) {
         const strata_contender_t *contender = &comparison->contenders[i];
         strata_figures_t *figures = &results[i].figures;

@@ -25,7 +25,7 @@ static const char compare_more[] =
     "  --capacity SIZE           what a strategy may use of a simulated device; else what the device has\n"
     "  --gpu-lag TIME            how far the GPU runs behind the host in traces without work (5ms)\n"
     "  --repeat N                runs of each strategy, in turn, for the host's time (3)\n"
-    "  --smallest                finds the least capacity that serves all, too\n"
+    "  --smallest                finds the least capacity that serves all, too (simulated devices alone)\n"
     "  --check                   the happens-before checker watches each first run (simulated devices alone): its hazards\n"
     "                            stand in the table, the first three of each run with their histories on standard error\n"
     "  --legacy-default-stream   stream 0 of the trace is the legacy default stream\n"
