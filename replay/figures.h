@@ -11,7 +11,7 @@
  * false; CALLS a count for each device call that is shown; SPREAD {min, median, max}.
  * X(kind, name, unit, meaning) */
 #define STRATA_FIGURE_MAP(X)                                                                                                   \
-    X(TEXT, trace, "", "the trace's file name")                                                                                \
+    X(TEXT, trace, "", "the trace's file name, with as many folders as tell it from others of the comparison")                 \
     X(TEXT, label, "", "the contender; no two of a comparison have the same")                                                  \
     X(TEXT, strategy, "", "name of the strategy")                                                                              \
     X(OPTIONS, options, "", "what was set by hand: value by path")                                                             \
