@@ -38,7 +38,7 @@ static const char compare_more[] =
     "                            without WHAT the first two. As wide as COLUMNS says, else the terminal, else 80\n"
     "\n"
     "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong\n"
-    "usage, strategy or trace.\n";
+    "usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing is compared.\n";
 
 static const char stats_more[] =
     "Replays the trace up to a row and tells what every place, stream and layer holds there.\n"
@@ -58,7 +58,7 @@ static const char stats_more[] =
     "  --allow-code              the strategy may load shared objects with layers (load:), and so run their code\n"
     "\n"
     "docs/layers.md explains the figures of layers, strata.h all others. Exit status: 0 done (out-of-memory is told), 1 an\n"
-    "operation failed otherwise, 2 wrong usage, strategy or trace.\n";
+    "operation failed otherwise, 2 wrong usage, strategy or trace, or the strategy has too little when it is opened.\n";
 
 const strata_command_t strata_commands[] = {
     {"compare", strata_command_compare, COMPARE_USAGE, "replays traces under several strategies and compares them",

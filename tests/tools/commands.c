@@ -234,6 +234,15 @@ TEST(command, out_of_memory_is_a_result) {
     EXPECT_STREQ(ran.errors, "");
 }
 
+/* No run took place: no row stands for the strategy, and the help says so. */
+TEST(command, a_strategy_that_cannot_open_ends_the_comparison) {
+    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,256,0,0\n");
+    write_text("s.yaml", "strategy: large\nstack: [auto_growth: {preallocate: 1GiB}, system]\n");
+    expect_wrong("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv", "auto_growth.preallocate: 1GiB: ");
+    EXPECT_CONTAINS(run_command("help compare").out, "has too little when it is opened");
+    EXPECT_CONTAINS(run_command("help stats").out, "has too little when it is opened");
+}
+
 TEST(command, another_failure_is_an_error) {
     write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");
     ran_t ran = run_command("replay " BATCH " --strategy paddle align.csv");
