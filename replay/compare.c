@@ -76,12 +76,13 @@ static int by_value(const void *a, const void *b) {
 }
 
 static strata_figure_spread_t spread_of(double *values, size_t count) {
+    if (count == 0) return (strata_figure_spread_t){.count = 0};
     qsort(values, count, sizeof *values, by_value);
     double median = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
     return (strata_figure_spread_t){.min = values[0], .median = median, .max = values[count - 1], .count = count};
 }
 
-/* The first repeat gives the figures, each its time. */
+/* The first repeat gives the figures, each its time, but for a watched one: the checker's own would be in it. */
 static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                    strata_run_result_t *results, strata_run_result_t *scratch, double *times) {
     for (uint32_t repeat = 0; repeat < comparison->repeat; repeat++) {
@@ -90,7 +91,8 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
             strata_run_result_t *result = repeat == 0 ? &results[i] : scratch;
             strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && repeat == 0, result);
             if (status != STRATA_OK) return status;
-            times[i * comparison->repeat + repeat] = result->host_ns_per_op;
+            if (!comparison->check) times[i * comparison->repeat + repeat] = result->host_ns_per_op;
+            else if (repeat > 0) times[i * comparison->repeat + repeat - 1] = result->host_ns_per_op;
         }
     }
     return STRATA_OK;
@@ -117,7 +119,7 @@ strata_status_t strata_compare(const strata_comparison_t *comparison, const stra
         figures->label = contender->label;
         figures->options = contender->options;
         figures->device = results[i].device;
-        figures->host_ns_per_op = spread_of(times + i * comparison->repeat, comparison->repeat);
+        figures->host_ns_per_op = spread_of(times + i * comparison->repeat, comparison->repeat - comparison->check);
         figures->smallest_device_bytes = STRATA_FIGURE_NULL;
         if (comparison->smallest) status = search_smallest(comparison, trace, contender, figures);
     }
