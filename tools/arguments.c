@@ -68,6 +68,7 @@ static int take_lag(const reading_t *reading, const char *value) {
     if (strata_parse_time(value, &ns) != STRATA_OK)
         return strata_wrong_usage(reading->self, "--gpu-lag: %s", strata_last_error()->text);
     if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(reading->self, "--gpu-lag %.40s is too long", value);
+    if (ns % 1000 != 0) return strata_wrong_usage(reading->self, "--gpu-lag %.40s: write whole microseconds", value);
     reading->arguments->lag_ns = ns;
     return STRATA_EXIT_DONE;
 }

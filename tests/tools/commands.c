@@ -144,6 +144,7 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --capacity 0 x.csv", "--capacity is 0");
     expect_wrong("compare --strategy paddle --gpu-lag 5 x.csv", "--gpu-lag");
     expect_wrong("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
+    expect_wrong("compare --strategy paddle --gpu-lag 1500ns x.csv", "--gpu-lag 1500ns: write whole microseconds");
     expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
     expect_wrong("replay --strategy paddle --strategy strata x.csv", "one --strategy alone");
     expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
@@ -195,6 +196,12 @@ TEST(command, the_environment_is_heard_first) {
     ran = run_command("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle "
                       "--set auto_growth.chunk_size=6MiB %s", SMALL);
     EXPECT_CONTAINS(ran.out, "\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}");
+}
+
+TEST(command, what_is_wrong_in_the_environment_is_told_as_its_own) {
+    expect_wrong("STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv", "STRATA_SET: auto_growth.chunk=1: no strategy given");
+    expect_wrong("compare --set auto_growth.chunk=1 --strategy paddle x.csv", "--set auto_growth.chunk=1: no strategy given");
+    expect_wrong("STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is no PATH=VALUE");
 }
 
 TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
