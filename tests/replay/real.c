@@ -115,7 +115,8 @@ TEST(real, streams_have_their_names_on_another_device) {
     strata_run_result_t r;
     fake_reset();
     ASSERT_OK(run_on(COLUMNS "alloc,1,1000,3,0\nalloc,2,1000,3,1\nfree,1,0,3,2\n",
-                     "stack: [system]\nstreams: {\"3\": [auto_growth: {chunk_size: 2MiB}, system]}\n", &(strata_target_t){.ordinal = 1}, &r));
+                     "stack: [system]\nstreams: {\"3\": [auto_growth: {chunk_size: 2MiB}, system]}\n",
+                     &(strata_target_t){.ordinal = 1}, &r));
     EXPECT_EQ(r.figures.failed_operations, 0);
     EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], 1);
     expect_left_as_found();

@@ -176,7 +176,8 @@ TEST(run, what_is_preallocated_serves_stream_0_and_counts) {
         "op,id,size,stream,time_us,place\nalloc,1,1048576,0,0,managed\n",
         "op,id,size,stream,time_us,device\nalloc,1,1048576,0,0,0\nalloc,2,1048576,0,0,1\n"};
     static const uint64_t reserved[] = {GIB, GIB + 256, GIB, 2 * GIB}, calls[] = {1, 2, 1, 2};
-    static const char *const streams[] = {"", "streams: {\"0\": {stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]}}\n", "pools: {\"7\": [system]}\n"};
+    static const char *const streams[] = {
+        "", "streams: {\"0\": {stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]}}\n", "pools: {\"7\": [system]}\n"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (size_t k = 0; k < sizeof streams / sizeof *streams; k++) {
             if (i == 2 && k == 1) continue; /* of the place gpu alone */
