@@ -39,6 +39,7 @@ struct strata_domain {
 
     _Atomic uint64_t count; /* the last that strata_next_count() or a free that carries one has got */
     _Atomic(strata_stream_t) default_stream; /* what NULL stands for; NULL: the legacy stream. Changed once at most */
+    _Atomic bool default_from_first; /* it was set before the legacy stream had a stack */
 
     strata_domain_free_memory_fn free_memory; /* the facade's callbacks; NULL: none. Constant once created */
     void *free_memory_context;
@@ -75,6 +76,11 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                    \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack;              \
          stack = strata_domain_next_stack(domain, stack))
+/* Whether a stack is the one that NULL has meant from the first, which is got ready before anybody asks: the legacy stream's where
+ * nobody has said otherwise by then. */
+static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream_t stream) {
+    return stream == NULL || (atomic_load(&domain->default_from_first) && stream == atomic_load(&domain->default_stream));
+}
 /* Stacks are made by one thread at a time (a facade builds so). */
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack);
 /* Nobody else walks there. */

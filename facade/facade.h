@@ -72,6 +72,11 @@ strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_s
 /* A facade over devices that the caller opened and closes after it: for replay and tests. The strategy outlives it. */
 strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                       uint32_t flags, strata_t *facade);
+/* The same in two steps, for what places are told before their first stacks are made: default streams, names of streams. The
+ * facade is closed whatever the second answers. */
+strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                       uint32_t flags, strata_t *facade);
+strata_status_t strata_facade_ready(strata_t facade);
 /* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 

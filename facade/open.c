@@ -369,11 +369,12 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     return STRATA_OK;
 }
 
-static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, strata_t *handle) {
+/* Whatever the status, what there is ends where the facade does not come to be. */
+static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, bool ready, strata_t *handle) {
     if (status == STRATA_OK) status = make_directories(facade);
     if (status == STRATA_OK) status = strata_stream_ids_begin(facade);
     if (status == STRATA_OK) status = strata_plans_make(facade);
-    if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
+    if (status == STRATA_OK && ready) status = strata_facade_build_default_stacks(facade);
     if (status != STRATA_OK) {
         const strata_error_t reason = *strata_last_error();
         end_facade(facade);
@@ -384,15 +385,30 @@ static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t st
     return STRATA_OK;
 }
 
-strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
-                                      uint32_t flags, strata_t *handle) {
+static strata_status_t open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                               uint32_t flags, bool ready, strata_t *handle) {
     strata_facade_t *facade;
     if (count > STRATA_FACADE_DEVICES) return strata_fail(STRATA_E_LIMIT, 0, "at most %d devices", STRATA_FACADE_DEVICES);
     strata_status_t status = begin_facade(flags, &facade);
     if (status != STRATA_OK) return status;
     facade->strategy = (strata_strategy_t *)(uintptr_t)strategy; /* not owned, never written */
     for (uint32_t i = 0; i < count; i++) facade->devices[devices[i]->ordinal] = devices[i];
-    return finish_facade(facade, STRATA_OK, handle);
+    return finish_facade(facade, STRATA_OK, ready, handle);
+}
+
+strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                      uint32_t flags, strata_t *handle) {
+    return open_on(strategy, devices, count, flags, true, handle);
+}
+
+strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
+                                       uint32_t flags, strata_t *handle) {
+    return open_on(strategy, devices, count, flags, false, handle);
+}
+
+strata_status_t strata_facade_ready(strata_t handle) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    return facade ? strata_facade_build_default_stacks(facade) : strata_last_error()->status;
 }
 
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy) {
@@ -413,5 +429,5 @@ strata_status_t strata_open(const strata_open_options_t *options, strata_t *hand
     facade->owns_strategy = facade->owns_devices = true;
     status = strata_facade_load(options, &facade->strategy);
     if (status == STRATA_OK) status = strata_devices_open(facade);
-    return finish_facade(facade, status, handle);
+    return finish_facade(facade, status, true, handle);
 }

@@ -50,7 +50,7 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
                                        const strata_contender_t *contender, strata_figures_t *figures) {
     uint64_t high, low = 0; /* `low` is too little, `high` enough, both whole steps */
     bool enough = false;
-    if (!contender->target.profile || figures->failed_operations > 0) return STRATA_OK;
+    if (figures->failed_operations > 0) return STRATA_OK;
     high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
     high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     strata_status_t status = serves(comparison, trace, *contender, high, &enough);
@@ -76,12 +76,13 @@ static int by_value(const void *a, const void *b) {
 }
 
 static strata_figure_spread_t spread_of(double *values, size_t count) {
+    if (count == 0) return (strata_figure_spread_t){.count = 0};
     qsort(values, count, sizeof *values, by_value);
     double median = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
     return (strata_figure_spread_t){.min = values[0], .median = median, .max = values[count - 1], .count = count};
 }
 
-/* The first repeat gives the figures, each its time. */
+/* The first repeat gives the figures, each its time, but for a watched one: the checker's own would be in it. */
 static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                    strata_run_result_t *results, strata_run_result_t *scratch, double *times) {
     for (uint32_t repeat = 0; repeat < comparison->repeat; repeat++) {
@@ -90,17 +91,27 @@ static strata_status_t run_repeats(const strata_comparison_t *comparison, const 
             strata_run_result_t *result = repeat == 0 ? &results[i] : scratch;
             strata_status_t status = run_once(comparison, trace, contender, "replay", comparison->check && repeat == 0, result);
             if (status != STRATA_OK) return status;
-            times[i * comparison->repeat + repeat] = result->host_ns_per_op;
+            if (!comparison->check) times[i * comparison->repeat + repeat] = result->host_ns_per_op;
+            else if (repeat > 0) times[i * comparison->repeat + repeat - 1] = result->host_ns_per_op;
         }
     }
     return STRATA_OK;
 }
 
+static strata_status_t check_devices(const strata_comparison_t *comparison) {
+    for (size_t i = 0; i < comparison->contender_count && comparison->smallest; i++)
+        if (!comparison->contenders[i].target.profile)
+            return strata_fail(STRATA_E_UNSUPPORTED, 0, "the least capacity is searched on simulated devices alone; write --device sim");
+    return STRATA_OK;
+}
+
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                strata_run_result_t *results) {
+    strata_status_t status = check_devices(comparison);
+    if (status != STRATA_OK) return status;
     double *times = strata_host_new(comparison->contender_count * comparison->repeat, sizeof *times);
     strata_run_result_t *scratch = strata_host_new(1, sizeof *scratch);
-    strata_status_t status = times && scratch ? run_repeats(comparison, trace, results, scratch, times) : STRATA_E_HOST_MEMORY;
+    status = times && scratch ? run_repeats(comparison, trace, results, scratch, times) : STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < comparison->contender_count && status == STRATA_OK; i++) {
         const strata_contender_t *contender = &comparison->contenders[i];
         strata_figures_t *figures = &results[i].figures;
@@ -108,7 +119,7 @@ strata_status_t strata_compare(const strata_comparison_t *comparison, const stra
         figures->label = contender->label;
         figures->options = contender->options;
         figures->device = results[i].device;
-        figures->host_ns_per_op = spread_of(times + i * comparison->repeat, comparison->repeat);
+        figures->host_ns_per_op = spread_of(times + i * comparison->repeat, comparison->repeat - comparison->check);
         figures->smallest_device_bytes = STRATA_FIGURE_NULL;
         if (comparison->smallest) status = search_smallest(comparison, trace, contender, figures);
     }

@@ -22,7 +22,8 @@ typedef struct strata_comparison {
     void *progress_context; /* progress may be NULL */
 } strata_comparison_t;
 
-/* Replays one trace under every contender: A B C A B C ... results[i] is contender i's. */
+/* Replays one trace under every contender: A B C A B C ... results[i] is contender i's. E_UNSUPPORTED for what simulated devices
+ * alone can do. */
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                strata_run_result_t *results);
 

@@ -11,7 +11,7 @@
  * false; CALLS a count for each device call that is shown; SPREAD {min, median, max}.
  * X(kind, name, unit, meaning) */
 #define STRATA_FIGURE_MAP(X)                                                                                                   \
-    X(TEXT, trace, "", "the trace's file name")                                                                                \
+    X(TEXT, trace, "", "the trace's file name, with as many folders as tell it from others of the comparison")                 \
     X(TEXT, label, "", "the contender; no two of a comparison have the same")                                                  \
     X(TEXT, strategy, "", "name of the strategy")                                                                              \
     X(OPTIONS, options, "", "what was set by hand: value by path")                                                             \
@@ -37,10 +37,10 @@
     X(MS, stall_ms, "ms", "the host's waits for the device inside the strategy; null on a real device")                        \
     X(MS, steady_device_ms, "ms", "device_call_ms + stall_ms over the last third of the trace's rows")                         \
     X(BYTES, deferred_peak_bytes, "bytes", "most bytes at once that were freed by the caller and still in use by a borrower, " \
-                                           "by the clock")                                                                     \
+                                           "by the clock; of several places or devices the sum of each one's most")            \
     X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                             \
     X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls taken "    \
-                                    "off, over the repeats")                                                                   \
+                                    "off, over the repeats but the one that --check watches; null without another")           \
     X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")       \
     X(BYTES, smallest_device_bytes, "bytes", "with --smallest: least capacity (to 2 MiB) with no failed operation; else null")
 

@@ -96,6 +96,24 @@ void strata_measure_begin(strata_measure_t *measure) {
     measure->began = measure->steady = mark(measure);
 }
 
+bool strata_measure_made_calls(const strata_measure_t *measure) {
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++) {
+        strata_device_call_t call = (strata_device_call_t)i;
+        if (strata_device_call_shown(call) && sum_of_calls(measure->machine, call) != measure->calls[i]) return true;
+    }
+    return false;
+}
+
+static uint64_t inside_devices(const strata_measure_t *measure) {
+    uint64_t inside = 0;
+    for (uint32_t i = 0; i < measure->machine->count; i++) inside += atomic_load(&measure->machine->devices[i]->host_ns);
+    return inside;
+}
+
+void strata_measure_rows(strata_measure_t *measure) {
+    measure->opened_ns = inside_devices(measure);
+}
+
 void strata_measure_steady(strata_measure_t *measure) {
     measure->steady = mark(measure);
 }
@@ -113,6 +131,18 @@ void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t
     measure->allocated -= allocated;
 }
 
+/* Each device knows its own peak, and of several the sum's is one of them at least. */
+static void see_used(strata_measure_t *measure) {
+    uint64_t used = 0, peak = 0;
+    for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
+        strata_sim_figures_t device;
+        strata_sim_figures(measure->machine->devices[i], &device);
+        used += device.used_bytes;
+        peak = strata_max(peak, device.peak_used_bytes);
+    }
+    measure->device_used = strata_max(measure->device_used, strata_max(used, peak));
+}
+
 void strata_measure_reserved(strata_measure_t *measure) {
     static const strata_device_call_t changing[] = {STRATA_CALL_malloc,  STRATA_CALL_free,      STRATA_CALL_malloc_async,
                                                     STRATA_CALL_create,  STRATA_CALL_release,   STRATA_CALL_free_async};
@@ -120,6 +150,7 @@ void strata_measure_reserved(strata_measure_t *measure) {
     for (size_t i = 0; i < sizeof changing / sizeof *changing; i++) calls += sum_of_calls(measure->machine, changing[i]);
     if (calls == measure->chunk_calls) return;
     measure->chunk_calls = calls;
+    see_used(measure);
     uint64_t reserved = 0;
     each_place(measure, add_reserved, &reserved);
     if (reserved <= measure->reserved) return;
@@ -145,12 +176,8 @@ static void finish_bytes(strata_measure_t *measure) {
     figures->ladders = totals.ladders;
     bool any = measure->reserved > 0;
     figures->fragmentation = any ? 1 - (double)measure->allocated_then / (double)measure->reserved : (double)NAN;
-    figures->peak_device_used_bytes = measure->machine->world ? 0 : STRATA_FIGURE_NULL;
-    for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
-        strata_sim_figures_t device;
-        strata_sim_figures(measure->machine->devices[i], &device);
-        figures->peak_device_used_bytes += device.peak_used_bytes;
-    }
+    see_used(measure);
+    figures->peak_device_used_bytes = measure->machine->world ? measure->device_used : STRATA_FIGURE_NULL;
 }
 
 static void finish_calls(strata_measure_t *measure) {
@@ -173,8 +200,7 @@ void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
     figures->steady_device_ms = ms(end.call_ns - measure->steady.call_ns + end.stall_ns - measure->steady.stall_ns);
     finish_calls(measure);
     finish_bytes(measure);
-    uint64_t inside = 0;
-    for (uint32_t i = 0; i < measure->machine->count; i++) inside += atomic_load(&measure->machine->devices[i]->host_ns);
+    uint64_t inside = inside_devices(measure) - measure->opened_ns;
     double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)figures->operations;
     *host_ns_per_op = figures->operations > 0 && own > 0 ? own / (double)figures->operations : 0;
 }

@@ -20,14 +20,21 @@ typedef struct strata_measure {
     uint64_t requested, allocated;    /* live now, memory of devices alone */
     uint64_t reserved;                /* highest sum seen behind a call */
     uint64_t allocated_then;          /* and what was allocated then */
+    uint64_t device_used;             /* highest sum of physical memory seen behind a call; simulated devices alone */
     uint64_t chunk_calls;             /* calls that may change what is reserved, so far */
-    uint64_t wall_ns;                 /* inside the facade */
+    uint64_t wall_ns;                 /* inside the facade, by rows alone */
+    uint64_t opened_ns;               /* inside the devices, before the first row */
     uint64_t clock_ns;                /* that reading the clock twice takes, to be taken off */
-    uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, before the first row */
+    uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
 } strata_measure_t;
 
+/* From now on all is the strategy's. */
 void strata_measure_begin(strata_measure_t *measure);
+/* Whether it made calls since, of those that are shown. */
+bool strata_measure_made_calls(const strata_measure_t *measure);
+/* The first row comes. */
+void strata_measure_rows(strata_measure_t *measure);
 /* Where the last third of the rows begins. */
 void strata_measure_steady(strata_measure_t *measure);
 /* Behind each call of the facade that may have changed what is reserved. */

@@ -14,18 +14,39 @@ static name_t name_of(uint64_t number) {
     return name;
 }
 
+typedef strata_status_t (*tell_fn)(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
+
+/* Of the places where streams own what they ask for. */
+static strata_status_t tell_stream(const strata_timeline_t *timeline, const strata_machine_t *machine, uint32_t stream, strata_t facade,
+                                   tell_fn tell) {
+    const strata_timeline_stream_t *at = &timeline->streams[stream];
+    const strata_device_t *device = machine->devices[at->device];
+    name_t name = name_of(timeline->trace->streams[stream].number);
+    if (!at->handle) return STRATA_OK; /* the legacy default stream */
+    strata_status_t status = tell(facade, strata_gpu(device->ordinal), at->handle, name.text);
+    if (status == STRATA_OK && device->capabilities.managed)
+        status = tell(facade, strata_managed(device->ordinal), at->handle, name.text);
+    return status;
+}
+
 strata_status_t strata_names_of_streams(const strata_strategy_t *strategy, const strata_timeline_t *timeline,
                                         const strata_machine_t *machine, strata_t facade) {
     strata_status_t status = STRATA_OK;
     if (strategy->named[STRATA_NAMED_STREAM].count == 0) return status;
-    for (uint32_t i = 0; i < timeline->trace->stream_count && status == STRATA_OK; i++) {
-        const strata_timeline_stream_t *stream = &timeline->streams[i];
-        name_t name = name_of(timeline->trace->streams[i].number);
-        if (!stream->handle) continue; /* the legacy default stream */
-        status = strata_stream_name(facade, strata_gpu(stream->device), stream->handle, name.text);
-        if (status == STRATA_OK && machine->devices[stream->device]->capabilities.managed)
-            status = strata_stream_name(facade, strata_managed(stream->device), stream->handle, name.text);
-    }
+    for (uint32_t i = 0; i < timeline->trace->stream_count && status == STRATA_OK; i++)
+        status = tell_stream(timeline, machine, i, facade, strata_stream_name);
+    return status;
+}
+
+static strata_status_t set_default(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name) {
+    (void)name;
+    return strata_set_default_stream(facade, place, stream);
+}
+
+strata_status_t strata_names_default_streams(const strata_timeline_t *timeline, const strata_machine_t *machine, strata_t facade) {
+    strata_status_t status = STRATA_OK;
+    for (uint32_t i = 0; i < timeline->trace->stream_count && status == STRATA_OK; i++)
+        if (timeline->trace->streams[i].number == 0) status = tell_stream(timeline, machine, i, facade, set_default);
     return status;
 }
 

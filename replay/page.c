@@ -37,5 +37,6 @@ void strata_figures_page(FILE *out) {
         comma = ", ";
     }
     fprintf(out, ".\n`host_ns_per_op` is {min, median, max}. `options` has the value of each path that was set by hand.\n"
-                 "Peaks and sums are of memory of devices (places gpu and managed); pinned and host blocks are not in them.\n");
+                 "Peaks and sums are of memory of devices (places gpu and managed); pinned and host blocks are not in them.\n"
+                 "Operations, those that failed, `oom_count` and `ladders` are counted in every place.\n");
 }

@@ -81,11 +81,12 @@ static void run_alloc(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     strata_timeline_use(&run->timeline, event->stream);
     uint64_t pool = run->pools && event->pool != STRATA_TRACE_NO_POOL ? run->pools[event->pool] : 0;
-    if (event->align || pool) {
+    if (event->align || pool || event->tag) {
         strata_allocate_options_t options = {.struct_size = sizeof options,
                                              .size = (size_t)event->value,
                                              .alignment = event->align ? (size_t)1 << event->align : 0,
-                                             .pool = pool};
+                                             .pool = pool,
+                                             .tag = event->tag ? run->trace->tags[event->tag] : NULL};
         TIMED(run, status, strata_allocate_with(run->facade, place, stream, &options, &block));
     } else {
         TIMED(run, status, strata_allocate(run->facade, place, stream, (size_t)event->value, &block));
@@ -282,7 +283,7 @@ static size_t run_rows(run_t *run) {
     size_t steady = count - count / 3, told = 0, row = 0;
     uint64_t most = 0;
     bool marked = false;
-    strata_measure_begin(&run->measure);
+    strata_measure_rows(&run->measure);
     while (row < count) {
         if (row >= steady && !marked) {
             strata_measure_steady(&run->measure);
@@ -295,6 +296,7 @@ static size_t run_rows(run_t *run) {
             told = row;
         }
     }
+    if (!marked) strata_measure_steady(&run->measure);
     return row;
 }
 
@@ -324,6 +326,29 @@ static void describe(const run_t *run, strata_figures_t *figures) {
         figures->capacity_bytes = free_bytes;
 }
 
+/* Stream 0 is who asks without saying for whom: what a strategy gets for the default stream is that one's. */
+static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy) {
+    strata_status_t status = strata_facade_begin_on(strategy, run->machine.devices, run->machine.count, 0, &run->facade);
+    if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
+    if (status == STRATA_OK) status = strata_names_default_streams(&run->timeline, &run->machine, run->facade);
+    if (status == STRATA_OK) status = strata_facade_ready(run->facade);
+    return status == STRATA_OK ? strata_names_of_pools(strategy, run->trace, run->facade, &run->pools) : status;
+}
+
+/* What a strategy gets at its open is a cost of it as what it gets later is: then the program begins with the open. What it asks
+ * there and gets nothing by is none. */
+static strata_status_t begin(run_t *run, const strata_strategy_t *strategy) {
+    run->measure = (strata_measure_t){.trace = run->trace, .machine = &run->machine, .timeline = &run->timeline,
+                                      .figures = &run->result->figures};
+    strata_measure_begin(&run->measure);
+    strata_status_t status = open_facade(run, strategy);
+    run->measure.facade = run->facade;
+    if (strata_measure_made_calls(&run->measure)) return status;
+    strata_timeline_start(&run->timeline);
+    strata_measure_begin(&run->measure);
+    return status;
+}
+
 static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     const strata_trace_t *trace = run->trace;
     uint32_t devices = trace->devices ? trace->devices : 1;
@@ -336,11 +361,9 @@ static strata_status_t prepare(run_t *run, const strata_strategy_t *strategy) {
     run->kernel_times = strata_host_new((size_t)trace->stream_count + 1, sizeof *run->kernel_times);
     if (!run->served || !run->kernel_times) return STRATA_E_HOST_MEMORY;
     status = strata_borrows_begin(&run->borrows, trace->lifetimes);
-    if (status == STRATA_OK) status = strata_facade_open_on(strategy, run->machine.devices, devices, 0, &run->facade);
     if (status == STRATA_OK) status = strata_timeline_begin(&run->timeline, trace, &run->machine, &run->options->timeline);
     if (status == STRATA_OK) strata_watch_name_streams(&run->watch);
-    if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
-    return status == STRATA_OK ? strata_names_of_pools(strategy, trace, run->facade, &run->pools) : status;
+    return status == STRATA_OK ? begin(run, strategy) : status;
 }
 
 /* The verdict, and the first hazards in words. */
@@ -379,11 +402,6 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
     run_t run = {.trace = trace, .options = options, .result = result};
     strata_status_t status = prepare(&run, strategy);
     if (status == STRATA_OK) {
-        run.measure = (strata_measure_t){.trace = trace,
-                                         .machine = &run.machine,
-                                         .timeline = &run.timeline,
-                                         .facade = run.facade,
-                                         .figures = &result->figures};
         look(&run, run_rows(&run));
         result->figures.end_ms = (double)strata_timeline_length(&run.timeline) / 1e6;
         strata_measure_finish(&run.measure, &result->host_ns_per_op);

@@ -31,18 +31,20 @@ strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_
     timeline->streams = strata_host_new(trace->stream_count + 1, sizeof *timeline->streams);
     timeline->devices = strata_host_new(machine->count, sizeof *timeline->devices);
     strata_status_t status = timeline->streams && timeline->devices ? create_streams(timeline) : STRATA_E_HOST_MEMORY;
-    if (status != STRATA_OK) {
-        strata_timeline_end(timeline);
-        return status;
-    }
+    if (status == STRATA_OK) strata_timeline_start(timeline);
+    else strata_timeline_end(timeline);
+    return status;
+}
+
+void strata_timeline_start(strata_timeline_t *timeline) {
+    const strata_trace_t *trace = timeline->trace;
     timeline->began = now_of(timeline);
     if (trace->count > 0) timeline->time_us = trace->events[0].time_us;
     for (uint32_t i = 0; i < trace->stream_count; i++) timeline->streams[i].drained = timeline->began;
-    for (uint32_t i = 0; i < machine->count; i++) {
+    for (uint32_t i = 0; i < timeline->machine->count; i++) {
         timeline->devices[i].drained = timeline->began;
         timeline->devices[i].last = STRATA_TRACE_NO_STREAM;
     }
-    return STRATA_OK;
 }
 
 void strata_timeline_end(strata_timeline_t *timeline) {

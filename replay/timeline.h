@@ -53,6 +53,8 @@ typedef struct strata_timeline {
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options);
 void strata_timeline_end(strata_timeline_t *timeline);
+/* The program begins now, and not when it was said to: nothing has come between yet. */
+void strata_timeline_start(strata_timeline_t *timeline);
 
 /* The host goes on to a row. */
 void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocation/option.h"
+#include "platform/arithmetic.h"
 #include "replay/draw.h"
 #include "trace/trace.h"
 
@@ -67,6 +68,7 @@ static int take_lag(const reading_t *reading, const char *value) {
     if (strata_parse_time(value, &ns) != STRATA_OK)
         return strata_wrong_usage(reading->self, "--gpu-lag: %s", strata_last_error()->text);
     if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(reading->self, "--gpu-lag %.40s is too long", value);
+    if (ns % 1000 != 0) return strata_wrong_usage(reading->self, "--gpu-lag %.40s: write whole microseconds", value);
     reading->arguments->lag_ns = ns;
     return STRATA_EXIT_DONE;
 }
@@ -275,20 +277,56 @@ static int check_compare(const reading_t *reading) {
     return strata_wrong_usage(reading->self, "--json - writes where --draw does; write --json FILE");
 }
 
-static void keep_shard(strata_arguments_t *arguments) {
-    size_t kept = 0;
-    for (size_t i = arguments->shard; i < arguments->trace_count; i += arguments->shards)
-        arguments->traces[kept++] = arguments->traces[i];
-    arguments->trace_count = kept;
+/* ---- traces ---- */
+
+const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index) {
+    return arguments->given[arguments->shard + index * arguments->shards];
+}
+
+static size_t count_shard(const strata_arguments_t *arguments) {
+    size_t rest = arguments->given_count - strata_min(arguments->shard, arguments->given_count);
+    return (rest + arguments->shards - 1) / arguments->shards;
+}
+
+/* Whether the last parts of a path are these. */
+static bool ends_with(const char *path, const char *parts) {
+    size_t length = strlen(path), of_parts = strlen(parts);
+    if (of_parts > length || strcmp(path + length - of_parts, parts) != 0) return false;
+    return of_parts == length || path[length - of_parts - 1] == '/';
+}
+
+static bool another_ends_with(const strata_arguments_t *arguments, const char *path, const char *parts) {
+    for (size_t i = 0; i < arguments->given_count; i++)
+        if (arguments->given[i] != path && ends_with(arguments->given[i], parts)) return true;
+    return false;
+}
+
+const char *strata_arguments_trace_name(const strata_arguments_t *arguments, size_t index) {
+    const char *path = strata_arguments_trace(arguments, index), *name = path + strlen(path);
+    do {
+        if (name > path) name--;
+        while (name > path && name[-1] != '/') name--;
+    } while (name > path && another_ends_with(arguments, path, name));
+    return name;
+}
+
+/* Their runs would be each other's. */
+static int check_traces(const reading_t *reading) {
+    const strata_arguments_t *arguments = reading->arguments;
+    for (size_t i = 0; i < arguments->given_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(arguments->given[i], arguments->given[k]) == 0)
+                return strata_wrong_usage(reading->self, "%.200s is given twice", arguments->given[i]);
+    return STRATA_EXIT_DONE;
 }
 
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
     reading_t reading = {.self = self, .arguments = arguments};
-    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .traces = argv};
+    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .given = argv};
     bool only_traces = false;
     for (int i = 0; i < argc; i++) {
         if (only_traces || argv[i][0] != '-' || !argv[i][1]) {
-            argv[arguments->trace_count++] = argv[i];
+            argv[arguments->given_count++] = argv[i];
         } else if (strcmp(argv[i], "--") == 0) {
             only_traces = true;
         } else {
@@ -299,7 +337,8 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
     if (arguments->strategy_count == 0) return strata_wrong_usage(self, "no --strategy");
     if (strcmp(self->name, "compare") != 0 && arguments->strategy_count > 1)
         return strata_wrong_usage(self, "one --strategy alone (strata compare takes several)");
-    if (arguments->trace_count == 0) return strata_wrong_usage(self, "no trace");
-    keep_shard(arguments);
-    return command_of(&reading) == STATS ? check_stats(&reading) : check_compare(&reading);
+    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace");
+    arguments->trace_count = count_shard(arguments);
+    int status = command_of(&reading) == STATS ? check_stats(&reading) : check_compare(&reading);
+    return status == STRATA_EXIT_DONE ? check_traces(&reading) : status;
 }

@@ -37,11 +37,17 @@ typedef struct strata_arguments {
     bool prometheus;
     bool blocks;
     unsigned draw;        /* STRATA_DRAW_*; 0: nothing */
-    char **traces;        /* within argv; of this shard alone */
-    size_t trace_count;
+    char **given;         /* the traces of all shards, within argv */
+    size_t given_count;
+    size_t trace_count;   /* of this shard */
 } strata_arguments_t;
 
 /* STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. Puts the traces to the front of argv. */
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);
+
+/* The path of a trace of this shard. */
+const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index);
+/* What it is called: its file's name, with as many folders before it as tell it from all others given, other shards' too. */
+const char *strata_arguments_trace_name(const strata_arguments_t *arguments, size_t index);
 
 #endif

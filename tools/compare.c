@@ -38,7 +38,7 @@ static strata_status_t load_traces(session_t *session) {
     session->traces = strata_host_new(count + 1, sizeof *session->traces);
     if (!session->traces) return STRATA_E_HOST_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        strata_status_t status = strata_trace_load(session->arguments.traces[i], &session->traces[i]);
+        strata_status_t status = strata_trace_load(strata_arguments_trace(&session->arguments, i), &session->traces[i]);
         if (status != STRATA_OK) return status;
     }
     return STRATA_OK;
@@ -63,7 +63,10 @@ static strata_status_t run_all(session_t *session) {
     for (size_t i = 0; i < arguments->trace_count && status == STRATA_OK; i++)
         status = strata_compare(&comparison, session->traces[i], session->results + i * contenders);
     end_progress();
-    for (size_t i = 0; i < runs && status == STRATA_OK; i++) session->figures[i] = session->results[i].figures;
+    for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
+        session->results[i].figures.trace = strata_arguments_trace_name(arguments, i / contenders);
+        session->figures[i] = session->results[i].figures;
+    }
     return status;
 }
 

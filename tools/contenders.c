@@ -23,7 +23,7 @@ typedef struct memory {
     strata_contender_t contenders[STRATA_ARGUMENT_STRATEGIES];
     char *environment;                     /* a copy of STRATA_SET, cut at its commas */
     const char *common[2 * STRATA_ARGUMENT_SETS]; /* the environment's, then those before the first strategy */
-    size_t common_count;
+    size_t common_count, environment_count;
 } memory_t;
 
 /* ---- values that are set ----------------------------------------------------------------------------------------------- */
@@ -51,6 +51,7 @@ static strata_status_t read_environment(memory_t *memory) {
         if (memory->common_count == STRATA_ARGUMENT_SETS)
             return strata_fail(STRATA_E_LIMIT, 0, "STRATA_SET has more than %d values", STRATA_ARGUMENT_SETS);
         memory->common[memory->common_count++] = at;
+        memory->environment_count++;
     }
     return STRATA_OK;
 }
@@ -75,8 +76,8 @@ static strata_status_t give_common(memory_t *memory, size_t count) {
             fits = true;
         }
         if (!fits)
-            return strata_fail(STRATA_E_STRATEGY, 0, "--set %.80s: no strategy given has that path; see strata explain",
-                               memory->common[k]);
+            return strata_fail(STRATA_E_STRATEGY, 0, "%s %.80s: no strategy given has that path; see strata explain",
+                               k < memory->environment_count ? "STRATA_SET:" : "--set", memory->common[k]);
     }
     return STRATA_OK;
 }

@@ -66,7 +66,7 @@ strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, cons
         labels[i] = contenders->all[i].label;
         status = take_map(arguments, &contenders->all[i], trace, results[i].peak_row, &maps[i]);
     }
-    if (status == STRATA_OK) printf("\n%s, where most is reserved\n\n", strata_run_trace_name(trace));
+    if (status == STRATA_OK) printf("\n%s, where most is reserved\n\n", results[0].figures.trace);
     if (status == STRATA_OK) status = strata_draw_maps(&draw, maps, labels, count, trace->count);
     for (size_t i = 0; i < count && maps; i++) strata_map_delete(&maps[i]);
     strata_host_delete(maps);

@@ -25,9 +25,10 @@ static const char compare_more[] =
     "  --capacity SIZE           what a strategy may use of a simulated device; else what the device has\n"
     "  --gpu-lag TIME            how far the GPU runs behind the host in traces without work (5ms)\n"
     "  --repeat N                runs of each strategy, in turn, for the host's time (3)\n"
-    "  --smallest                finds the least capacity that serves all, too\n"
-    "  --check                   the happens-before checker watches each first run (simulated devices alone): its hazards\n"
-    "                            stand in the table, the first three of each run with their histories on standard error\n"
+    "  --smallest                finds the least capacity that serves all, too (simulated devices alone)\n"
+    "  --check                   the happens-before checker watches each first run (simulated devices alone), which gives no\n"
+    "                            host's time: its hazards stand in the table, the first three of each run with their\n"
+    "                            histories on standard error\n"
     "  --legacy-default-stream   stream 0 of the trace is the legacy default stream\n"
     "  --allow-code              strategies may load shared objects with layers (load:), and so run their code\n"
     "  --shard I/N               takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's\n"
@@ -38,7 +39,7 @@ static const char compare_more[] =
     "                            without WHAT the first two. As wide as COLUMNS says, else the terminal, else 80\n"
     "\n"
     "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong\n"
-    "usage, strategy or trace.\n";
+    "usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing is compared.\n";
 
 static const char stats_more[] =
     "Replays the trace up to a row and tells what every place, stream and layer holds there.\n"
@@ -58,7 +59,7 @@ static const char stats_more[] =
     "  --allow-code              the strategy may load shared objects with layers (load:), and so run their code\n"
     "\n"
     "docs/layers.md explains the figures of layers, strata.h all others. Exit status: 0 done (out-of-memory is told), 1 an\n"
-    "operation failed otherwise, 2 wrong usage, strategy or trace.\n";
+    "operation failed otherwise, 2 wrong usage, strategy or trace, or the strategy has too little when it is opened.\n";
 
 const strata_command_t strata_commands[] = {
     {"compare", strata_command_compare, COMPARE_USAGE, "replays traces under several strategies and compares them",

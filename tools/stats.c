@@ -14,7 +14,7 @@ typedef struct session {
 
 static strata_status_t load(session_t *session) {
     strata_status_t status = strata_contenders_load(&session->arguments, &session->contenders);
-    if (status == STRATA_OK) status = strata_trace_load(session->arguments.traces[0], &session->trace);
+    if (status == STRATA_OK) status = strata_trace_load(strata_arguments_trace(&session->arguments, 0), &session->trace);
     if (status != STRATA_OK) return status;
     size_t rows = session->trace->count;
     if (rows == 0) return strata_fail(STRATA_E_FORMAT, 0, "%s: the trace has no rows", session->trace->path);

@@ -99,7 +99,8 @@ static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t
 
 strata_status_t strata_auto_growth_preallocate(auto_growth_t *self) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
-    if (self->base.stack->stream != NULL) return STRATA_OK;
+    const strata_stack_t *stack = self->base.stack;
+    if (!strata_domain_is_first(stack->domain, stack->stream)) return STRATA_OK;
     strata_status_t status = preallocate(self, o->small_preallocate, 0, "small_preallocate");
     if (status != STRATA_OK) return status;
     return preallocate(self, o->preallocate, o->small_pool_size > 0 ? 1 : strata_auto_growth_pool_for(self, o->preallocate),

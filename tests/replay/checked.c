@@ -173,6 +173,25 @@ TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
     strata_trace_delete(trace);
 }
 
+/* The checker's own time is in a watched run, which so tells none of the allocator's. */
+TEST(checked, a_checked_run_gives_no_host_time) {
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_contender_t contenders[2] = {{.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}}};
+    contenders[1] = contenders[0];
+    strata_comparison_t comparison = {.contenders = contenders, .contender_count = 2, .repeat = 1, .check = true};
+    for (; comparison.repeat <= 3; comparison.repeat++) {
+        strata_run_result_t results[2];
+        ASSERT_OK(strata_compare(&comparison, trace, results));
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(results[i].figures.hazards, 0);
+            EXPECT_EQ(results[i].figures.host_ns_per_op.count, comparison.repeat - 1);
+        }
+    }
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}
+
 TEST(checked, a_check_changes_no_other_figure) {
     strata_run_result_t with = check_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB);
     strata_run_result_t without = replay_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB, LAG);

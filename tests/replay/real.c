@@ -60,6 +60,22 @@ TEST(real, cannot_be_checked) {
     strata_trace_delete(trace);
 }
 
+/* A capacity can be given to simulated devices alone, so none can be searched. */
+TEST(real, has_no_least_capacity) {
+    strata_run_result_t result;
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
+    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_contender_t contender = {.label = "x", .strategy = strategy};
+    strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+    fake_reset();
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_compare(&comparison, trace, &result));
+    EXPECT_CONTAINS(strata_last_error()->text, "write --device sim");
+    EXPECT_EQ(fake_count("Init"), 0); /* told before anything runs */
+    expect_left_as_found();
+    strata_strategy_delete(strategy);
+    strata_trace_delete(trace);
+}
+
 TEST(real, without_work_the_host_goes_on_at_once) {
     strata_run_result_t r;
     fake_reset();
@@ -91,6 +107,18 @@ TEST(real, out_of_memory_is_counted) {
                      &(strata_target_t){0}, &r));
     EXPECT_EQ(r.figures.oom_count, 1);
     EXPECT_EQ(r.figures.failed_operations, 1);
+    expect_left_as_found();
+}
+
+/* The facade calls devices as the driver does, a trace from 0 on. */
+TEST(real, streams_have_their_names_on_another_device) {
+    strata_run_result_t r;
+    fake_reset();
+    ASSERT_OK(run_on(COLUMNS "alloc,1,1000,3,0\nalloc,2,1000,3,1\nfree,1,0,3,2\n",
+                     "stack: [system]\nstreams: {\"3\": [auto_growth: {chunk_size: 2MiB}, system]}\n",
+                     &(strata_target_t){.ordinal = 1}, &r));
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], 1);
     expect_left_as_found();
 }
 

@@ -48,6 +48,14 @@ TEST(run, time_shifts_by_calls_and_waits) {
     EXPECT_NEAR(r.figures.steady_device_ms, malloc_ms, 1e-5);
 }
 
+/* No row begins there: the trace is too short, or one kernel reaches to its end. */
+TEST(run, the_last_third_may_cost_nothing) {
+    EXPECT_NEAR(run_text(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n", "system", 0).figures.steady_device_ms, 0, 1e-9);
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,5,9,\nwork,2,0,0,5,9,\n", "system", 0);
+    EXPECT_TRUE(r.figures.device_call_ms > 0);
+    EXPECT_NEAR(r.figures.steady_device_ms, 0, 1e-9);
+}
+
 TEST(run, rows_of_a_failed_alloc_are_passed_over) {
     strata_run_result_t r =
         run_text(WORK_COLUMNS "alloc,1,3145728,0,0,,\nalloc,2,3145728,1,0,,\nwork,1,0,0,5,10,\nwork,2,0,0,5,10,\n"
@@ -105,6 +113,14 @@ TEST(run, other_places_and_devices) {
     EXPECT_GE(r.figures.device_calls.made[STRATA_CALL_free], 1);
 }
 
+/* 4 MiB of one device and then of the other: never 8 at once. */
+TEST(run, the_peak_of_two_devices_is_that_of_their_sum) {
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\nalloc,2,4194304,0,2,1\n"
+                                     "alloc,3,2097152,0,3,0\n", "system", 0);
+    EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
+    EXPECT_EQ(r.figures.peak_device_used_bytes, 6 * MIB);
+}
+
 TEST(run, a_larger_alignment_is_a_failed_operation) {
     strata_run_result_t r = run_text("op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\nfree,1,0,0,2,\n", "strata", 0);
     EXPECT_EQ(r.figures.failed_operations, 1);
@@ -151,6 +167,50 @@ TEST(run, pools_are_called_by_their_numbers) {
         EXPECT_EQ(r.figures.operations, 9);
         EXPECT_EQ(r.figures.live_at_end, 5);
     }
+}
+
+/* Stream 0 is the default stream's: it is served from what was got at open, which counts, as what is got later does. */
+TEST(run, what_is_preallocated_serves_stream_0_and_counts) {
+    static const char *const rows[] = {
+        COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n", COLUMNS "alloc,2,256,7,0\nalloc,1,1048576,0,1\nfree,1,0,0,2\n",
+        "op,id,size,stream,time_us,place\nalloc,1,1048576,0,0,managed\n",
+        "op,id,size,stream,time_us,device\nalloc,1,1048576,0,0,0\nalloc,2,1048576,0,0,1\n"};
+    static const uint64_t reserved[] = {GIB, GIB + 256, GIB, 2 * GIB}, calls[] = {1, 2, 1, 2};
+    static const char *const streams[] = {
+        "", "streams: {\"0\": {stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]}}\n", "pools: {\"7\": [system]}\n"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (size_t k = 0; k < sizeof streams / sizeof *streams; k++) {
+            if (i == 2 && k == 1) continue; /* of the place gpu alone */
+            char text[400];
+            snprintf(text, sizeof text, "stack: [stream_safe, auto_growth: {preallocate: %s}, system]\n"
+                     "places: {managed: [auto_growth: {preallocate: %s}, system]}\n%s", i == 2 ? "0" : "1GiB", i == 2 ? "1GiB" : "0",
+                     streams[k]);
+            strata_run_result_t r = run_text(rows[i], text, 0);
+            EXPECT_EQ(r.figures.peak_reserved_bytes, reserved[i]);
+            EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], calls[i]);
+            EXPECT_TRUE(r.figures.device_call_ms > (i == 2 ? 0.001 : 0.0001 * (double)(reserved[i] / MIB)));
+            EXPECT_TRUE(r.figures.end_ms >= r.figures.device_call_ms);
+            EXPECT_EQ(r.figures.failed_operations, 0);
+        }
+    }
+}
+
+/* What a layer asks of the device when it is opened, and gets nothing by, is no figure: bfc asks how much memory there is. */
+TEST(run, an_open_without_memory_counts_nothing) {
+    strata_run_result_t r = run_text(COLUMNS "step,,0,0,0\n", "tensorflow", 0);
+    EXPECT_NEAR(r.figures.device_call_ms, 0, 1e-9);
+    EXPECT_NEAR(r.figures.end_ms, 0, 1e-9);
+}
+
+/* scrub fills what is fresh and what passes to another owner: to a from the device, to b, to nobody. */
+TEST(run, tags_are_told_to_the_allocator) {
+    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
+                                     "alloc,3,1000,0,4,b\nfree,3,,0,5,\nalloc,4,1000,0,6,\n");
+    strata_strategy_t *strategy = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
+    strata_run_result_t r = replay_trace(trace, strategy, 0, LAG);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_fill], 3);
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
 }
 
 TEST(run, the_least_capacity_is_found_and_replayed) {

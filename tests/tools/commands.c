@@ -144,6 +144,7 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --strategy paddle --capacity 0 x.csv", "--capacity is 0");
     expect_wrong("compare --strategy paddle --gpu-lag 5 x.csv", "--gpu-lag");
     expect_wrong("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
+    expect_wrong("compare --strategy paddle --gpu-lag 1500ns x.csv", "--gpu-lag 1500ns: write whole microseconds");
     expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
     expect_wrong("replay --strategy paddle --strategy strata x.csv", "one --strategy alone");
     expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
@@ -197,6 +198,12 @@ TEST(command, the_environment_is_heard_first) {
     EXPECT_CONTAINS(ran.out, "\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}");
 }
 
+TEST(command, what_is_wrong_in_the_environment_is_told_as_its_own) {
+    expect_wrong("STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv", "STRATA_SET: auto_growth.chunk=1: no strategy given");
+    expect_wrong("compare --set auto_growth.chunk=1 --strategy paddle x.csv", "--set auto_growth.chunk=1: no strategy given");
+    expect_wrong("STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is no PATH=VALUE");
+}
+
 TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
     ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1, ' -- replay " BATCH " --json - --strategy strata %s",
                             SMALL);
@@ -232,6 +239,15 @@ TEST(command, out_of_memory_is_a_result) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "64.00 MiB");
     EXPECT_STREQ(ran.errors, "");
+}
+
+/* No run took place: no row stands for the strategy, and the help says so. */
+TEST(command, a_strategy_that_cannot_open_ends_the_comparison) {
+    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,256,0,0\n");
+    write_text("s.yaml", "strategy: large\nstack: [auto_growth: {preallocate: 1GiB}, system]\n");
+    expect_wrong("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv", "auto_growth.preallocate: 1GiB: ");
+    EXPECT_CONTAINS(run_command("help compare").out, "has too little when it is opened");
+    EXPECT_CONTAINS(run_command("help stats").out, "has too little when it is opened");
 }
 
 TEST(command, another_failure_is_an_error) {

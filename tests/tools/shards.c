@@ -1,6 +1,7 @@
 /* Shards of a comparison, and one comparison of their JSON. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
@@ -44,6 +45,35 @@ TEST(shards, each_takes_its_traces) {
     ran = run_command("merge all.json 1.json");
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "stands twice, in all.json and in 1.json; merge each shard once");
+}
+
+/* Traces of one name in several folders, whatever shard each falls to: as much of the path as tells them apart is the name. */
+TEST(shards, traces_of_one_name_are_told_apart) {
+    static const char rows[] = "op,id,size,stream,time_us\nalloc,1,256,0,0\n";
+    static const char *const folders[] = {"a", "a/b", "c", "c/b"};
+    char path[64];
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        mkdir(temporary(folders[i]), 0777);
+        snprintf(path, sizeof path, "%s/x.csv", folders[i]);
+        write_text(path, rows);
+    }
+    write_text("y.csv", rows);
+    for (int shard = 0; shard < 2; shard++) {
+        ran_t ran = run_command("compare --strategy system --device sim --repeat 1 --draw --shard %d/2 --json %d.json a/x.csv "
+                                "a/b/x.csv y.csv c/b/x.csv ./c/x.csv", shard, shard);
+        EXPECT_EQ(ran.exit_status, 0);
+        EXPECT_CONTAINS(ran.out, shard ? "a/b/x.csv\n" : "a/x.csv\n");
+        EXPECT_CONTAINS(ran.out, shard ? "\nc/b/x.csv\n" : "\nc/x.csv\n");
+        EXPECT_CONTAINS(ran.out, shard ? "c/b/x.csv, where most" : "\ny.csv, where most");
+    }
+    ran_t ran = run_command("merge 0.json 1.json");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_EQ(count_of(ran.out, "\"label\": "), 5);
+    EXPECT_CONTAINS(ran.out, "\"trace\": \"a/b/x.csv\"");
+    EXPECT_CONTAINS(ran.out, "\"trace\": \"y.csv\"");
+    ran = run_command("compare --strategy system --device sim y.csv a/x.csv y.csv");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "y.csv is given twice");
 }
 
 TEST(shards, wrong_ones_are_refused) {
