@@ -44,6 +44,13 @@ static strata_status_t load_traces(session_t *session) {
     return STRATA_OK;
 }
 
+/* Of the path as it may be shown, which is as long as that given. */
+static const char *trace_name(const session_t *session, size_t index) {
+    size_t folders = (size_t)(strata_arguments_trace_name(&session->arguments, index) -
+                              strata_arguments_trace(&session->arguments, index));
+    return session->traces[index]->path + folders;
+}
+
 static strata_status_t run_all(session_t *session) {
     const strata_arguments_t *arguments = &session->arguments;
     size_t contenders = session->contenders.count, runs = contenders * arguments->trace_count;
@@ -64,7 +71,7 @@ static strata_status_t run_all(session_t *session) {
         status = strata_compare(&comparison, session->traces[i], session->results + i * contenders);
     end_progress();
     for (size_t i = 0; i < runs && status == STRATA_OK; i++) {
-        session->results[i].figures.trace = strata_arguments_trace_name(arguments, i / contenders);
+        session->results[i].figures.trace = trace_name(session, i / contenders);
         session->figures[i] = session->results[i].figures;
     }
     return status;

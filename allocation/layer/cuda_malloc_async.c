@@ -9,21 +9,9 @@
  * Every stream that owns or borrows is a `user`. When it is to be destroyed the free stream is put behind its work, and its
  * blocks are freed there. The layer's own state is guarded by its stack's lock, which it takes itself, for quick calls alone.
  */
-#include "allocation/default_pool.h"
-#include "allocation/free_stream.h"
-#include "allocation/layer.h"
-#include "allocation/users.h"
+#include "allocation/layer/cuda_malloc_async.h"
 
-enum { POOL_DEFAULT, POOL_OWN };
 enum { BORROWS = 1 << 20 };
-
-typedef struct async_options {
-    uint64_t max_size;
-    uint64_t release_threshold;
-    double throttle;
-    uint32_t pool;
-    bool reuse_follow_events, reuse_opportunistic, reuse_internal;
-} async_options_t;
 
 static const strata_option_row_t options[] = {
     {"pool", STRATA_OPTION_CHOICE, offsetof(async_options_t, pool), "default", 0, 0, "default|own",
@@ -50,19 +38,6 @@ typedef struct borrow {
     uint64_t owning; /* whether it is by the block's owner, which its stack has not: it ends at free alone */
 } borrow_t;
 
-typedef struct async_layer {
-    strata_layer_t base;
-    strata_nodes_t users, borrows;
-    strata_free_stream_t frees;
-    strata_condition_t left; /* a call has ended that used the handle of a stream which is to be destroyed */
-    bool started;
-    strata_handle_t pool;
-    strata_handle_t spare;       /* a pool of its own that could not be set up, nor be destroyed; NULL: none */
-    strata_pool_sharer_t sharer; /* of the default pool */
-    uint64_t limit; /* bytes above which requests are throttled */
-    uint64_t live_bytes, borrowed_frees, throttled;
-} async_layer_t;
-
 static const strata_stat_row_t stats[] = {
     {"live_bytes", "bytes", offsetof(async_layer_t, live_bytes), "blocks handed out"},
     {"pending_bytes", "bytes", offsetof(async_layer_t, frees.pending_bytes), "borrowed blocks freed, whose streams are not done"},
@@ -70,22 +45,6 @@ static const strata_stat_row_t stats[] = {
     {"throttled", "count", offsetof(async_layer_t, throttled), "requests whose stream was made to wait for the free stream"},
     {0},
 };
-
-static const async_options_t *options_of(const async_layer_t *self) {
-    return self->base.options;
-}
-
-static strata_device_t *device_of(const async_layer_t *self) {
-    return self->base.domain->device;
-}
-
-static void take_lock(async_layer_t *self) {
-    strata_lock(&self->base.stack->lock);
-}
-
-static void drop_lock(async_layer_t *self) {
-    strata_unlock(&self->base.stack->lock);
-}
 
 static borrow_t *borrow_at(const async_layer_t *self, uint32_t node) {
     return strata_node(&self->borrows, node);
@@ -95,80 +54,20 @@ static borrow_t *borrow_at(const async_layer_t *self, uint32_t node) {
 
 /* The handle of a user for a call that is made with no lock held; false: it has none that is good here. */
 static bool use_handle(async_layer_t *self, uint32_t node, strata_user_t *copy) {
-    take_lock(self);
+    async_lock(self);
     strata_user_t *user = strata_user_at(&self->users, node);
     bool nameable = strata_user_is_nameable(user);
     if (nameable) user->busy++;
     *copy = *user;
-    drop_lock(self);
+    async_unlock(self);
     return nameable;
 }
 
 static void leave_handle(async_layer_t *self, uint32_t node) {
-    take_lock(self);
+    async_lock(self);
     strata_user_at(&self->users, node)->busy--;
     strata_condition_broadcast(&self->left);
-    drop_lock(self);
-}
-
-/* ---- the pool, at the first request; no lock is held ---- */
-
-static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
-    const async_options_t *o = options_of(self);
-    const uint64_t values[STRATA_POOL_SETTINGS] = {o->reuse_follow_events, o->reuse_opportunistic, o->reuse_internal,
-                                                   o->release_threshold};
-    if (o->pool == POOL_OWN) return strata_pool_set_all(device_of(self), pool, values);
-    return strata_default_pool_join(&self->sharer, device_of(self), values);
-}
-
-/* The spare, which is put in its place. */
-static strata_handle_t exchange_spare(async_layer_t *self, strata_handle_t pool) {
-    take_lock(self);
-    strata_handle_t spare = self->spare;
-    self->spare = pool;
-    drop_lock(self);
-    return spare;
-}
-
-static strata_status_t make_pool(async_layer_t *self, strata_handle_t *pool) {
-    const async_options_t *o = options_of(self);
-    if (o->pool == POOL_DEFAULT) return strata_device_pool_default(device_of(self), pool);
-    *pool = exchange_spare(self, NULL);
-    if (*pool) return STRATA_OK;
-    return strata_device_pool_create(device_of(self), o->max_size == UINT64_MAX ? 0 : o->max_size, false, pool);
-}
-
-/* What the device refuses to destroy is kept for the next try. */
-static void drop_pool(async_layer_t *self, strata_handle_t pool) {
-    if (options_of(self)->pool != POOL_OWN || strata_device_pool_destroy(device_of(self), pool) == STRATA_OK) return;
-    strata_handle_t spare = exchange_spare(self, pool);
-    if (spare) (void)strata_device_pool_destroy(device_of(self), spare);
-}
-
-/* Of two threads that start at once one throws away what it made. */
-static strata_status_t start(async_layer_t *self) {
-    take_lock(self);
-    bool started = self->started;
-    drop_lock(self);
-    if (started) return STRATA_OK;
-    if (!device_of(self)->capabilities.pools)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no memory pools: cuda_malloc_async cannot serve it", device_of(self)->name);
-    strata_handle_t pool;
-    uint64_t free_bytes, total;
-    strata_status_t status = strata_device_mem_info(device_of(self), &free_bytes, &total);
-    if (status == STRATA_OK) status = make_pool(self, &pool);
-    if (status != STRATA_OK) return status;
-    status = configure(self, pool);
-    take_lock(self);
-    bool mine = status == STRATA_OK && !self->started;
-    if (mine) {
-        self->pool = pool;
-        self->limit = (uint64_t)((double)total * options_of(self)->throttle);
-        self->started = true;
-    }
-    drop_lock(self);
-    if (!mine) drop_pool(self, pool);
-    return status;
+    async_unlock(self);
 }
 
 /* ---- pending frees ---- */
@@ -176,11 +75,11 @@ static strata_status_t start(async_layer_t *self) {
 static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {
     async_layer_t *self = (async_layer_t *)base;
     (void)path;
-    take_lock(self);
+    async_lock(self);
     pending->freed_bytes += strata_free_stream_collect(&self->frees);
     pending->pending_bytes += self->frees.pending_bytes;
     uint64_t at = strata_free_stream_ready_at(&self->frees);
-    drop_lock(self);
+    async_unlock(self);
     if (at < pending->ready_at) pending->ready_at = at;
 }
 
@@ -194,10 +93,10 @@ static bool is_above_limit(const async_layer_t *self) {
 static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     const strata_pending_free_t *last = strata_free_stream_last(&self->frees);
     uint32_t node = strata_users_make(&self->users, stream);
-    if (node == 0 || !options_of(self)->reuse_follow_events) return false;
+    if (node == 0 || !async_options_of(self)->reuse_follow_events) return false;
     strata_user_t *user = strata_user_at(&self->users, node);
     if (user->waited == last->number) return true;
-    if (strata_device_stream_wait(device_of(self), stream, last->event) != STRATA_OK) return false;
+    if (strata_device_stream_wait(async_device_of(self), stream, last->event) != STRATA_OK) return false;
     user->waited = last->number;
     self->throttled++;
     return true;
@@ -206,19 +105,19 @@ static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
 /* The request counts as live from here on, so that of two threads one sees the other's. What is pending keeps counting until it
  * is over, also when a stream already waits for it: another stream cannot have it. */
 static void throttle(async_layer_t *self, const strata_request_t *request) {
-    take_lock(self);
+    async_lock(self);
     if (self->frees.first) (void)strata_free_stream_collect(&self->frees);
     self->live_bytes += request->size;
     bool on_host = is_above_limit(self) && !wait_in_order(self, request->stream);
     self->throttled += on_host;
-    drop_lock(self);
+    async_unlock(self);
     if (on_host) strata_free_stream_wait(&self->frees);
 }
 
 static void end_live(async_layer_t *self, uint64_t bytes) {
-    take_lock(self);
+    async_lock(self);
     self->live_bytes -= bytes;
-    drop_lock(self);
+    async_unlock(self);
 }
 
 static bool has_gone(strata_status_t status) {
@@ -246,14 +145,14 @@ static strata_status_t take_in(async_layer_t *self, const strata_request_t *requ
                                strata_record_t **out) {
     strata_layer_t *base = &self->base;
     if (strata_domain_book(base->domain, address, request->size) != STRATA_OK) return give_unserved(self, request, address, false);
-    take_lock(self);
+    async_lock(self);
     uint32_t user = strata_users_make(&self->users, request->stream);
     strata_record_t *record = user ? strata_record_new(base, request, address, request->size) : NULL;
     if (record) {
         strata_user_at(&self->users, user)->holds++;
         record->bin_next = user;
     }
-    drop_lock(self);
+    async_unlock(self);
     if (!record) return give_unserved(self, request, address, true);
     *out = record;
     return STRATA_OK;
@@ -264,7 +163,7 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     strata_status_t status = strata_domain_claim(self->base.domain, request->size);
     if (status != STRATA_OK) return status;
     throttle(self, request);
-    status = strata_device_malloc_async(device_of(self), self->pool, request->size, request->stream, &address);
+    status = strata_device_malloc_async(async_device_of(self), self->pool, request->size, request->stream, &address);
     if (status == STRATA_OK) status = take_in(self, request, address, record);
     else strata_domain_unclaim(self->base.domain, request->size);
     if (status != STRATA_OK) end_live(self, request->size);
@@ -276,7 +175,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "the driver's pool may grow at any request, and this one forbids it");
     strata_opened_t opened = strata_path_unlock(request->path);
-    strata_status_t status = start(self);
+    strata_status_t status = strata_async_start(self);
     if (status == STRATA_OK) status = get(self, request, record);
     strata_path_lock(request->path, opened);
     return status;
@@ -310,9 +209,9 @@ static strata_status_t note_borrow(async_layer_t *self, strata_record_t *record,
 
 static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
     async_layer_t *self = (async_layer_t *)base;
-    take_lock(self);
+    async_lock(self);
     strata_status_t status = note_borrow(self, record, stream, path->owning);
-    drop_lock(self);
+    async_unlock(self);
     return status;
 }
 
@@ -327,11 +226,11 @@ static void drop_borrow(async_layer_t *self, uint32_t *link) {
 static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
     async_layer_t *self = (async_layer_t *)base;
     (void)path;
-    take_lock(self);
+    async_lock(self);
     uint32_t user = strata_users_find(&self->users, stream);
     uint32_t *link = user ? find_borrow(self, record, user) : NULL;
     if (link && *link && !borrow_at(self, *link)->owning) drop_borrow(self, link);
-    drop_lock(self);
+    async_unlock(self);
     return STRATA_OK;
 }
 
@@ -353,9 +252,9 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
     while (record->borrows) {
         uint32_t node = record->borrows;
         covered = cover(self, borrow_at(self, node)->user, has_free_stream) && covered;
-        take_lock(self);
+        async_lock(self);
         drop_borrow(self, &record->borrows);
-        drop_lock(self);
+        async_unlock(self);
     }
     return covered;
 }
@@ -363,7 +262,7 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
 /* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the trunk ends. Its
  * bytes are live until the caller takes them off. */
 static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
-    take_lock(self);
+    async_lock(self);
     strata_users_let_go(&self->users, record->bin_next);
     if (gone) {
         strata_record_delete(&self->base, record);
@@ -372,7 +271,7 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
         record->state = STRATA_RECORD_DEFERRED;
         record->path = self->base.number;
     }
-    drop_lock(self);
+    async_unlock(self);
 }
 
 /* Unbooked first: once the device has it back, another thread may be given the same address. */
@@ -395,9 +294,9 @@ static void free_behind(async_layer_t *self, strata_record_t *record) {
     if (gone && has_free_stream) strata_free_stream_note(&self->frees, bytes, &self->live_bytes);
     else end_live(self, bytes);
     if (gone && !has_free_stream) strata_domain_discount(self->base.domain, bytes);
-    take_lock(self);
+    async_lock(self);
     self->borrowed_frees++;
-    drop_lock(self);
+    async_unlock(self);
 }
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
@@ -426,21 +325,21 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
 static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
     async_layer_t *self = (async_layer_t *)base;
     (void)path;
-    take_lock(self);
+    async_lock(self);
     uint32_t node = strata_users_find(&self->users, stream);
     bool holds = node && strata_user_at(&self->users, node)->holds > 0;
     if (node && !holds) strata_users_end(&self->users, node);
     /* Held here too: the last block may go while the locks are open, and would end it. */
     if (holds) strata_user_at(&self->users, node)->holds++;
-    drop_lock(self);
+    async_unlock(self);
     if (!holds) return;
     bool covered = cover(self, node, strata_free_stream_make(&self->frees) == STRATA_OK);
-    take_lock(self);
+    async_lock(self);
     strata_user_t *user = strata_user_at(&self->users, node);
     user->state = covered ? STRATA_USER_BEHIND : STRATA_USER_LOST;
     while (user->busy > 0) strata_condition_wait(&self->left, &base->stack->lock, UINT64_MAX);
     strata_users_let_go(&self->users, node);
-    drop_lock(self);
+    async_unlock(self);
 }
 
 /* Nothing of the free stream's past may be waited for inside a capture. */
@@ -461,24 +360,24 @@ static uint64_t sum(uint64_t a, uint64_t b) {
 /* What is used of a pool, by other libraries too, stays in it whatever is kept: it counts beside. */
 static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
     uint64_t used = 0;
-    if (keep && strata_device_pool_get(device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK) used = live;
-    (void)strata_device_pool_trim(device_of(self), self->pool, keep ? sum(used, keep) : 0);
+    if (keep && strata_device_pool_get(async_device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK) used = live;
+    (void)strata_device_pool_trim(async_device_of(self), self->pool, keep ? sum(used, keep) : 0);
 }
 
 /* A pool gives back only what the host has seen freed, so the device is waited for, as by any device free. */
 static uint64_t shrink(async_layer_t *self, uint64_t keep) {
     uint64_t before = 0, after = 0;
-    take_lock(self);
+    async_lock(self);
     bool started = self->started;
     uint64_t live = self->live_bytes;
-    drop_lock(self);
+    async_unlock(self);
     if (!started) return 0;
-    strata_device_t *device = device_of(self);
+    strata_device_t *device = async_device_of(self);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &before) != STRATA_OK) return 0;
     if (before <= sum(live, keep) || strata_device_synchronise(device) != STRATA_OK) return 0;
-    take_lock(self);
+    async_lock(self);
     (void)strata_free_stream_collect(&self->frees);
-    drop_lock(self);
+    async_unlock(self);
     shrink_pool(self, keep, live);
     if (strata_device_pool_get(device, self->pool, STRATA_POOL_RESERVED_CURRENT, &after) != STRATA_OK) return 0;
     uint64_t given = after < before ? before - after : 0;
@@ -528,34 +427,18 @@ static void give_back_all(async_layer_t *self) {
         if (!is_ours(self, record)) continue;
         strata_domain_uncover(self->base.domain, record->ptr, record->size);
         for (int offers = 0; offers < 2; offers++)
-            if (strata_device_free(device_of(self), STRATA_MEMORY_DEVICE, record->ptr) == STRATA_OK) break;
+            if (strata_device_free(async_device_of(self), STRATA_MEMORY_DEVICE, record->ptr) == STRATA_OK) break;
         strata_domain_unbook(self->base.domain, record->size);
     }
-}
-
-static void destroy_pool(strata_device_t *device, strata_handle_t pool) {
-    if (strata_device_pool_destroy(device, pool) != STRATA_OK) (void)strata_device_pool_destroy(device, pool);
-}
-
-/* The default pool stays: the last who shares it leaves it as it was found, and empty of what this layer made it keep. */
-static void end_pool(async_layer_t *self) {
-    strata_device_t *device = device_of(self);
-    if (options_of(self)->pool == POOL_OWN) {
-        destroy_pool(device, self->pool);
-        return;
-    }
-    if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
-    strata_default_pool_leave(&self->sharer);
 }
 
 static void destroy(strata_layer_t *base) {
     async_layer_t *self = (async_layer_t *)base;
     if (self->started) {
-        (void)strata_device_synchronise(device_of(self));
+        (void)strata_device_synchronise(async_device_of(self));
         give_back_all(self);
-        end_pool(self);
     }
-    if (self->spare) destroy_pool(device_of(self), self->spare);
+    strata_async_end_pool(self);
     strata_free_stream_destroy(&self->frees);
     strata_condition_destroy(&self->left);
     strata_nodes_destroy(&self->users);
@@ -574,7 +457,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     if (place != STRATA_PLACE_GPU)
         return strata_fail(STRATA_E_STRATEGY, 0, "the driver's pools serve the place gpu alone; write system for this place");
     *option = "max_size";
-    if (o->pool == POOL_DEFAULT && o->max_size != UINT64_MAX)
+    if (o->pool == STRATA_ASYNC_POOL_DEFAULT && o->max_size != UINT64_MAX)
         return strata_fail(STRATA_E_STRATEGY, 0, "the default pool has no largest size; write pool: own beside it");
     return STRATA_OK;
 }

@@ -1,0 +1,84 @@
+/* The pool of cuda_malloc_async: the device's default one, with the layer's settings while it is there, or one of its own. No lock is
+ * held here. */
+#include "allocation/layer/cuda_malloc_async.h"
+
+static strata_status_t configure(async_layer_t *self, strata_handle_t pool) {
+    const async_options_t *o = async_options_of(self);
+    const uint64_t values[STRATA_POOL_SETTINGS] = {o->reuse_follow_events, o->reuse_opportunistic, o->reuse_internal,
+                                                   o->release_threshold};
+    if (o->pool == STRATA_ASYNC_POOL_OWN) return strata_pool_set_all(async_device_of(self), pool, values);
+    return strata_default_pool_join(&self->sharer, async_device_of(self), values);
+}
+
+/* The spare, which is put in its place. */
+static strata_handle_t exchange_spare(async_layer_t *self, strata_handle_t pool) {
+    async_lock(self);
+    strata_handle_t spare = self->spare;
+    self->spare = pool;
+    async_unlock(self);
+    return spare;
+}
+
+static strata_status_t make_pool(async_layer_t *self, strata_handle_t *pool) {
+    const async_options_t *o = async_options_of(self);
+    if (o->pool == STRATA_ASYNC_POOL_DEFAULT) return strata_device_pool_default(async_device_of(self), pool);
+    *pool = exchange_spare(self, NULL);
+    if (*pool) return STRATA_OK;
+    return strata_device_pool_create(async_device_of(self), o->max_size == UINT64_MAX ? 0 : o->max_size, false, pool);
+}
+
+/* What the device refuses to destroy is kept for the next try. */
+static void drop_pool(async_layer_t *self, strata_handle_t pool) {
+    if (async_options_of(self)->pool != STRATA_ASYNC_POOL_OWN || strata_device_pool_destroy(async_device_of(self), pool) == STRATA_OK) return;
+    strata_handle_t spare = exchange_spare(self, pool);
+    if (spare) (void)strata_device_pool_destroy(async_device_of(self), spare);
+}
+
+/* Of two threads that start at once one throws away what it made. */
+strata_status_t strata_async_start(async_layer_t *self) {
+    async_lock(self);
+    bool started = self->started;
+    async_unlock(self);
+    if (started) return STRATA_OK;
+    if (!async_device_of(self)->capabilities.pools)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no memory pools: cuda_malloc_async cannot serve it",
+                           async_device_of(self)->name);
+    strata_handle_t pool;
+    uint64_t free_bytes, total;
+    strata_status_t status = strata_device_mem_info(async_device_of(self), &free_bytes, &total);
+    if (status == STRATA_OK) status = make_pool(self, &pool);
+    if (status != STRATA_OK) return status;
+    status = configure(self, pool);
+    async_lock(self);
+    bool mine = status == STRATA_OK && !self->started;
+    if (mine) {
+        self->pool = pool;
+        self->limit = (uint64_t)((double)total * async_options_of(self)->throttle);
+        self->started = true;
+    }
+    async_unlock(self);
+    if (!mine) drop_pool(self, pool);
+    return status;
+}
+
+/* ---- the end ---- */
+
+static void destroy_pool(strata_device_t *device, strata_handle_t pool) {
+    if (strata_device_pool_destroy(device, pool) != STRATA_OK) (void)strata_device_pool_destroy(device, pool);
+}
+
+/* The default pool stays: the last who shares it leaves it as it was found, and empty of what this layer made it keep. */
+static void end_started(async_layer_t *self) {
+    strata_device_t *device = async_device_of(self);
+    if (async_options_of(self)->pool == STRATA_ASYNC_POOL_OWN) {
+        destroy_pool(device, self->pool);
+        return;
+    }
+    if (strata_device_pool_trim(device, self->pool, 0) != STRATA_OK) (void)strata_device_pool_trim(device, self->pool, 0);
+    strata_default_pool_leave(&self->sharer);
+}
+
+void strata_async_end_pool(async_layer_t *self) {
+    if (self->started) end_started(self);
+    if (self->spare) destroy_pool(async_device_of(self), self->spare);
+}
