@@ -13,11 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/simulated.h"
 #include "bench/turnover.h"
-#include "config/config.h"
-#include "facade/facade.h"
 #include "platform/clock.h"
-#include "platform/sim/sim.h"
 
 enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MOST_LIVE = 1 << 22 };
 
@@ -25,22 +23,8 @@ static strata_t facade;
 static strata_place_t gpu;
 static turnover_t turnover;
 
-static void must(strata_status_t status) {
-    if (status == STRATA_OK) return;
-    fprintf(stderr, "live_blocks: %s\n", strata_last_error()->text);
-    exit(1);
-}
-
 static void open_facade(const char *preset) {
-    static strata_strategy_t *strategy;
-    strata_sim_t *world;
-    strata_device_t *device;
-    strata_config_request_t request = {.preset = preset, .devices = "sim"};
-    strata_sim_options_t options = {.capacity = STRATA_SIM_UNLIMITED};
-    must(strata_config_load(&request, &strategy));
-    must(strata_sim_new(&options, &world));
-    must(strata_sim_open(world, 0, &device));
-    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
+    facade = simulated_open(preset, STRATA_SIM_UNLIMITED);
     gpu = strata_gpu(0);
 }
 

@@ -8,31 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/config.h"
-#include "facade/facade.h"
+#include "bench/simulated.h"
 #include "platform/clock.h"
-#include "platform/sim/sim.h"
 
 enum { RUNS = 9, BLOCKS = 1000 * 1000 };
 
 static strata_t facade;
 static strata_place_t gpu;
 
-static void must(strata_status_t status) {
-    if (status == STRATA_OK) return;
-    fprintf(stderr, "snapshot: %s\n", strata_last_error()->text);
-    exit(1);
-}
-
 static void open_facade(const char *preset) {
-    static strata_strategy_t *strategy;
-    strata_sim_t *world;
-    strata_device_t *device;
-    strata_config_request_t request = {.preset = preset, .devices = "sim"};
-    must(strata_config_load(&request, &strategy));
-    must(strata_sim_new(NULL, &world));
-    must(strata_sim_open(world, 0, &device));
-    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
+    facade = simulated_open(preset, 0);
     gpu = strata_gpu(0);
 }
 

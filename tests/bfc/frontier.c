@@ -1,8 +1,8 @@
 /* Frees of bfc that carry a count, and the frontier that passes them. */
 #include <pthread.h>
-#include <unistd.h>
 
 #include "tests/bfc/bfc.h"
+#include "tests/facade/sleepers.h"
 
 static uint64_t count_of(rig_t *rig) {
     uint64_t count = 0;
@@ -253,20 +253,6 @@ static void *ask(void *context) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 12 * MIB, .freed_before = 1};
     w->status = strata_allocate_with(w->rig->s, w->rig->gpu, NULL, &options, &w->block);
     return NULL;
-}
-
-static bool somebody_sleeps(rig_t *rig) {
-    strata_domain_t *domain = rig_domain(rig);
-    strata_lock(&domain->lock);
-    bool sleeps = domain->sleeping > 0;
-    strata_unlock(&domain->lock);
-    return sleeps;
-}
-
-/* Not for ever, so that a waiter that gives up fails its test alone. */
-static void see_a_sleeper(rig_t *rig) {
-    for (int i = 0; i < 5000 && !somebody_sleeps(rig); i++) usleep(1000);
-    EXPECT_TRUE(somebody_sleeps(rig));
 }
 
 /* A request that may have nothing of what was freed waits until the frontier moves. */

@@ -1,0 +1,23 @@
+/* Who waits for memory with nothing pending, seen from another thread in real time. */
+#ifndef STRATA_TESTS_FACADE_SLEEPERS_H
+#define STRATA_TESTS_FACADE_SLEEPERS_H
+
+#include <unistd.h>
+
+#include "tests/facade/fixture.h"
+
+static inline bool somebody_sleeps(rig_t *rig) {
+    return atomic_load(&rig_domain(rig)->sleeping) > 0;
+}
+
+/* Waits until somebody does; not for ever, so that a waiter that gives up fails its test alone. */
+static inline void see_a_sleeper(rig_t *rig) {
+    bool sleeps = somebody_sleeps(rig);
+    for (int i = 0; i < 4000 && !sleeps && !strata_test_has_failed(); i++) {
+        usleep(1000);
+        sleeps = somebody_sleeps(rig);
+    }
+    EXPECT_TRUE(sleeps);
+}
+
+#endif
