@@ -36,7 +36,6 @@ static void run_failing(const trial_t *trial) {
         if (trial_count(trial, &rig) >= first) broken++;
     }
     failing_program_check(&program);
-    EXPECT_GE(trial_count(trial, &rig), first);
     trial_disarm(trial, &rig, first);
     program.tolerated = program.tolerated_too = STRATA_OK;
     for (; done < FAILING_OPERATIONS && !strata_test_has_failed(); done++) failing_program_step(&program);
@@ -46,8 +45,12 @@ static void run_failing(const trial_t *trial) {
     trial_tell(trial);
 }
 
+/* The last k may not be met: what a process allocates once is in the first count alone. */
 static void run_road(trial_t *trial) {
+    uint64_t runs = trial->tally->runs, injected = trial->tally->injected;
     trial_each(trial, count_of_a_run(trial), true, run_failing);
+    bool several = trial->tally->runs >= runs + 4;
+    if (several && !strata_test_has_failed()) EXPECT_GE(trial->tally->injected, injected + 2);
 }
 
 /* ---- a lost device ---- */
