@@ -74,16 +74,12 @@ strata_status_t strata_default_pool_join(strata_pool_sharer_t *self, strata_devi
     return status;
 }
 
-static void leave(strata_pool_sharer_t *self) {
+void strata_default_pool_leave(strata_pool_sharer_t *self) {
+    take();
     strata_pool_sharer_t **link = &sharers;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
     if (!sharer_of(self->device)) put_back(self->device, self->before);
     self->device = NULL;
-}
-
-void strata_default_pool_leave(strata_pool_sharer_t *self) {
-    take();
-    if (self->device) leave(self);
     drop();
 }

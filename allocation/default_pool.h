@@ -19,7 +19,7 @@ typedef struct strata_pool_sharer {
 
 strata_status_t strata_pool_set_all(strata_device_t *device, strata_handle_t pool, const uint64_t *values);
 /* Gives the device's default pool these settings, until another joins with others. A sharer that has joined already stays as it is;
- * after a failure the pool has its settings of before. Both: any thread, no lock held. */
+ * after a failure the pool has its settings of before. Only who has joined leaves. Both: any thread, no lock held. */
 strata_status_t strata_default_pool_join(strata_pool_sharer_t *self, strata_device_t *device, const uint64_t *values);
 void strata_default_pool_leave(strata_pool_sharer_t *self);
 

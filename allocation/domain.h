@@ -25,7 +25,8 @@ struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
     strata_t facade;
-    strata_device_t *const *fleet; /* all devices of the facade, by number, NULL where none is: a borrower may be one of theirs */
+    /* All devices of the facade, by number, NULL where none is open yet: a borrower may be a stream of theirs. */
+    strata_device_t *_Atomic const *fleet;
     uint32_t fleet_count;
     strata_family_t ordinary; /* stacks of no pool, and of no streams that have others; the first of the families */
     strata_events_t events;

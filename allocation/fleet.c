@@ -1,9 +1,12 @@
-/* The devices of a domain's facade, of which any may have streams that use the domain's memory. */
+/* The devices of a domain's facade, of which any may have streams that use the domain's memory. More of them may be opened at any
+ * moment, each once; none closes before the domain ends. Work on one that is opened later than the look cannot be the past work that
+ * is waited for. */
 #include "allocation/domain.h"
 
 /* Device i of the fleet, unless it is the domain's own or there is none. */
 static strata_device_t *other(const strata_domain_t *domain, uint32_t i) {
-    return domain->fleet[i] != domain->device ? domain->fleet[i] : NULL;
+    strata_device_t *device = atomic_load(&domain->fleet[i]);
+    return device != domain->device ? device : NULL;
 }
 
 static bool is_alone(const strata_domain_t *domain) {
@@ -25,18 +28,20 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
 }
 
 bool strata_domain_wait_for_all(strata_domain_t *domain) {
+    strata_device_t *device;
     bool done = strata_device_synchronise(domain->device) == STRATA_OK;
     for (uint32_t i = 0; i < domain->fleet_count; i++)
-        if (other(domain, i)) done = strata_device_synchronise(domain->fleet[i]) == STRATA_OK && done;
+        if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;
     return done;
 }
 
 /* Where the stream is being captured nothing is waited for: a wait for the whole device would end the capture. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
+    strata_device_t *device;
     bool of_each = strata_domain_means_many(domain, stream);
     strata_status_t status = strata_device_stream_synchronise(domain->device, stream);
     for (uint32_t i = 0; i < domain->fleet_count && status != STRATA_E_CAPTURE && (status == STRATA_OK) == of_each; i++)
-        if (other(domain, i)) status = strata_device_stream_synchronise(domain->fleet[i], stream);
+        if ((device = other(domain, i)) != NULL) status = strata_device_stream_synchronise(device, stream);
     if (status == STRATA_E_CAPTURE) return false;
     return status == STRATA_OK || strata_domain_wait_for_all(domain);
 }

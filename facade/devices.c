@@ -6,8 +6,11 @@
 static strata_status_t open_simulated(strata_facade_t *facade, const strata_device_choice_t *choice) {
     strata_sim_options_t options = {.profile = choice->profile, .devices = choice->count};
     strata_status_t status = strata_sim_new(&options, &facade->world);
-    for (uint32_t i = 0; i < choice->count && status == STRATA_OK; i++)
-        status = strata_sim_open(facade->world, i, &facade->devices[i]);
+    for (uint32_t i = 0; i < choice->count && status == STRATA_OK; i++) {
+        strata_device_t *device;
+        status = strata_sim_open(facade->world, i, &device);
+        if (status == STRATA_OK) atomic_store(&facade->devices[i], device);
+    }
     return status;
 }
 
@@ -18,11 +21,15 @@ strata_status_t strata_devices_open(strata_facade_t *facade) {
     if (choice.profile) return open_simulated(facade, &choice);
     facade->every_device = choice.ordinal < 0;
     uint32_t ordinal = choice.ordinal < 0 ? 0 : (uint32_t)choice.ordinal;
-    return strata_cuda_open(ordinal, &facade->devices[ordinal]);
+    return strata_devices_open_one(facade, ordinal);
 }
 
-strata_status_t strata_devices_open_more(strata_facade_t *facade, uint32_t ordinal) {
-    return strata_cuda_open(ordinal, &facade->devices[ordinal]);
+/* Whole before anybody sees it: who waits for all devices looks at them without a lock. */
+strata_status_t strata_devices_open_one(strata_facade_t *facade, uint32_t ordinal) {
+    strata_device_t *device;
+    strata_status_t status = strata_cuda_open(ordinal, &device);
+    if (status == STRATA_OK) atomic_store(&facade->devices[ordinal], device);
+    return status;
 }
 
 void strata_devices_close(strata_facade_t *facade) {

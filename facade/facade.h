@@ -41,7 +41,7 @@ typedef struct strata_facade {
     strata_lock_t lock;
     strata_condition_t built;
     bool building;
-    strata_device_t *devices[STRATA_FACADE_DEVICES]; /* by number; NULL: not open */
+    strata_device_t *_Atomic devices[STRATA_FACADE_DEVICES]; /* by number; NULL: not open. Written while building alone */
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;

@@ -114,7 +114,7 @@ static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, 
         for (number = 0; number < STRATA_FACADE_DEVICES && !facade->devices[number]; number++) {}
     }
     if (number < STRATA_FACADE_DEVICES && !facade->devices[number] && facade->every_device) {
-        strata_status_t status = strata_devices_open_more(facade, number);
+        strata_status_t status = strata_devices_open_one(facade, number);
         if (status != STRATA_OK) return status;
     }
     if (number >= STRATA_FACADE_DEVICES || !facade->devices[number])

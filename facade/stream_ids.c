@@ -55,7 +55,7 @@ static bool is_another(strata_stream_ids_t *ids, const known_stream_t *stream, s
 static strata_status_t ask(const strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
     strata_error_t gone = {.status = STRATA_OK};
     for (uint32_t i = 0; i <= domain->fleet_count; i++) {
-        strata_device_t *device = i == 0 ? domain->device : domain->fleet[i - 1];
+        strata_device_t *device = i == 0 ? domain->device : atomic_load(&domain->fleet[i - 1]);
         if (!device || (i > 0 && device == domain->device)) continue;
         strata_status_t status = strata_device_stream_id(device, stream, id);
         if (status == STRATA_OK) return status;

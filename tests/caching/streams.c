@@ -221,6 +221,42 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     rig_close(&rig);
 }
 
+/* The uses of a destroyed stream have one event, which is asked, not waited for: who finds no memory waits for the whole device. */
+TEST(caching_streams, a_borrow_by_a_destroyed_stream_is_waited_for_when_nothing_fits) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 24 * MIB, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 16 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
+    rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], gone);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_LT(strata_sim_now(rig.world), end);
+    strata_block_t b = rig_allocate(&rig, owner, 20 * MIB);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+/* Where it was captured no wait helps, and any would end the program's capture. */
+TEST(caching_streams, a_borrow_by_a_stream_that_ended_in_a_capture_is_not_waited_for) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 24 * MIB, 1);
+    strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 16 * MIB), none;
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
+    EXPECT_OK(strata_device_capture_begin(rig.devices[0], gone, STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 20 * MIB, &none));
+    strata_handle_t graph = NULL;
+    EXPECT_OK(strata_device_capture_end(rig.devices[0], gone, &graph));
+    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
+
 TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
     rig_t rig;
     rig_open(&rig, "pytorch", NULL, 0, 0, 1);

@@ -1,4 +1,7 @@
 /* Facades over the CUDA device: a child of fork(), and a driver that shuts down while memory is live. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "facade/facade.h"
@@ -108,6 +111,52 @@ TEST(cuda_facade, two_on_one_gpu_leave_its_default_pool_as_it_was_found) {
     EXPECT_EQ(program.DevicePrimaryCtxRetain(&kept, 0), CUDA_SUCCESS);
     EXPECT_OK(strata_close(second.s, STRATA_CLOSE_FORCE, NULL, NULL));
     EXPECT_EQ(threshold_of_the_default_pool(), 0);
+    fake_reset();
+}
+
+/* Frees pinned memory that default streams used: by each device that is open at that moment. */
+typedef struct pinned_user {
+    strata_t s;
+    _Atomic int rounds;
+    _Atomic bool enough;
+    int failures;
+} pinned_user_t;
+
+static void *use_pinned(void *argument) {
+    pinned_user_t *user = argument;
+    for (; !atomic_load(&user->enough); user->rounds++) {
+        strata_block_t block;
+        if (strata_allocate(user->s, strata_pinned(), NULL, 1000, &block) == STRATA_OK)
+            user->failures += strata_record_stream(user->s, block.ref, NULL) != STRATA_OK || strata_free(user->s, block.ref) != STRATA_OK;
+        else user->failures++;
+    }
+    return NULL;
+}
+
+static void wait_for_rounds(pinned_user_t *user, int rounds) {
+    for (int until = atomic_load(&user->rounds) + rounds; atomic_load(&user->rounds) < until;) sched_yield();
+}
+
+/* For ThreadSanitizer: who waits for all devices looks at them without a lock while one more is opened. */
+TEST(cuda_facade, a_device_is_opened_while_all_are_looked_at) {
+    fake_reset();
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "gpu",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    static pinned_user_t user;
+    pthread_t thread;
+    strata_block_t block;
+    ASSERT_OK(strata_open(&options, &user.s));
+    EXPECT_EQ(fake_retains(1), 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, use_pinned, &user), 0);
+    wait_for_rounds(&user, 20);
+    EXPECT_OK(strata_allocate(user.s, strata_gpu(1), NULL, 1000, &block));
+    EXPECT_EQ(fake_retains(1), 1);
+    EXPECT_STATUS(STRATA_E_NO_DEVICE, strata_allocate(user.s, strata_gpu(2), NULL, 1000, &block));
+    wait_for_rounds(&user, 20);
+    atomic_store(&user.enough, true);
+    pthread_join(thread, NULL);
+    EXPECT_EQ(user.failures, 0);
+    EXPECT_OK(strata_close(user.s, STRATA_CLOSE_FORCE, NULL, NULL));
     fake_reset();
 }
 

@@ -33,6 +33,7 @@ TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
         EXPECT_STATUS(STRATA_E_STALE, strata_statistics_json(s, text, sizeof text, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_statistics_prometheus(s, text, sizeof text, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_step(s));
+        EXPECT_STATUS(STRATA_E_STALE, strata_facade_ready(s));
         EXPECT_STATUS(STRATA_E_STALE, strata_annotate(s, "operator"));
         bool same;
         EXPECT_STATUS(STRATA_E_STALE, strata_same_stream(s, strata_gpu(0), NULL, NULL, &same));

@@ -164,6 +164,21 @@ TEST(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_wait
     rig_close(&rig);
 }
 
+TEST(facade_waiting, a_timeout_behind_the_end_of_time_has_not_passed) {
+    static const char *const set[] = {"retry.timeout=18446744073s"};
+    rig_t rig;
+    rig_open(&rig, "strata", set, 1, 64 * MIB, 1);
+    strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+    rig_pass(&rig, 1000 * MILLISECOND);
+    strata_block_t a = rig_allocate(&rig, one, 40 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, two));
+    rig_work(&rig, two, 30 * MILLISECOND, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t b = rig_allocate(&rig, one, 40 * MIB);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 /* A free at any moment between the failed try and the sleep must be heard: each of many frees comes as the other one asks, and is
  * the only one until that one is served. */
 typedef struct court {
