@@ -33,7 +33,7 @@ static const char compare_more[] =
     "  --allow-code              strategies may load shared objects with layers (load:), and so run their code\n"
     "  --shard I/N               takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's\n"
     "                            rank and size (OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge\n"
-    "  --json FILE|-             writes the figures as JSON (strata help fields); with - no table is printed\n"
+    "  --json FILE|-             writes the figures as JSON (strata fields); with - no table is printed\n"
     "  --draw[=WHAT]             draws what lies where when most is reserved, the strategies side by side: all chunks small,\n"
     "                            the fragmented one (of those in use the one with most free bytes) or the largest;\n"
     "                            without WHAT the first two. As wide as COLUMNS says, else the terminal, else 80\n"

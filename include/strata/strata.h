@@ -18,7 +18,8 @@
  * Streams     A stream is the driver's handle (cudaStream_t and CUstream are the same pointer). NULL is the legacy default
  *             stream of the place's device, (void *)2 the calling thread's own default stream. Memory freed on its owner
  *             stream may be served to that stream at once, and to nobody else before the work submitted until then is done.
- * Versions    Structs begin with struct_size = sizeof(the struct): older callers keep working with newer libraries.
+ * Versions    Structs that begin with struct_size are given sizeof(the struct) by whoever makes them: older callers keep working
+ *             with newer libraries. The others (blocks, what a callback is told, the last error) keep their layout within an ABI.
  * Fork, exit  After fork() the child's calls return STRATA_E_FORKED. At process exit no device call is made once the driver
  *             says that it is shutting down.
  *
