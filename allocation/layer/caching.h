@@ -63,6 +63,11 @@ typedef struct caching_pool {
     uint32_t holds;
 } caching_pool_t;
 
+/* In bin_next of a freed block with uses: its bytes are counted as pending; one of its uses is never over, they are quarantined. Before
+ * either, while its uses are made, 0: no bytes are counted. */
+#define CACHING_PENDING UINT32_MAX
+#define CACHING_GIVEN_UP (UINT32_MAX - 1)
+
 typedef struct caching {
     strata_layer_t base;
     uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */

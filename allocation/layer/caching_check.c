@@ -7,7 +7,7 @@ static strata_status_t corrupt(const char *what, uint32_t slot) {
 
 typedef struct tally {
     strata_pieces_tally_t pieces;
-    uint64_t segment_bytes, reserved_bytes, uses;
+    uint64_t segment_bytes, reserved_bytes, uses, pending_bytes;
     uint32_t segments;
 } tally_t;
 
@@ -29,7 +29,9 @@ static strata_status_t validate_segment(const caching_t *self, uint32_t node, ta
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
         if (lost) status = corrupt("a free block is in no bank", slot);
         if (block->pool != caching_code(segment->bank, segment->kind)) status = corrupt("a block names another bank", slot);
-        if (block->state == STRATA_RECORD_DEFERRED) tally->uses += block->bin_prev;
+        if (block->state != STRATA_RECORD_DEFERRED) continue;
+        tally->uses += block->bin_prev;
+        tally->pending_bytes += block->bin_next == CACHING_PENDING ? block->size : 0;
     }
     tally->segment_bytes += segment->size;
     tally->reserved_bytes += strata_record_reserved(segment->below);
@@ -86,7 +88,8 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
     if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
     if (tally.uses != (uint64_t)self->use_count + self->lost_blocks + self->counts_held)
         return corrupt("the uses of freed blocks are not those of the streams", 0);
-    if (self->pending_bytes > f->deferred_bytes) return corrupt("the sum of pending bytes is wrong", 0);
+    if (self->pending_bytes != tally.pending_bytes || self->pending_bytes > f->deferred_bytes)
+        return corrupt("the sum of pending bytes is wrong", 0);
     strata_status_t status = validate_banks(self, &tally);
     return status == STRATA_OK ? strata_caching_validate_streams(self) : status;
 }

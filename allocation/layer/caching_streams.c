@@ -4,8 +4,7 @@
  * block goes back when its last use has passed. Uses are polled at every request, one query for each stream that has any. */
 #include "allocation/layer/caching.h"
 
-/* GIVEN_UP: in bin_next of a freed block with uses, one of them is never over. */
-enum { BORROWS = 1 << 20, USES = STRATA_EVENTS, GIVEN_UP = 1 };
+enum { BORROWS = 1 << 20, USES = STRATA_EVENTS };
 
 /* Of a live block. */
 typedef struct borrow {
@@ -264,8 +263,9 @@ static uint64_t block_ready_at(const caching_t *self, uint32_t slot) {
     return latest;
 }
 
-static void defer(caching_t *self, const strata_record_t *block) {
+static void defer(caching_t *self, strata_record_t *block) {
     strata_domain_t *domain = self->base.domain;
+    block->bin_next = CACHING_PENDING;
     self->pending_bytes += block->size;
     self->base.stack->figures.deferred_bytes += block->size;
     self->base.stack->figures.deferred_frees++;
@@ -278,6 +278,18 @@ static void defer(caching_t *self, const strata_record_t *block) {
 static void keep(caching_t *self, strata_record_t *block) {
     block->bin_next = self->kept;
     self->kept = strata_slab_slot(caching_slab(self), block);
+}
+
+/* Nothing tells when a user of the block is done: it is never reused, and goes back with its segment when the trunk ends. */
+static void give_up(caching_t *self, strata_record_t *block) {
+    strata_statistics_t *figures = &self->base.stack->figures;
+    if (block->bin_next == CACHING_GIVEN_UP) return;
+    if (block->bin_next == CACHING_PENDING) {
+        self->pending_bytes -= block->size;
+        figures->deferred_bytes -= block->size;
+    }
+    block->bin_next = CACHING_GIVEN_UP;
+    figures->quarantined_bytes += block->size;
 }
 
 /* One count is held while the uses are made, since those that are there already may pass meanwhile. */
@@ -296,13 +308,12 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
     }
     self->counts_held--;
     if (!known) {
-        /* Nothing tells when its borrowers are done: never reused, given back with its segment when the trunk ends. */
-        self->base.stack->figures.quarantined_bytes += block->size;
+        give_up(self, block);
         self->lost_blocks++;
         return false;
     }
     if (--block->bin_prev == 0) return true;
-    defer(self, block);
+    if (block->bin_next != CACHING_GIVEN_UP) defer(self, block);
     return false;
 }
 
@@ -340,11 +351,7 @@ static void lose_use(caching_t *self, uint32_t node) {
     self->use_count--;
     self->lost_blocks++;
     strata_caching_stream_let_go(self, node);
-    if (block->bin_next == GIVEN_UP) return;
-    block->bin_next = GIVEN_UP;
-    self->pending_bytes -= block->size;
-    self->base.stack->figures.deferred_bytes -= block->size;
-    self->base.stack->figures.quarantined_bytes += block->size;
+    give_up(self, block);
 }
 
 static strata_status_t how_far(caching_t *self, uint32_t node) {

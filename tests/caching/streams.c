@@ -296,6 +296,30 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
 }
 
 /* Nor can it be waited for: the block is never reused. */
+/* One borrower's use was captured, and of the other one nothing tells: the block is given up once, and was never pending. */
+TEST(caching_streams, a_block_that_is_given_up_for_two_reasons_is_quarantined_once) {
+    rig_t rig;
+    rig_open(&rig, "stack: [caching, system]\n", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig), other = rig_stream(&rig);
+    strata_device_t *device = rig.devices[0];
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, captured));
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
+    EXPECT_OK(strata_device_capture_begin(device, captured, STRATA_CAPTURE_RELAXED));
+    ASSERT_OK(strata_sim_fail(device, STRATA_CALL_event_record, 2, false, STRATA_E_DEVICE));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_sim_clear_faults(device);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, a.size);
+    strata_block_t small = rig_allocate(&rig, owner, 1000); /* it polls */
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, a.size);
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    strata_handle_t graph = NULL;
+    if (strata_device_capture_end(device, captured, &graph) == STRATA_OK) EXPECT_OK(strata_device_graph_destroy(device, graph));
+    rig_close(&rig);
+}
+
 TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
                                                    STRATA_CALL_synchronise};
