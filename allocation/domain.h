@@ -143,6 +143,10 @@ strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handl
  * False: not even that, or the stream is being captured. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream);
 bool strata_domain_wait_for_all(strata_domain_t *domain);
+/* E_CAPTURE: the stream is being captured, or any call on it would break another's capture: nothing is done on it. A quick call. */
+strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream);
+/* Sets bytes in the order of the stream. E_CAPTURE: none was set. No lock is held. */
+strata_status_t strata_domain_fill(strata_domain_t *domain, uint64_t address, uint8_t byte, uint64_t size, strata_stream_t stream);
 /* Stacks of forgotten streams that hold nothing any more end. */
 void strata_domain_sweep_orphans(strata_domain_t *domain);
 

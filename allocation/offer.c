@@ -122,7 +122,7 @@ void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size
 }
 
 strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size, strata_stream_t stream) {
-    return strata_device_fill(self->domain->device, address, byte, size, stream);
+    return strata_domain_fill(self->domain, address, byte, size, stream);
 }
 
 strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event) {

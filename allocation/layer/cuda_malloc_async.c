@@ -89,13 +89,15 @@ static bool is_above_limit(const async_layer_t *self) {
     return self->frees.first != 0 && self->live_bytes + self->frees.pending_bytes > self->limit;
 }
 
-/* Under the lock: the stream of a request waits for every pending free, unless it does already. False: it cannot. */
+/* Under the lock: the stream of a request waits for every pending free, unless it does already. False: it cannot, or is captured: a wait
+ * for work of before would break the capture. */
 static bool wait_in_order(async_layer_t *self, strata_stream_t stream) {
     const strata_pending_free_t *last = strata_free_stream_last(&self->frees);
     uint32_t node = strata_users_make(&self->users, stream);
     if (node == 0 || !async_options_of(self)->reuse_follow_events) return false;
     strata_user_t *user = strata_user_at(&self->users, node);
     if (user->waited == last->number) return true;
+    if (strata_domain_refuse_captured(self->base.domain, stream) != STRATA_OK) return false;
     if (strata_device_stream_wait(async_device_of(self), stream, last->event) != STRATA_OK) return false;
     user->waited = last->number;
     self->throttled++;

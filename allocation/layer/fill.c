@@ -24,7 +24,7 @@ static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *re
     strata_place_kind_t kind = strata_place_kind(self->domain->place);
     bool ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
     void *view = ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
-    if (!view) return strata_device_fill(device, record->ptr, byte, record->size, stream);
+    if (!view) return strata_domain_fill(self->domain, record->ptr, byte, record->size, stream);
     memset(view, byte, record->size);
     return STRATA_OK;
 }

@@ -49,6 +49,7 @@ typedef struct guarded {
     uint32_t next;   /* kept: the one freed behind it */
     uint8_t state;
     bool poisoned;
+    bool bare;       /* its zones could not be written */
     char tag[42];    /* who asked, cut to what fits */
 } guarded_t;
 
@@ -112,7 +113,7 @@ static strata_status_t set_bytes(guard_layer_t *self, uint64_t address, uint8_t 
     strata_device_t *device = self->base.domain->device;
     if (size == 0) return STRATA_OK;
     void *view = is_ownerless(self) ? strata_device_host_view(device, address, size) : NULL;
-    if (!view) return strata_device_fill(device, address, byte, size, stream);
+    if (!view) return strata_domain_fill(self->base.domain, address, byte, size, stream);
     memset(view, byte, size);
     return STRATA_OK;
 }
@@ -229,7 +230,8 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     /* Other streams may still use it: its bytes are theirs. */
     bool borrowed = strata_record_borrowed_below(record), named = use_owner(self);
     strata_opened_t opened = strata_path_unlock(path);
-    finding_t found = settle(self, named) ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
+    bool seen = settle(self, named) && !block->bare;
+    finding_t found = seen ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
     bool may_poison = o->poison && !borrowed && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
     strata_path_lock(path, opened);
@@ -248,7 +250,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
 
 /* ---- allocate ---- */
 
-static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
+static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front, bool bare,
                                strata_record_t **record) {
     uint32_t node = strata_nodes_take(&self->blocks);
     if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "guard: %d blocks in one stack, its most", BLOCKS);
@@ -259,7 +261,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
     }
     outer->next = node;
     guarded_t *block = block_at(self, node);
-    *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE};
+    *block = (guarded_t){.record = outer, .number = ++self->served, .state = LIVE, .bare = bare};
     snprintf(block->tag, sizeof block->tag, "%s", request->tag ? request->tag : "");
     strata_make_printable(block->tag, false);
     self->live++;
@@ -267,7 +269,7 @@ static strata_status_t take_in(guard_layer_t *self, const strata_request_t *requ
     return STRATA_OK;
 }
 
-/* Only where somebody can look at them later. */
+/* Only where somebody can look at them later. E_CAPTURE: the zones stay as they are, and are not looked at. */
 static strata_status_t write_zones(guard_layer_t *self, const strata_record_t *inner, uint64_t front, uint64_t size,
                                    strata_stream_t stream) {
     if (!strata_device_host_view(self->base.domain->device, inner->ptr, inner->size)) return STRATA_OK;
@@ -289,7 +291,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     strata_opened_t opened = strata_path_unlock(request->path);
     status = write_zones(self, inner, front, request->size, request->stream);
     strata_path_lock(request->path, opened);
-    if (status == STRATA_OK) status = take_in(self, request, inner, front, record);
+    bool bare = status == STRATA_E_CAPTURE;
+    if (status == STRATA_OK || bare) status = take_in(self, request, inner, front, bare, record);
     if (status != STRATA_OK) strata_below_undo(inner, request->path);
     return status;
 }

@@ -57,7 +57,7 @@ static bool is_own(scrub_layer_t *self, const strata_record_t *record, uint64_t 
 static strata_status_t zero(scrub_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
     strata_device_t *device = self->base.domain->device;
     void *view = self->base.stack->ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
-    if (!view) return strata_device_fill(device, record->ptr, 0, record->size, stream);
+    if (!view) return strata_domain_fill(self->base.domain, record->ptr, 0, record->size, stream);
     memset(view, 0, record->size);
     return STRATA_OK;
 }

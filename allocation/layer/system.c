@@ -143,8 +143,8 @@ static void prepare_managed(system_layer_t *self, const strata_request_t *reques
     advise(self, address, request->size, STRATA_ADVISE_SET_ACCESSED_BY, o->accessed_by);
     if (o->prefetch == SIDE_NONE) return;
     strata_device_t *device = self->base.domain->device;
-    bool to_host = o->prefetch == SIDE_HOST;
-    note_hint(self, strata_device_prefetch(device, address, request->size, to_host, request->stream) == STRATA_OK);
+    bool to_host = o->prefetch == SIDE_HOST, captured = strata_domain_refuse_captured(self->base.domain, request->stream) != STRATA_OK;
+    note_hint(self, !captured && strata_device_prefetch(device, address, request->size, to_host, request->stream) == STRATA_OK);
 }
 
 /* ---- the device ---- */

@@ -360,7 +360,7 @@ STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
  * device refuses of give_memory stays booked and the layer's: it must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
-/* Sets bytes, in the order of the stream. */
+/* Sets bytes, in the order of the stream. E_CAPTURE: the stream is being captured, and nothing was set. */
 STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
                                              strata_stream_t stream);
 

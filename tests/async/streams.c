@@ -159,6 +159,25 @@ TEST(async_throttle, pending_bytes_stay_below_the_ratio) {
     EXPECT_LE(peak_of_flood(NULL, 0, 1, &total), total / 10 * 8);
 }
 
+/* A wait for frees of before would break the program's capture: the host waits instead. */
+TEST(async_throttle, a_captured_stream_waits_for_nothing_outside) {
+    static const char *const little[] = {"cuda_malloc_async.throttle=0.01"};
+    rig_t rig;
+    async_open(&rig, little, 1, CAPACITY, false);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), captured = rig_stream(&rig);
+    strata_handle_t graph;
+    strata_block_t a = rig_allocate(&rig, owner, 2 * STEP), b;
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 10 * LONG, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_device_capture_begin(rig.devices[0], captured, STRATA_CAPTURE_RELAXED));
+    if (strata_allocate(rig.s, rig.gpu, captured, STEP, &b) == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_device_capture_end(rig.devices[0], captured, &graph));
+    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    EXPECT_OK(strata_device_synchronise(rig.devices[0]));
+    rig_close(&rig);
+}
+
 TEST(async_throttle, also_with_more_threads) {
     static const char *const half[] = {"cuda_malloc_async.throttle=0.5"};
     uint64_t total;

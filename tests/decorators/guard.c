@@ -513,3 +513,42 @@ TEST(guard, validate_finds_planted_faults) {
     EXPECT_OK(strata_free(rig.s, live.ref));
     rig_close(&rig);
 }
+
+/* ---- captures of the program ---- */
+
+/* Launched again, the program's graph would poison whoever has the memory by then. */
+TEST(guard, what_is_freed_on_a_captured_stream_is_not_poisoned_by_the_graph) {
+    rig_t rig;
+    open_guarded(&rig, "[{guard: {quarantine: 0, synchronise: false}}, auto_growth, system]");
+    strata_stream_t stream = rig_stream(&rig);
+    strata_handle_t graph;
+    strata_block_t a = rig_allocate(&rig, stream, 4096);
+    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
+    strata_block_t b = rig_allocate(&rig, stream, 4096);
+    EXPECT_TRUE(b.ptr == a.ptr);
+    memset(bytes_of(&rig, &b), 7, 4096);
+    EXPECT_OK(strata_device_graph_launch(rig.devices[0], graph, stream));
+    EXPECT_OK(strata_device_stream_synchronise(rig.devices[0], stream));
+    EXPECT_EQ(bytes_of(&rig, &b)[100], 7);
+    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
+TEST(guard, a_block_of_a_captured_stream_has_no_zones_and_none_are_missed) {
+    rig_t rig;
+    open_guarded(&rig, "[guard, auto_growth, system]");
+    strata_stream_t stream = rig_stream(&rig);
+    strata_handle_t graph;
+    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    strata_block_t a = rig_allocate(&rig, stream, 4096);
+    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
+    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 0);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(decorated_figure(rig_stack(&rig, stream), "guard", "unseen"), 1);
+    EXPECT_EQ(decorated_figure(rig_stack(&rig, stream), "guard", "zones_written"), 0);
+    rig_close(&rig);
+}

@@ -134,6 +134,24 @@ TEST(places_managed, prefetch_and_advice) {
     }
 }
 
+/* It would be a part of the program's graph, and be done at each launch. */
+TEST(places_managed, nothing_is_prefetched_on_a_captured_stream) {
+    static const char *const set[] = {"managed.system.prefetch=device"};
+    rig_t rig;
+    open_places(&rig, "system", set, 1, 0);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_handle_t graph;
+    strata_block_t a;
+    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    EXPECT_OK(strata_allocate(rig.s, strata_managed(0), stream, 1000, &a));
+    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
+    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), 0);
+    EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), 1);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    rig_close(&rig);
+}
+
 /* ---- pinned and host ---- */
 
 /* The cap holds to the byte, counts what caches keep, and is out of memory as a device is: the ladder empties caches first. */
