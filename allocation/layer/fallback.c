@@ -1,7 +1,8 @@
 /* fallback: a stack that is out of memory is followed by the next one. Which one served is recorded, and the free goes there.
  *
  * The stacks may be of other kinds of memory than the place's (device, then managed or pinned). Where growing is forbidden only
- * the first is asked: a block that a later one has cached must not be taken before the first was asked for new memory.
+ * the first is asked: a block that a later one has cached must not be taken before the first was asked for new memory. So it is where
+ * the first has put its growth off (patience).
  */
 #include <stdatomic.h>
 
@@ -20,8 +21,9 @@ static const strata_stat_row_t stats[] = {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     fallback_t *self = (fallback_t *)base;
+    request->path->held_back = false; /* as an earlier try left it */
     strata_status_t status = strata_layer_allocate(base->below[0], request, record);
-    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW)) return status;
+    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW) || request->path->held_back) return status;
     bool climbed_for = request->path->climbed_for;
     for (uint32_t i = 1; i < base->below_count; i++) {
         request->path->climbed_for = false;

@@ -56,6 +56,24 @@ static bool grows(const char *retry, uint64_t end) {
     return grew;
 }
 
+/* Other memory is for when there is none: that the device's own may come back soon is no reason to leave it. */
+TEST(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back) {
+    rig_t rig;
+    char path[128];
+    rig_open(&rig, "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
+                   "[system: {memory: managed}]]}\n", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
+    rig_work(&rig, borrower, 1000 * 1000, a.ref);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_allocation_path(rig.s, b.ref, path, sizeof path));
+    EXPECT_STREQ(path, "retry > fallback > stream_safe > auto_growth | system");
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 /* Without time to wait it is one more look before the cache grows, whatever steps the ladder has. A query takes a microsecond. */
 TEST(facade_patience, with_no_timeout_it_looks_once_more) {
     static const char *const steps[] = {"all", "wait"};
