@@ -96,10 +96,11 @@ static void set_state(const strata_path_t *path, strata_record_t *record, strata
 }
 
 /* A layer may have filled the memory on the stream of the request. What a forgotten stream left is served to any other next, in no
- * order behind that; where nothing tells when the fill is over, all that the stack has is nobody's. */
+ * order behind that; where nothing tells when the fill is over, all that the stack has is nobody's. What has no owner stream the host
+ * fills. */
 static void wait_for_guest(strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
-    if (!strata_domain_wait_for(path->stack->domain, *path->guest)) {
+    if (!strata_domain_wait_for(path->stack->domain, *path->guest) && path->stack->orphan) {
         strata_lock(&path->stack->lock);
         path->stack->stranded = true;
         strata_unlock(&path->stack->lock);

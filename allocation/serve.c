@@ -29,18 +29,18 @@ static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
     return status;
 }
 
-/* The stream of the request uses a block of `server` that it does not own. False: nothing could note that, and the block went
- * back as if it had never been served. Where no layer knows borrows the core does. */
-static bool borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
+/* The stream of the request uses a block of `server` that it does not own. Where nothing could note that, the block went back as if it
+ * had never been served. Where no layer knows borrows the core does. */
+static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
     strata_path_t path = {.stack = server, .owning = true, .guest = &stream};
     strata_lock(&server->lock);
     path.held[0] = server;
     /* Another guest's use that nothing tells the end of may be of this very block. */
     strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&path, record, stream);
     (void)strata_path_unlock(&path);
-    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
+    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
     strata_below_undo(record, &path);
-    return false;
+    return status;
 }
 
 /* Books the record in the stack that served it, whose numbers its decorator stack uses. */
@@ -64,7 +64,7 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_stack_poll(orphan, &pending);
     serving_t theirs = {.stack = orphan, .request = serving->request, .guest = true};
     if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
-    if (!borrow_served(orphan, theirs.record, serving->request.stream)) return false;
+    if (borrow_served(orphan, theirs.record, serving->request.stream) != STRATA_OK) return false;
     book(theirs.record);
     serving->record = theirs.record;
     serving->booked = true;
@@ -162,8 +162,8 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     /* What the ladder waited for may lie in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_from_orphans(&serving)) status = STRATA_OK;
     /* In places without an owner the stream given is the first borrower. */
-    if (status == STRATA_OK && stack->ownerless && serve->stream && !borrow_served(stack, serving.record, serve->stream))
-        status = strata_last_error()->status;
+    if (status == STRATA_OK && stack->ownerless && serve->stream)
+        status = borrow_served(stack, serving.record, serve->stream);
     if (status != STRATA_OK) {
         if (!(serve->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);
         return status;

@@ -60,7 +60,8 @@ typedef struct strata_error {
 STRATA_API const char *strata_status_name(strata_status_t status);
 /* "out of memory in this place"; never NULL. Any thread. */
 STRATA_API const char *strata_status_text(strata_status_t status);
-/* The calling thread's last failure. Never NULL; successes leave it as it was; valid until the thread's next failing call. */
+/* The calling thread's last failure. Never NULL; valid until the thread's next call. Behind a call that succeeded it means nothing: what
+ * was tried on the way may have failed. */
 STRATA_API const strata_error_t *strata_last_error(void);
 /* Sets the calling thread's last error and returns `status`: for layers and callbacks. `device_code` is the driver's number,
  * or 0. */

@@ -1,4 +1,5 @@
 /* What is undone behind a failure: a request that fails after it was served, a last use that nothing can note. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -271,6 +272,48 @@ TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_o
     const strata_layer_type_t *type = &failing_type;
     EXPECT_OK(strata_layers_register(&type, 1, true));
     for (int i = 0; i < 6; i++) fail_behind_a_fill(stacks[i % 3], i >= 3);
+}
+
+typedef struct pinned_request {
+    rig_t *rig;
+    strata_stream_t stream;
+    strata_status_t status;
+} pinned_request_t;
+
+/* By a thread that has not failed yet. */
+static void *ask_for_pinned(void *context) {
+    pinned_request_t *request = context;
+    strata_block_t block;
+    request->status = strata_allocate(request->rig->s, strata_pinned(), request->stream, 1000, &block);
+    EXPECT_OK(strata_validate(request->rig->s));
+    if (request->status == STRATA_OK) EXPECT_OK(strata_free(request->rig->s, block.ref));
+    return NULL;
+}
+
+/* The first borrower cannot be noted, nor be waited for: it is being captured. */
+TEST(facade_undone, a_pinned_request_that_fails_in_a_capture_leaves_the_place_to_later_ones) {
+    uint64_t met = 0;
+    for (uint64_t k = 1; k <= 4; k++) {
+        rig_t rig;
+        strata_block_t block;
+        strata_handle_t graph;
+        pthread_t thread;
+        rig_open(&rig, "system", NULL, 0, 0, 1);
+        pinned_request_t request = {.rig = &rig, .stream = rig_stream(&rig)};
+        EXPECT_OK(strata_device_capture_begin(rig.devices[0], request.stream, STRATA_CAPTURE_RELAXED));
+        strata_host_fail_at(k, 0);
+        strata_status_t status = strata_allocate(rig.s, strata_pinned(), request.stream, 1000, &block);
+        strata_host_fail_at(0, 0);
+        if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
+        else met++;
+        if (strata_device_capture_end(rig.devices[0], request.stream, &graph) == STRATA_OK)
+            EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+        ASSERT_EQ(pthread_create(&thread, NULL, ask_for_pinned, &request), 0);
+        pthread_join(thread, NULL);
+        EXPECT_EQ(request.status, STRATA_OK);
+        rig_close(&rig);
+    }
+    EXPECT_GE(met, 1);
 }
 
 TEST(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live) {
