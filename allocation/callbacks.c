@@ -5,7 +5,9 @@ static _Thread_local uint32_t inside;
 
 uint64_t strata_callbacks_ask(strata_domain_t *domain, size_t size) {
     inside++;
+    atomic_fetch_add(&domain->held_up, 1);
     uint64_t freed = domain->free_memory(domain->free_memory_context, domain->place, size);
+    atomic_fetch_sub(&domain->held_up, 1);
     inside--;
     return freed;
 }

@@ -56,7 +56,8 @@ struct strata_domain {
     strata_condition_t freed;
     uint64_t epoch;
     uint32_t waiters;  /* threads between "sets the bit" and "clears it" */
-    _Atomic uint32_t sleeping; /* of those, the ones that wait with nothing pending that they could wait for */
+    uint32_t sleeping; /* of those, the ones that wait with nothing pending that they could wait for */
+    _Atomic uint32_t held_up; /* requests that wait for a free, for work, or in a callback; no lock */
     strata_directory_t *directory; /* covers all chunks, so that free by pointer can begin at any time; may be NULL */
     bool pointers_noted;           /* somebody frees by pointer: stacks note their hand-outs */
 };

@@ -69,7 +69,7 @@ static uint64_t next_backoff(climb_t *climb) {
 
 /* Lets time pass until the earliest pending free may be done, or a free is heard. A virtual clock jumps there; it stands still
  * for a moment of real time first where other threads are at work, who may free before. */
-static void pass_time(climb_t *climb, uint64_t ready_at, uint64_t epoch) {
+static void let_time_pass(climb_t *climb, uint64_t ready_at, uint64_t epoch) {
     strata_clock_t *clock = clock_of(climb);
     uint64_t wait = next_backoff(climb);
     if (!clock->is_virtual) {
@@ -83,6 +83,13 @@ static void pass_time(climb_t *climb, uint64_t ready_at, uint64_t epoch) {
     /* An event that should have passed, of a device that does not say so, is asked for again later. */
     uint64_t now = clock->now(clock), until = ready_at == UINT64_MAX || ready_at <= now ? now + wait : ready_at;
     clock->sleep_until(clock, until < climb->deadline ? until : climb->deadline);
+}
+
+static void pass_time(climb_t *climb, uint64_t ready_at, uint64_t epoch) {
+    strata_domain_t *domain = climb->ladder->domain;
+    atomic_fetch_add(&domain->held_up, 1);
+    let_time_pass(climb, ready_at, epoch);
+    atomic_fetch_sub(&domain->held_up, 1);
 }
 
 static uint64_t epoch_of(strata_domain_t *domain) {
@@ -206,6 +213,7 @@ static void end_waiting(climb_t *climb) {
 static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
     strata_domain_t *domain = climb->ladder->domain;
     bool moved = false, alone = false;
+    atomic_fetch_add(&domain->held_up, 1);
     strata_lock(&domain->lock);
     domain->sleeping++;
     while (!moved && !alone && strata_real_now() < climb->real_deadline) {
@@ -215,6 +223,7 @@ static bool sleep_for_a_free(climb_t *climb, uint64_t epoch) {
     }
     moved = domain->epoch != epoch;
     domain->sleeping--;
+    atomic_fetch_sub(&domain->held_up, 1);
     /* Whoever sleeps on is told that one more has given up: it looks again whether it is alone. */
     if (alone) strata_condition_broadcast(&domain->freed);
     strata_unlock(&domain->lock);

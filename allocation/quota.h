@@ -26,10 +26,10 @@ void strata_quota_destroy(strata_quota_t *quota);
 bool strata_quota_claim(strata_quota_t *quota, uint64_t bytes);
 /* Whether a claim that was refused may yet fit: it would if every claim that is under way failed. */
 bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes);
-/* Claims once those under way are settled; false: it does not fit. No lock is held; `lock` is always the same one. `asleep` counts
- * the threads that sleep for memory, maybe with a claim: as long as there are some a millisecond is waited and no more, since what they
- * wait for may be the caller's to free. NULL: nobody sleeps with a claim. */
-bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *asleep);
+/* Claims once those under way are settled; false: it does not fit. No lock is held; `lock` is always the same one. `held_up` counts
+ * the requests that wait for what others do, maybe with a claim: as long as there are some a millisecond is waited and no more, since
+ * what they wait for may be the caller's to do. NULL: nobody waits with a claim. */
+bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *held_up);
 
 /* What was claimed was got, or not; then, unless a lock is held, those that wait are told. */
 void strata_quota_serve(strata_quota_t *quota, uint64_t bytes);

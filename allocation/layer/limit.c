@@ -39,7 +39,7 @@ static bool claim(limit_layer_t *self, uint64_t size, strata_path_t *path) {
     if (strata_callbacks_are_asked() || !strata_quota_may_fit(&self->quota, size)) return false;
     strata_opened_t opened = strata_path_unlock(path);
     bool claimed = strata_quota_claim_in_time(&self->quota, size, &self->base.stack->lock,
-                                              &self->base.domain->sleeping);
+                                              &self->base.domain->held_up);
     strata_path_lock(path, opened);
     return claimed;
 }

@@ -1,4 +1,5 @@
 /* Free-memory callbacks that ask for memory themselves: nothing is under way in their thread that such a request waits for. */
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -105,6 +106,47 @@ TEST(facade_callbacks, a_request_of_a_callback_does_not_wait_for_its_own_threads
         request(&rig, &a, 0, 30 * MIB);
         EXPECT_EQ(a.calls, 1);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
+        rig_close(&rig);
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+    }
+}
+
+/* Another thread's request, for which the callback waits: it drops what that thread keeps, say. */
+static void *ask_elsewhere(void *context) {
+    asking_t *a = context;
+    strata_block_t block;
+    a->status = strata_allocate(a->rig->s, a->rig->gpu, a->stream, a->size, &block);
+    if (a->status == STRATA_OK) EXPECT_OK(strata_free(a->rig->s, block.ref));
+    return NULL;
+}
+
+static uint64_t wait_for_another(strata_place_t place, size_t size, void *context) {
+    asking_t *a = context;
+    pthread_t thread;
+    (void)place;
+    (void)size;
+    if (a->calls++ > 0) return 0;
+    EXPECT_EQ(pthread_create(&thread, NULL, ask_elsewhere, a), 0);
+    pthread_join(thread, NULL);
+    EXPECT_OK(strata_free(a->rig->s, a->hoard.ref));
+    return a->hoard.size;
+}
+
+TEST(facade_callbacks, a_request_that_a_callback_waits_for_does_not_wait_for_the_claim_outside) {
+    static const char *const stacks[] = {"limit: {bytes: 64MiB}, retry, system", "limit: {bytes: 64MiB}, retry, limit, system"};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        rig_t rig;
+        strata_block_t block;
+        open_stack(&rig, stacks[i], 48 * MIB);
+        asking_t a = {.rig = &rig, .hoard = rig_allocate(&rig, NULL, 30 * MIB), .size = 8 * MIB};
+        a.stream = rig_stream(&rig);
+        EXPECT_OK(strata_add_free_memory_callback(rig.s, wait_for_another, &a, NULL));
+        (void)alarm(PATIENCE);
+        EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 30 * MIB, &block));
+        (void)alarm(0);
+        EXPECT_EQ(a.calls, 2); /* the other thread's request asks, too, when it is refused */
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, a.status);
+        EXPECT_OK(strata_free(rig.s, block.ref));
         rig_close(&rig);
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
     }

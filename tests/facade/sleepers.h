@@ -7,7 +7,11 @@
 #include "tests/facade/fixture.h"
 
 static inline bool somebody_sleeps(rig_t *rig) {
-    return atomic_load(&rig_domain(rig)->sleeping) > 0;
+    strata_domain_t *domain = rig_domain(rig);
+    strata_lock(&domain->lock);
+    bool sleeps = domain->sleeping > 0;
+    strata_unlock(&domain->lock);
+    return sleeps;
 }
 
 /* Waits until somebody does; not for ever, so that a waiter that gives up fails its test alone. */
