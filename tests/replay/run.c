@@ -272,6 +272,24 @@ TEST(run, survives_every_failed_allocation) {
     strata_strategy_delete(strategy);
 }
 
+/* The wait is the program's; what the pool gives back in it was asked for by the strategy's threshold: 72 us and 0.22 us a MiB. */
+TEST(run, what_a_pool_gives_back_at_a_wait_of_the_program_is_the_strategys) {
+    static const char *const waits[] = {"0", "all"};
+    double freed_ms = 0.072 + 0.22e-3 * 64;
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        char rows[200];
+        snprintf(rows, sizeof rows, COLUMNS "alloc,1,67108864,0,0\nfree,1,0,0,10\nstep,,0,0,20\nstep,,0,0,30\nsync,,0,%s,1000\n"
+                 "step,,0,0,20000\n", waits[i]);
+        strata_run_result_t kept = run_text(rows, "stack: [cuda_malloc_async]\n", 0);
+        strata_run_result_t back = run_text(rows, "stack: [cuda_malloc_async: {release_threshold: 0}]\n", 0);
+        EXPECT_NEAR(back.figures.device_call_ms - kept.figures.device_call_ms, freed_ms, 1e-6);
+        EXPECT_NEAR(back.figures.steady_device_ms - kept.figures.steady_device_ms, freed_ms, 1e-6);
+        EXPECT_NEAR(back.figures.end_ms - kept.figures.end_ms, freed_ms, 1e-6);
+        EXPECT_NEAR(back.figures.stall_ms, kept.figures.stall_ms, 1e-9);
+        EXPECT_EQ(back.figures.device_calls.made[STRATA_CALL_synchronise], 0);
+    }
+}
+
 /* The driver's pool is a model: a run that used it says so, in the table and in JSON. */
 TEST(run, figures_that_rest_on_the_pool_model_are_marked) {
     strata_run_result_t r = run_text(COLUMNS "alloc,1,1000,0,0\nborrow,1,0,2,5\nfree,1,0,0,20\n", "cuda_malloc_async", 0);
