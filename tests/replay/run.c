@@ -249,6 +249,24 @@ TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
     strata_strategy_delete(strategy);
 }
 
+/* On a device of c MiB, 500 of them the context's beside it, the limit is (c + 500) / 2: 2 GiB want 3,596, far above what is used. */
+TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
+    static const uint64_t capacities[] = {0, 3597 * MIB, STRATA_SIM_UNLIMITED};
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy = strategy_of("stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+        contender.target.capacity = capacities[i];
+        strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+        strata_run_result_t result;
+        ASSERT_OK(strata_compare(&comparison, trace, &result));
+        EXPECT_EQ(result.figures.peak_device_used_bytes, 2 * GIB);
+        EXPECT_EQ(result.figures.smallest_device_bytes, 3596 * MIB);
+    }
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}
+
 /* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
 TEST(run, survives_every_failed_allocation) {
     strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");
