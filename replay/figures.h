@@ -30,7 +30,7 @@
     X(BYTES, peak_allocated_bytes, "bytes", "highest sum of the blocks they got, rounding included")                           \
     X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                    \
     X(BYTES, peak_device_used_bytes, "bytes", "highest use of physical memory, whole granules; null on a real device")         \
-    X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest")                                          \
+    X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest for the first time")                       \
     X(CALLS, device_calls, "count", "calls the strategy made of the device; the program's own waits are not counted")          \
     X(MS, end_ms, "ms", "when the program ends, all work done: what a strategy costs its user")                                \
     X(MS, device_call_ms, "ms", "the strategy's device calls, waits excluded (on a real device included)")                     \
