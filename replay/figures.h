@@ -39,8 +39,9 @@
     X(BYTES, deferred_peak_bytes, "bytes", "most bytes at once that were freed by the caller and still in use by a borrower, " \
                                            "by the clock; of several places or devices the sum of each one's most")            \
     X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                             \
-    X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls taken "    \
-                                    "off, over the repeats but the one that --check watches; null without another")           \
+    X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls and in "   \
+                                    "reading the clock taken off, over the repeats but the one that --check watches; null "    \
+                                    "without another")                                                                        \
     X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")       \
     X(BYTES, smallest_device_bytes, "bytes", "with --smallest: least capacity (to 2 MiB) with no failed operation; else null")
 
