@@ -28,14 +28,20 @@ void strata_device_init(strata_device_t *device, const strata_device_operations_
     device->clock = clock;
 }
 
-static uint64_t begin(strata_device_t *device, strata_device_call_t call) {
-    if (!calls[call].quick) strata_lock_assert_none(calls[call].name);
-    atomic_fetch_add_explicit(&device->calls[call], 1, memory_order_relaxed);
+static uint64_t start_clock(const strata_device_t *device) {
     return device->timed ? strata_real_now() : 0;
 }
 
+static uint64_t begin(strata_device_t *device, strata_device_call_t call) {
+    if (!calls[call].quick) strata_lock_assert_none(calls[call].name);
+    atomic_fetch_add_explicit(&device->calls[call], 1, memory_order_relaxed);
+    return start_clock(device);
+}
+
 static void end(strata_device_t *device, uint64_t began) {
-    if (began) atomic_fetch_add_explicit(&device->host_ns, strata_real_now() - began, memory_order_relaxed);
+    if (!began) return;
+    atomic_fetch_add_explicit(&device->timed_calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&device->host_ns, strata_real_now() - began, memory_order_relaxed);
 }
 
 #define CALL(name, arguments)                                            \
@@ -245,7 +251,10 @@ strata_status_t strata_device_work(strata_device_t *device, strata_handle_t stre
 }
 
 uint64_t strata_device_event_ready_at(strata_device_t *device, strata_handle_t event) {
-    return device->operations->event_ready_at(device, event);
+    uint64_t began = start_clock(device);
+    uint64_t ready_at = device->operations->event_ready_at(device, event);
+    end(device, began);
+    return ready_at;
 }
 
 void *strata_device_host_view(strata_device_t *device, strata_address_t address, uint64_t size) {

@@ -205,7 +205,7 @@ typedef struct strata_device_operations {
 
     /* Events, untimed. `event_query`: OK or E_NOT_READY; a never recorded event is OK; one last recorded in a capture is
      * E_CAPTURE. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else STRATA_NEVER.
-     * It costs nothing and is counted nowhere. */
+     * It costs nothing and is no call; `timed` counts its time all the same. */
     strata_status_t (*event_create)(strata_device_t *, strata_handle_t *event);
     strata_status_t (*event_destroy)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_record)(strata_device_t *, strata_handle_t event, strata_handle_t stream);
@@ -255,9 +255,10 @@ struct strata_device {
     char name[64];                          /* "sim:h100", "NVIDIA H200", ... */
     strata_clock_t *clock;
     strata_lock_observer_t *lock_observer;  /* for every lock that guards this device's stacks; NULL for none */
-    bool timed;                             /* measure host_ns; off by default */
+    bool timed;                             /* measure host_ns and count timed_calls; off by default */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
     _Atomic uint64_t host_ns;               /* real time spent inside the contract while `timed` */
+    _Atomic uint64_t timed_calls;           /* how often it grew; each time one reading of the clock more was spent outside it */
 };
 
 /* Whether two open devices are one piece of hardware, opened twice. */

@@ -45,18 +45,24 @@ static strata_status_t serves(const strata_comparison_t *comparison, const strat
     return status == STRATA_E_NO_MEMORY ? STRATA_OK : status;
 }
 
-/* What is answered was replayed and served everything; 2 MiB less, where the search looked, did not. */
+/* What is answered was replayed and served everything; 2 MiB less, where the search looked, did not. A strategy whose limit is a
+ * share of the device wants more than it uses: then more is tried, up to the capacity under which it served everything. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                        const strata_contender_t *contender, strata_figures_t *figures) {
-    uint64_t high, low = 0; /* `low` is too little, `high` enough, both whole steps */
+    uint64_t high, low = 0, most = figures->capacity_bytes; /* `low` is too little, in whole steps, `high` is enough */
     bool enough = false;
     if (figures->failed_operations > 0) return STRATA_OK;
     high = strata_max(figures->peak_device_used_bytes, STEP_BYTES);
     high = (high + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     strata_status_t status = serves(comparison, trace, *contender, high, &enough);
+    while (status == STRATA_OK && !enough && high < most) {
+        low = high;
+        high = high > most / 2 ? most : 2 * high;
+        status = serves(comparison, trace, *contender, high, &enough);
+    }
     if (status != STRATA_OK || !enough) return status;
     while (high - low > STEP_BYTES && status == STRATA_OK) {
-        uint64_t middle = low + (high - low) / STEP_BYTES / 2 * STEP_BYTES;
+        uint64_t middle = low + strata_max((high - low) / STEP_BYTES / 2, 1) * STEP_BYTES;
         status = serves(comparison, trace, *contender, middle, &enough);
         if (enough) {
             high = middle;

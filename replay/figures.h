@@ -30,7 +30,7 @@
     X(BYTES, peak_allocated_bytes, "bytes", "highest sum of the blocks they got, rounding included")                           \
     X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                    \
     X(BYTES, peak_device_used_bytes, "bytes", "highest use of physical memory, whole granules; null on a real device")         \
-    X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest")                                          \
+    X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest for the first time")                       \
     X(CALLS, device_calls, "count", "calls the strategy made of the device; the program's own waits are not counted")          \
     X(MS, end_ms, "ms", "when the program ends, all work done: what a strategy costs its user")                                \
     X(MS, device_call_ms, "ms", "the strategy's device calls, waits excluded (on a real device included)")                     \
@@ -39,8 +39,9 @@
     X(BYTES, deferred_peak_bytes, "bytes", "most bytes at once that were freed by the caller and still in use by a borrower, " \
                                            "by the clock; of several places or devices the sum of each one's most")            \
     X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                             \
-    X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls taken "    \
-                                    "off, over the repeats but the one that --check watches; null without another")           \
+    X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls and in "   \
+                                    "reading the clock taken off, over the repeats but the one that --check watches; null "    \
+                                    "without another")                                                                        \
     X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")       \
     X(BYTES, smallest_device_bytes, "bytes", "with --smallest: least capacity (to 2 MiB) with no failed operation; else null")
 

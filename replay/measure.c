@@ -104,9 +104,13 @@ bool strata_measure_made_calls(const strata_measure_t *measure) {
     return false;
 }
 
+/* Time in device calls, and around them in reading the clock. */
 static uint64_t inside_devices(const strata_measure_t *measure) {
     uint64_t inside = 0;
-    for (uint32_t i = 0; i < measure->machine->count; i++) inside += atomic_load(&measure->machine->devices[i]->host_ns);
+    for (uint32_t i = 0; i < measure->machine->count; i++) {
+        strata_device_t *device = measure->machine->devices[i];
+        inside += atomic_load(&device->host_ns) + atomic_load(&device->timed_calls) * measure->clock_ns;
+    }
     return inside;
 }
 
@@ -194,13 +198,13 @@ static void finish_calls(strata_measure_t *measure) {
 void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
     strata_figures_t *figures = measure->figures;
     strata_measure_mark_t end = mark(measure);
+    uint64_t inside = inside_devices(measure) - measure->opened_ns;
     bool simulated = measure->machine->world != NULL;
     figures->device_call_ms = ms(end.call_ns - measure->began.call_ns);
     figures->stall_ms = simulated ? ms(end.stall_ns - measure->began.stall_ns) : (double)NAN;
     figures->steady_device_ms = ms(end.call_ns - measure->steady.call_ns + end.stall_ns - measure->steady.stall_ns);
     finish_calls(measure);
     finish_bytes(measure);
-    uint64_t inside = inside_devices(measure) - measure->opened_ns;
     double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)figures->operations;
     *host_ns_per_op = figures->operations > 0 && own > 0 ? own / (double)figures->operations : 0;
 }

@@ -24,7 +24,7 @@ typedef struct strata_measure {
     uint64_t chunk_calls;             /* calls that may change what is reserved, so far */
     uint64_t wall_ns;                 /* inside the facade, by rows alone */
     uint64_t opened_ns;               /* inside the devices, before the first row */
-    uint64_t clock_ns;                /* that reading the clock twice takes, to be taken off */
+    uint64_t clock_ns;                /* that reading the clock takes, to be taken off for each operation and device call */
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
 } strata_measure_t;

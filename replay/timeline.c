@@ -180,12 +180,14 @@ static own_call_t own_begin(strata_timeline_t *timeline, uint32_t device) {
     return call;
 }
 
+/* What a pool gives back in a wait of the program is the strategy's, whose threshold asked for it. */
 static void own_end(strata_timeline_t *timeline, const own_call_t *call) {
     call->device->timed = call->timed;
     if (!timeline->machine->world) return;
     strata_sim_figures_t after;
     strata_sim_figures(call->device, &after);
-    uint64_t cost = after.device_call_ns - call->before.device_call_ns;
+    uint64_t returned = after.pool_return_ns - call->before.pool_return_ns;
+    uint64_t cost = after.device_call_ns - call->before.device_call_ns - returned;
     timeline->credit += cost;
     timeline->own.call_ns += cost;
     timeline->own.stall_ns += after.stall_ns - call->before.stall_ns;

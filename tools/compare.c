@@ -11,6 +11,7 @@ typedef struct session {
     strata_trace_t **traces;
     strata_run_result_t *results; /* trace by trace, contender by contender */
     strata_figures_t *figures;
+    strata_output_t *json; /* open from before the first replay on; NULL: none, or written */
 } session_t;
 
 /* ---- progress, where somebody looks ------------------------------------------------------------------------------------ */
@@ -77,10 +78,13 @@ static strata_status_t run_all(session_t *session) {
     return status;
 }
 
-static strata_status_t write_json(const session_t *session, size_t runs) {
-    strata_output_t *out = NULL;
-    strata_status_t status = strata_output_open(session->arguments.json, &out);
-    if (status != STRATA_OK) return status;
+static strata_status_t open_json(session_t *session) {
+    return session->arguments.json ? strata_output_open(session->arguments.json, &session->json) : STRATA_OK;
+}
+
+static strata_status_t write_json(session_t *session, size_t runs) {
+    strata_output_t *out = session->json;
+    session->json = NULL;
     strata_figures_json(out, session->figures, runs);
     return strata_output_finish(out);
 }
@@ -127,7 +131,7 @@ static strata_status_t draw(const session_t *session) {
     return status;
 }
 
-static int report(const session_t *session) {
+static int report(session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
     bool table = !json || json[0] != '-' || json[1];
@@ -139,7 +143,14 @@ static int report(const session_t *session) {
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
+/* A comparison may take hours: that its JSON cannot be written is told before. */
+static int compare(session_t *session) {
+    if (strata_tell_written(open_json(session)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
+    return run_all(session) == STRATA_OK ? report(session) : strata_tell_failure();
+}
+
 static void session_end(session_t *session) {
+    strata_output_abandon(session->json);
     for (size_t i = 0; session->traces && i < session->arguments.trace_count; i++) strata_trace_delete(session->traces[i]);
     strata_host_delete(session->traces);
     strata_host_delete(session->results);
@@ -153,8 +164,7 @@ int strata_command_compare(const strata_command_t *self, int argc, char **argv) 
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
     strata_status_t status = strata_contenders_load(&session.arguments, &session.contenders);
     if (status == STRATA_OK) status = load_traces(&session);
-    if (status == STRATA_OK) status = run_all(&session);
-    exit_status = status == STRATA_OK ? report(&session) : strata_tell_failure();
+    exit_status = status == STRATA_OK ? compare(&session) : strata_tell_failure();
     session_end(&session);
     return exit_status;
 }

@@ -24,6 +24,8 @@ typedef struct merge {
     /* Of the file that is read. */
     const char *file;
     bool schema;
+    const char *wrong_run;   /* where a run is wrong; NULL: none is */
+    strata_status_t refused; /* what its text is told with: E_FORMAT, but for runs that there is no room for */
 } merge_t;
 
 static strata_status_t read_text(const char *path, char **text) {
@@ -68,11 +70,17 @@ static const char *add_run(void *context, strata_json_slice_t name, strata_json_
     if (*value.at != '{') return "a run is no object; write what strata compare --json writes";
     strata_json_value(&scan, value.at, run_member, &run);
     if (!run.trace.length || !run.label.length) return "the run has no trace or no label";
-    if (merge->count == MOST_RUNS) return "too many runs";
+    if (merge->count == MOST_RUNS) {
+        merge->refused = STRATA_E_LIMIT;
+        return "too many runs";
+    }
     if (merge->count == merge->capacity) {
         size_t capacity = merge->capacity ? merge->capacity * 2 : 64;
         run_t *grown = strata_host_resize(merge->runs, capacity, sizeof *grown);
-        if (!grown) return "the host has no memory left";
+        if (!grown) {
+            merge->refused = STRATA_E_HOST_MEMORY;
+            return "the host has no memory left";
+        }
         merge->runs = grown;
         merge->capacity = capacity;
     }
@@ -89,7 +97,9 @@ static const char *file_member(void *context, strata_json_slice_t name, strata_j
     }
     if (!strata_json_is(name, "runs")) return NULL;
     if (*value.at != '[') return "runs is no array";
-    return strata_json_value(&scan, value.at, add_run, merge) ? NULL : scan.wrong;
+    if (strata_json_value(&scan, value.at, add_run, merge)) return NULL;
+    merge->wrong_run = scan.at;
+    return scan.wrong;
 }
 
 static strata_status_t merge_file(merge_t *merge, const char *path) {
@@ -99,6 +109,8 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
     strata_json_scan_t scan = {.begin = *text};
     merge->file = path;
     merge->schema = false;
+    merge->wrong_run = NULL;
+    merge->refused = STRATA_E_FORMAT;
     const char *end = strata_json_value(&scan, *text, file_member, merge);
     if (end && *strata_json_spaces(end)) {
         scan.at = strata_json_spaces(end);
@@ -108,8 +120,10 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
         scan.wrong = "no \"schema\": 1; write what strata compare --json writes";
     }
     if (!scan.wrong) return STRATA_OK;
+    if (merge->refused == STRATA_E_HOST_MEMORY) return merge->refused; /* not the file's, and told already */
+    if (merge->wrong_run) scan.at = merge->wrong_run;
     unsigned line = strata_json_line(&scan);
-    return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", path, line, scan.wrong);
+    return strata_fail_at(merge->refused, line, 0, "%s:%u: %s", path, line, scan.wrong);
 }
 
 /* ---- one of each ------------------------------------------------------------------------------------------------------- */

@@ -96,6 +96,7 @@ uint64_t strata_sim_device_end(strata_device_t *device);
 
 typedef struct strata_sim_figures {
     uint64_t device_call_ns; /* the calls' own time, waits excluded */
+    uint64_t pool_return_ns; /* of it, what pools took at host waits to give chunks back */
     uint64_t stall_ns;       /* the host waited for the device */
     uint64_t used_bytes;     /* physical memory, whole granules, without context and foreign bytes */
     uint64_t peak_used_bytes;

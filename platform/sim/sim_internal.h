@@ -190,7 +190,7 @@ struct sim_device {
     sim_pool_t *graph_pool;    /* memory of graphs; NULL until there is some */
     sim_capture_t *captures;
     uint64_t blocking_captures;
-    uint64_t device_call_ns, calls;
+    uint64_t device_call_ns, pool_return_ns, calls;
     _Atomic uint64_t stall_ns; /* clocks add to it without the lock */
     sim_fault_t faults[SIM_FAULTS_MAX];
     size_t fault_count;

@@ -248,8 +248,10 @@ bool sim_pool_allows(const sim_region_t *region, const sim_device_t *device) {
 }
 
 void sim_pools_synchronised(sim_device_t *device) {
+    uint64_t before = device->device_call_ns;
     for (sim_pool_t *pool = device->pools; pool; pool = pool->next) {
         sim_pool_observe(pool);
         if (!pool->shareable) sim_pool_shrink(pool, pool->threshold);
     }
+    device->pool_return_ns += device->device_call_ns - before;
 }

@@ -158,6 +158,7 @@ void strata_sim_figures(strata_device_t *base, strata_sim_figures_t *figures) {
     sim_device_t *device = sim_of(base);
     strata_lock(&device->world->lock);
     figures->device_call_ns = device->device_call_ns;
+    figures->pool_return_ns = device->pool_return_ns;
     figures->stall_ns = atomic_load_explicit(&device->stall_ns, memory_order_relaxed);
     figures->used_bytes = sim_used(device);
     figures->peak_used_bytes = device->peak_used;

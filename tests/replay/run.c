@@ -249,6 +249,24 @@ TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
     strata_strategy_delete(strategy);
 }
 
+/* On a device of c MiB, 500 of them the context's beside it, the limit is (c + 500) / 2: 2 GiB want 3,596, far above what is used. */
+TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
+    static const uint64_t capacities[] = {0, 3597 * MIB, STRATA_SIM_UNLIMITED};
+    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy = strategy_of("stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
+        contender.target.capacity = capacities[i];
+        strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
+        strata_run_result_t result;
+        ASSERT_OK(strata_compare(&comparison, trace, &result));
+        EXPECT_EQ(result.figures.peak_device_used_bytes, 2 * GIB);
+        EXPECT_EQ(result.figures.smallest_device_bytes, 3596 * MIB);
+    }
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
+}
+
 /* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
 TEST(run, survives_every_failed_allocation) {
     strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");
@@ -270,6 +288,24 @@ TEST(run, survives_every_failed_allocation) {
     }
     strata_trace_delete(trace);
     strata_strategy_delete(strategy);
+}
+
+/* The wait is the program's; what the pool gives back in it was asked for by the strategy's threshold: 72 us and 0.22 us a MiB. */
+TEST(run, what_a_pool_gives_back_at_a_wait_of_the_program_is_the_strategys) {
+    static const char *const waits[] = {"0", "all"};
+    double freed_ms = 0.072 + 0.22e-3 * 64;
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        char rows[200];
+        snprintf(rows, sizeof rows, COLUMNS "alloc,1,67108864,0,0\nfree,1,0,0,10\nstep,,0,0,20\nstep,,0,0,30\nsync,,0,%s,1000\n"
+                 "step,,0,0,20000\n", waits[i]);
+        strata_run_result_t kept = run_text(rows, "stack: [cuda_malloc_async]\n", 0);
+        strata_run_result_t back = run_text(rows, "stack: [cuda_malloc_async: {release_threshold: 0}]\n", 0);
+        EXPECT_NEAR(back.figures.device_call_ms - kept.figures.device_call_ms, freed_ms, 1e-6);
+        EXPECT_NEAR(back.figures.steady_device_ms - kept.figures.steady_device_ms, freed_ms, 1e-6);
+        EXPECT_NEAR(back.figures.end_ms - kept.figures.end_ms, freed_ms, 1e-6);
+        EXPECT_NEAR(back.figures.stall_ms, kept.figures.stall_ms, 1e-9);
+        EXPECT_EQ(back.figures.device_calls.made[STRATA_CALL_synchronise], 0);
+    }
 }
 
 /* The driver's pool is a model: a run that used it says so, in the table and in JSON. */

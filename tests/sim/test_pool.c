@@ -105,10 +105,13 @@ TEST(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait) {
     ASSERT_OK(strata_device_pool_set(f.device, NULL, STRATA_POOL_RELEASE_THRESHOLD, 80 * MIB));
     for (int i = 0; i < 3; i++) give(f.device, a[i], NULL);
     EXPECT_EQ(figures_of(f.device).used_bytes, 120 * MIB);
+    EXPECT_EQ(figures_of(f.device).pool_return_ns, 0);
     ASSERT_OK(strata_device_synchronise(f.device));
     EXPECT_EQ(figures_of(f.device).used_bytes, 80 * MIB);
+    EXPECT_EQ(figures_of(f.device).pool_return_ns, 72000 + 40 * 220);
     ASSERT_OK(strata_device_pool_trim(f.device, NULL, 1));
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
+    EXPECT_EQ(figures_of(f.device).pool_return_ns, 72000 + 40 * 220); /* the trim is a call of its own */
     EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_HIGH), 120 * MIB);
     EXPECT_EQ(attribute(f.device, STRATA_POOL_USED_HIGH), 120 * MIB);
     fixture_close(&f);

@@ -1,6 +1,8 @@
 /* The command as a person uses it: what it prints, and how it ends. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
@@ -229,9 +231,21 @@ TEST(command, writes_json_beside_the_table) {
     for (const char *at = json; (at = strstr(at, "\"label\"")); at++) runs++;
     EXPECT_EQ(runs, 4);
     free(json);
-    ran = run_command("compare " BATCH " --json nowhere/figures.json --strategy system %s", SMALL);
+}
+
+TEST(command, json_that_cannot_be_written_is_told_before_a_trace_is_replayed) {
+    ran_t ran = run_command("compare " BATCH " --json nowhere/figures.json --strategy system %s", SMALL);
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.errors, "nowhere/figures.json cannot be written");
+    EXPECT_STREQ(ran.out, ""); /* the table comes behind the replays */
+}
+
+TEST(command, a_comparison_that_fails_leaves_no_json) {
+    ASSERT_EQ(mkdir(temporary("figures"), 0777), 0);
+    ran_t ran = run_command("compare " BATCH " --capacity 1MiB --json figures/x.json --strategy strata "
+                            "--set auto_growth.preallocate=1GiB %s", SMALL);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_EQ(rmdir(temporary("figures")), 0); /* it is empty */
 }
 
 TEST(command, out_of_memory_is_a_result) {

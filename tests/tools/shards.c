@@ -108,8 +108,9 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("{\"runs\": []}", "no \"schema\": 1");
     expect_merge_refused("{\n\"schema\": 2}", "wrong.json:2: the schema is not known; this version reads 1");
     expect_merge_refused("{\"schema\": 1,\n\n\"runs\": {}}", "wrong.json:3: runs is no array");
-    expect_merge_refused("{\"schema\": 1, \"runs\": [3]}", "a run is no object");
-    expect_merge_refused("{\"schema\": 1, \"runs\": [{\"label\": \"x\"}]}", "the run has no trace or no label");
+    expect_merge_refused("{\"schema\": 1,\n\"runs\": [\n3]}", "wrong.json:3: a run is no object");
+    expect_merge_refused("{\"schema\": 1, \"runs\": [" RUN("t", "x") ",\n\n{\"label\": \"x\"}]}",
+                         "wrong.json:3: the run has no trace or no label");
     expect_merge_refused("{\"schema\": 1, \"runs\": []} x", "more text behind the end");
     expect_merge_refused("{\"schema\": 1 \"runs\": []}", "a comma or the end is wanted here");
     expect_merge_refused("{\"schema\" 1}", "a colon is wanted here");
@@ -126,6 +127,29 @@ TEST(shards, what_is_no_comparison_is_refused) {
     EXPECT_EQ(ran.exit_status, 2);
     ran = run_command("merge --shard 1 a.json");
     EXPECT_EQ(ran.exit_status, 2);
+}
+
+/* A comparison of 2^20 runs and one more, a line each. */
+static bool write_many_runs(const char *name) {
+    enum { MOST = 1 << 20 };
+    FILE *file = fopen(temporary(name), "w");
+    if (!file) return false;
+    fprintf(file, "{\"schema\": 1, \"runs\": [{\"trace\":1,\"label\":0}");
+    for (int i = 1; i <= MOST; i++) fprintf(file, ",\n{\"trace\":1,\"label\":%d}", i);
+    fprintf(file, "]}\n");
+    return fclose(file) == 0;
+}
+
+TEST(shards, runs_that_there_is_no_room_for_are_not_wrong_ones) {
+    ASSERT_TRUE(write_many_runs("many.json"));
+    ran_t ran = run_command("merge many.json");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "many.json:1048577: too many runs");
+    if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers take terabytes of address space");
+    ran = run_command("sh -c 'ulimit -v 80000; exec \"$@\"' sh -- merge many.json");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.errors, "strata: the host refused ");
+    EXPECT_TRUE(strstr(ran.errors, "many.json") == NULL);
 }
 
 /* Every text cut short is refused. */

@@ -1,0 +1,50 @@
+/* What is measured, counted by hand: no allocator, only a device and its clock. */
+#include "replay/measure.h"
+
+#include "tests/harness/test.h"
+#include "tests/replay/helpers.h"
+
+enum { CLOCK_NS = 20, OPERATIONS = 3, ASKED = 4, EACH_NS = 100 };
+
+static uint64_t inside(const strata_machine_t *machine) {
+    return atomic_load(&machine->devices[0]->host_ns);
+}
+
+static void ask(strata_device_t *device, strata_handle_t event) {
+    EXPECT_OK(strata_device_event_record(device, event, NULL));
+    EXPECT_OK(strata_device_event_query(device, event));
+    strata_device_event_ready_at(device, event);
+    EXPECT_OK(strata_device_stream_query(device, NULL));
+}
+
+/* The clock is read twice for an operation and for each time that it asks the device: of either pair one reading lies outside. */
+TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
+    strata_target_t target = {.profile = strata_sim_profile("h100")};
+    strata_timeline_options_t options = {0};
+    strata_machine_t machine;
+    strata_timeline_t timeline;
+    strata_figures_t figures = {0};
+    strata_handle_t event;
+    double own_ns;
+    strata_trace_t *trace = trace_of(COLUMNS);
+    ASSERT_TRUE(trace != NULL);
+    ASSERT_OK(strata_machine_open(&target, 1, &machine));
+    ASSERT_OK(strata_device_event_create(machine.devices[0], &event));
+    ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
+    strata_measure_t measure = {.trace = trace, .machine = &machine, .timeline = &timeline, .figures = &figures};
+    strata_measure_begin(&measure);
+    measure.clock_ns = CLOCK_NS;
+    ask(machine.devices[0], event); /* the open's */
+    strata_measure_rows(&measure);
+    uint64_t before = inside(&machine);
+    ask(machine.devices[0], event);
+    EXPECT_OK(strata_timeline_sync_device(&timeline, 0)); /* the program's, which is not timed */
+    measure.wall_ns = inside(&machine) - before + CLOCK_NS * (OPERATIONS + ASKED) + EACH_NS * OPERATIONS;
+    figures.operations = OPERATIONS;
+    strata_measure_finish(&measure, &own_ns);
+    EXPECT_NEAR(own_ns, EACH_NS, 1e-9);
+    EXPECT_OK(strata_device_event_destroy(machine.devices[0], event));
+    strata_timeline_end(&timeline);
+    strata_machine_close(&machine);
+    strata_trace_delete(trace);
+}
