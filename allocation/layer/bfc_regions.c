@@ -230,13 +230,14 @@ static bool wait_if_need_be(bfc_t *self, strata_path_t *path) {
     return true;
 }
 
+static bool may_go(const bfc_t *self, const bfc_region_t *region) {
+    return region->live == 0 && (!self->ordered_below || !has_users(self, region));
+}
+
 /* The lowest region from an address on that may go; 0: none. */
 static uint32_t next_idle(const bfc_t *self, uint64_t from) {
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
-        const bfc_region_t *region = bfc_region_at(self, node);
-        if (region->base < from || region->live > 0) continue;
-        if (!self->ordered_below || !has_users(self, region)) return node;
-    }
+    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
+        if (bfc_region_at(self, node)->base >= from && may_go(self, bfc_region_at(self, node))) return node;
     return 0;
 }
 
@@ -259,8 +260,13 @@ uint64_t strata_bfc_releasable(const bfc_t *self) {
 
 static uint32_t largest_idle(const bfc_t *self) {
     uint32_t largest = 0;
-    for (uint32_t node = next_idle(self, 0); node; node = next_idle(self, bfc_region_at(self, node)->base + 1))
-        if (!largest || bfc_region_at(self, node)->size > bfc_region_at(self, largest)->size) largest = node;
+    uint64_t most = 0;
+    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
+        const bfc_region_t *region = bfc_region_at(self, node);
+        if (region->size <= most || !may_go(self, region)) continue;
+        largest = node;
+        most = region->size;
+    }
     return largest;
 }
 
