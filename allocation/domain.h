@@ -21,6 +21,13 @@ typedef struct strata_lost {
     strata_error_t error;
 } strata_lost_t;
 
+/* What the program has said of a place, and was told: it holds for every domain that the place has, one after the other. */
+typedef struct strata_domain_said {
+    uint64_t limit;                 /* UINT64_MAX: none */
+    uint64_t count;                 /* the last that was given out */
+    strata_stream_t default_stream; /* NULL: the legacy stream */
+} strata_domain_said_t;
+
 struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
@@ -61,9 +68,12 @@ struct strata_domain {
     bool pointers_noted;           /* somebody frees by pointer: stacks note their hand-outs */
 };
 
-/* Makes the ordinary family, by `plan`, with its trunk. `plan`, `device`, `directory` outlive the domain. */
+/* Makes the ordinary family, by `plan`, with its trunk, in which layers may get memory already: by `said`. `plan`, `device`,
+ * `directory` outlive the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
-                                     strata_directory_t *directory, strata_domain_t **domain);
+                                     strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **domain);
+/* What is said of its place by now. */
+strata_domain_said_t strata_domain_said(strata_domain_t *domain);
 /* Keeps the thread's last error, if none is kept yet. Any thread, under any lock. */
 void strata_domain_lose(strata_domain_t *domain);
 /* Destroys what stacks are left and the trunk, gives back every event. */

@@ -37,27 +37,22 @@ static void end_built(strata_facade_t *facade) {
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
 }
 
-/* What the program has said of a place holds under any strategy. */
-static strata_status_t carry_over(strata_facade_t *facade, const built_t *before) {
-    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++) {
-        strata_domain_t *old = before->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES], *domain;
-        if (!old) continue;
-        strata_status_t status = strata_facade_domain(facade, old->place, &domain);
-        if (status != STRATA_OK) return status;
-        strata_domain_set_limit(domain, atomic_load(&old->quota.limit));
-        atomic_store(&domain->default_stream, atomic_load(&old->default_stream));
-    }
-    return STRATA_OK;
+/* What the program has said of a place holds under any strategy, one that cannot serve the place in between too. */
+static void keep_what_is_said(strata_facade_t *facade) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        facade->said[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_said(domain);
 }
 
 /* All or nothing: the old strategy's stacks stay until the new one's are there. */
 static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
+    keep_what_is_said(facade);
     built_t before = take_out(facade), after;
     facade->strategy = strategy;
     facade->owns_strategy = true;
     strata_status_t status = strata_plans_make(facade);
     if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
-    if (status == STRATA_OK) status = carry_over(facade, &before);
     if (status == STRATA_OK) {
         after = take_out(facade);
         put_in(facade, &before);

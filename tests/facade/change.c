@@ -9,6 +9,11 @@ static strata_status_t change_to(rig_t *rig, const char *preset) {
     return strata_change_strategy(rig->s, &options);
 }
 
+static strata_status_t change_to_text(rig_t *rig, const char *text) {
+    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    return strata_change_strategy(rig->s, &options);
+}
+
 static bool path_is(rig_t *rig, strata_ref_t ref, const char *wanted) {
     char text[128];
     EXPECT_OK(strata_allocation_path(rig->s, ref, text, sizeof text));
@@ -101,6 +106,87 @@ TEST(facade_change, what_the_program_said_of_places_stays) {
     EXPECT_EQ(owner, stream);
     /* Pointers were noted before, and are still. */
     EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
+    rig_close(&rig);
+}
+
+/* ---- what a place keeps ---- */
+
+static uint64_t next_count(rig_t *rig, strata_place_t place) {
+    uint64_t count = 0;
+    EXPECT_OK(strata_next_count(rig->s, place, &count));
+    return count;
+}
+
+#define STAMPED "strategy: stamped\nstack: [bfc: {timestamps: true, memory_limit: 16MiB, allow_growth: false}, system]\n"
+
+/* A frontier that is true of work from before the change says nothing of what was freed behind it. */
+TEST(facade_change, counts_of_frees_go_on_where_they_were) {
+    rig_t rig;
+    uint64_t old = 0;
+    rig_open(&rig, STAMPED, NULL, 0, GIB, 1);
+    for (int i = 0; i < 1000; i++) old = next_count(&rig, rig.gpu);
+    EXPECT_OK(change_to_text(&rig, STAMPED));
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB), c = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_set_safe_frontier(rig.s, rig.gpu, old));
+    strata_block_t both = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_NE(both.ptr, a.ptr);
+    EXPECT_OK(strata_free(rig.s, both.ref));
+    uint64_t mine = next_count(&rig, rig.gpu);
+    EXPECT_GT(mine, old);
+    EXPECT_OK(strata_set_safe_frontier(rig.s, rig.gpu, mine));
+    both = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_EQ(both.ptr, a.ptr);
+    EXPECT_OK(strata_free(rig.s, both.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}
+
+#define AHEAD "strategy: ahead\nstack: [stream_safe, auto_growth: {preallocate: 512MiB}, system]\n"
+
+TEST(facade_change, what_is_got_ahead_keeps_to_the_limit) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, change_to_text(&rig, AHEAD));
+    EXPECT_CONTAINS(strata_last_error()->text, "auto_growth.preallocate: 512MiB: strata_set_limit: ");
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
+    strata_block_t block = rig_allocate(&rig, NULL, MIB);
+    EXPECT_TRUE(path_is(&rig, block.ref, "retry > stream_safe > auto_growth | system"));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 512 * MIB));
+    EXPECT_OK(change_to_text(&rig, AHEAD));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
+    rig_close(&rig);
+}
+
+TEST(facade_change, what_is_got_ahead_is_the_default_streams) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
+    EXPECT_OK(change_to_text(&rig, AHEAD));
+    EXPECT_EQ(strata_stack_idle_bytes(rig_stack(&rig, stream)), 512 * MIB);
+    strata_block_t block = rig_allocate(&rig, NULL, MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+/* As at open a place that the device cannot serve is told to who asks for it. */
+TEST(facade_change, what_was_said_of_a_place_outlives_a_strategy_that_does_not_serve_it) {
+    rig_t rig;
+    strata_block_t block;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    uint64_t count = next_count(&rig, strata_pinned());
+    EXPECT_OK(strata_set_limit(rig.s, strata_pinned(), 4 * MIB));
+    rig.devices[0]->capabilities.host_nodes = 0;
+    EXPECT_OK(change_to_text(&rig, "strategy: far\nstack: [system]\nplaces: {pinned: [system: {node: 1}]}\n"));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 1000, &block));
+    EXPECT_OK(change_to(&rig, "system"));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_pinned(), NULL, 5 * MIB, &block));
+    EXPECT_EQ(next_count(&rig, strata_pinned()), count + 1);
     rig_close(&rig);
 }
 
