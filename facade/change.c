@@ -3,6 +3,7 @@
 
 #include "facade/life.h"
 #include "facade/plans.h"
+#include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
 /* What a facade has by its strategy. */
@@ -84,6 +85,19 @@ static strata_status_t load(strata_facade_t *facade, const strata_open_options_t
     return strata_facade_load(&wanted, strategy);
 }
 
+static strata_status_t load_and_change(strata_facade_t *facade, const strata_open_options_t *options) {
+    strata_strategy_t *strategy;
+    strata_status_t status = load(facade, options, &strategy);
+    if (status != STRATA_OK) return status;
+    /* What the old caches keep, the new layers may want. */
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) (void)strata_domain_release(domain);
+    status = change(facade, strategy);
+    strata_lookup_forget_all();
+    return status;
+}
+
 strata_status_t strata_change_strategy(strata_t handle, const strata_open_options_t *options) {
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     strata_facade_t *facade = strata_facade_of(handle);
@@ -92,17 +106,11 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     strata_status_t status = check_is_idle(facade);
     if (status != STRATA_OK) return status;
-    strata_strategy_t *strategy;
-    status = load(facade, options, &strategy);
-    if (status != STRATA_OK) return status;
-    /* What the old caches keep, the new layers may want. */
-    uint32_t index = 0;
-    strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) (void)strata_domain_release(domain);
     uint32_t flags = facade->flags;
     facade->flags = options->flags;
-    status = change(facade, strategy);
+    status = strata_stream_ids_begin(facade);
+    if (status == STRATA_OK) status = load_and_change(facade, options);
     if (status != STRATA_OK) facade->flags = flags;
-    strata_lookup_forget_all();
+    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) strata_stream_ids_end(facade);
     return status;
 }

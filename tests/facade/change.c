@@ -4,9 +4,13 @@
 #include "platform/host_memory.h"
 #include "tests/facade/program.h"
 
-static strata_status_t change_to(rig_t *rig, const char *preset) {
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+static strata_status_t change_with(rig_t *rig, const char *preset, uint32_t flags) {
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT | flags};
     return strata_change_strategy(rig->s, &options);
+}
+
+static strata_status_t change_to(rig_t *rig, const char *preset) {
+    return change_with(rig, preset, 0);
 }
 
 static strata_status_t change_to_text(rig_t *rig, const char *text) {
@@ -283,5 +287,63 @@ TEST(facade_change, all_or_nothing_when_the_host_has_no_memory) {
     }
     EXPECT_OK(status);
     EXPECT_GT(k, 40);
+    rig_close(&rig);
+}
+
+/* ---- the flags ---- */
+
+static strata_status_t use(rig_t *rig, strata_stream_t stream) {
+    strata_block_t block;
+    strata_status_t status = strata_allocate(rig->s, rig->gpu, stream, 1000, &block);
+    if (status == STRATA_OK) EXPECT_OK(strata_free(rig->s, block.ref));
+    return status;
+}
+
+/* The same handle for another stream. */
+static void recycle(rig_t *rig, strata_stream_t stream) {
+    strata_stream_t again = NULL;
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, &again));
+    EXPECT_EQ(again, stream);
+}
+
+/* The streams stay, and what places know of them as long as the flag does. */
+TEST(facade_change, handles_are_checked_from_it_on_or_no_more) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(use(&rig, stream));
+    EXPECT_OK(change_with(&rig, "paddle", STRATA_OPEN_CHECK_STREAM_IDS));
+    EXPECT_OK(use(&rig, stream));
+    recycle(&rig, stream);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, use(&rig, stream));
+    EXPECT_OK(change_with(&rig, "strata", STRATA_OPEN_CHECK_STREAM_IDS));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, use(&rig, stream));
+    EXPECT_STATUS(STRATA_E_STRATEGY, change_to(&rig, "no such preset"));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, use(&rig, stream));
+    EXPECT_OK(change_to(&rig, "strata"));
+    EXPECT_OK(use(&rig, stream));
+    recycle(&rig, stream);
+    EXPECT_OK(use(&rig, stream));
+    rig_close(&rig);
+}
+
+/* The table of handles is one of the host's allocations: its failure, and that of any other, leaves the old flags too. */
+TEST(facade_change, that_fails_leaves_handles_unchecked) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    for (uint64_t k = 1; k <= 40; k++) {
+        strata_host_fail_at(k, 0);
+        strata_status_t status = change_with(&rig, "strata", STRATA_OPEN_CHECK_STREAM_IDS);
+        strata_host_fail_at(0, 0);
+        EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+        EXPECT_OK(use(&rig, stream));
+        recycle(&rig, stream);
+        EXPECT_OK(use(&rig, stream));
+    }
+    EXPECT_STATUS(STRATA_E_STRATEGY, change_with(&rig, "no such preset", STRATA_OPEN_CHECK_STREAM_IDS));
+    recycle(&rig, stream);
+    EXPECT_OK(use(&rig, stream));
     rig_close(&rig);
 }
