@@ -257,8 +257,11 @@ strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_strea
     if (status != STRATA_OK) return status;
     bool owned = !path.stack->ownerless && !path.stack->orphan;
     strata_stream_t owner = path.stack->stream;
+    uint64_t thread = path.stack->thread;
     (void)strata_path_unlock(&path);
     if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
+    if (thread != 0 && thread != strata_threads_self())
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the owner is another thread's own default stream, which has no name in this one");
     *stream = owner || !atomic_load(&path.stack->domain->default_stream) ? owner : STRATA_STREAM_LEGACY;
     return STRATA_OK;
 }

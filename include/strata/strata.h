@@ -234,8 +234,8 @@ STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref
  * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. E_INVALID: a default
  * stream, which is never destroyed. */
 STRATA_API strata_status_t strata_stream_forget(strata_t facade, strata_place_t place, strata_stream_t stream);
-/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none, and for a block that was served from
- * what a forgotten stream left behind. */
+/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none, for a block that was served from what a
+ * forgotten stream left behind, and where the owner is another thread's own default stream: its name, 0x2, means the caller's. */
 STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, strata_stream_t *stream);
 /* Whether both are served by one stack. */
 STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,
