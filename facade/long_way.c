@@ -191,6 +191,7 @@ static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_pat
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
+    (void)strata_threads_self();
     strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
     strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
     if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
