@@ -393,6 +393,15 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
     sweep(domain, true);
 }
 
+bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
+    bool found = false;
+    strata_lock(&domain->lock);
+    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
+        found = domain->stacks[i]->family->pool == 0 && serves(domain->stacks[i], stream, 0);
+    strata_unlock(&domain->lock);
+    return found;
+}
+
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
     strata_stack_t *found = NULL;
     strata_lock(&domain->lock);

@@ -135,6 +135,8 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
+/* Whether a stack serves a stream in no pool, that of any thread where each has its own. */
+bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream);
 /* The instances of thread scope that the stacks of a thread share in a family; NULL: none yet. */
 strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thread);
 /* `stream` will be destroyed. The stacks that it has, if it owns blocks in this place, become orphans: what they cache is the
