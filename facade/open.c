@@ -62,7 +62,7 @@ bool strata_facade_is_open(strata_t handle) {
 static strata_status_t take_slot(strata_facade_t **out) {
     strata_facade_t *fresh = strata_host_new(1, sizeof *fresh);
     if (!fresh) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_fail(STRATA_E_LIMIT, 0, "the process has %d facades, its most", STRATA_FACADES);
+    strata_status_t status = STRATA_E_LIMIT;
     pthread_mutex_lock(&table);
     for (uint64_t i = 0; i < STRATA_FACADES && status != STRATA_OK; i++) {
         strata_facade_t *facade = atomic_load(&strata_facades[i]);
@@ -80,7 +80,7 @@ static strata_status_t take_slot(strata_facade_t **out) {
     }
     pthread_mutex_unlock(&table);
     strata_host_delete(fresh);
-    return status;
+    return status == STRATA_OK ? status : strata_fail(status, 0, "the process has %d facades, its most", STRATA_FACADES);
 }
 
 static void give_slot(strata_facade_t *facade) {
