@@ -61,8 +61,10 @@ static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strate
         put_in(facade, &after);
         return STRATA_OK;
     }
+    const strata_error_t reason = *strata_last_error();
     end_built(facade);
     put_in(facade, &before);
+    (void)strata_fail_again(&reason);
     return status;
 }
 

@@ -165,6 +165,18 @@ TEST(facade_change, what_is_got_ahead_keeps_to_the_limit) {
     rig_close(&rig);
 }
 
+/* What was got before the refusal goes back, whatever the device says to that. */
+TEST(facade_change, that_fails_tells_why_and_not_what_was_undone) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), 64 * MIB));
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, change_to_text(&rig, AHEAD));
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_NO_MEMORY);
+    EXPECT_CONTAINS(strata_last_error()->text, "auto_growth.preallocate: 512MiB: strata_set_limit: ");
+    rig_close(&rig);
+}
+
 TEST(facade_change, what_is_got_ahead_is_the_default_streams) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, GIB, 1);
