@@ -9,7 +9,7 @@
 #include "platform/host_memory.h"
 
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
-                                     strata_directory_t *directory, strata_domain_t **out) {
+                                     strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **out) {
     strata_domain_t *domain = strata_host_new(1, sizeof *domain);
     if (!domain) return STRATA_E_HOST_MEMORY;
     domain->device = device;
@@ -21,7 +21,10 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     domain->directory = directory;
     strata_lock_init(&domain->lock, STRATA_RANK_DOMAIN, device->lock_observer);
     strata_condition_init(&domain->freed);
-    strata_quota_init(&domain->quota, UINT64_MAX);
+    strata_quota_init(&domain->quota, said->limit);
+    atomic_store(&domain->count, said->count);
+    atomic_store(&domain->default_stream, said->default_stream);
+    atomic_store(&domain->default_from_first, said->default_stream != NULL);
     strata_stack_t *trunk;
     strata_status_t status = strata_events_init(&domain->events, device);
     if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
@@ -33,6 +36,11 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     }
     *out = domain;
     return STRATA_OK;
+}
+
+strata_domain_said_t strata_domain_said(strata_domain_t *domain) {
+    return (strata_domain_said_t){.limit = atomic_load(&domain->quota.limit), .count = atomic_load(&domain->count),
+                                  .default_stream = atomic_load(&domain->default_stream)};
 }
 
 void strata_domain_lose(strata_domain_t *domain) {
@@ -383,6 +391,15 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
         (void)strata_stack_release(stack);
     }
     sweep(domain, true);
+}
+
+bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
+    bool found = false;
+    strata_lock(&domain->lock);
+    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
+        found = domain->stacks[i]->family->pool == 0 && serves(domain->stacks[i], stream, 0);
+    strata_unlock(&domain->lock);
+    return found;
 }
 
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {

@@ -21,6 +21,13 @@ typedef struct strata_lost {
     strata_error_t error;
 } strata_lost_t;
 
+/* What the program has said of a place, and was told: it holds for every domain that the place has, one after the other. */
+typedef struct strata_domain_said {
+    uint64_t limit;                 /* UINT64_MAX: none */
+    uint64_t count;                 /* the last that was given out */
+    strata_stream_t default_stream; /* NULL: the legacy stream */
+} strata_domain_said_t;
+
 struct strata_domain {
     strata_device_t *device;
     strata_place_t place;
@@ -62,9 +69,12 @@ struct strata_domain {
     bool pointers_noted;           /* somebody frees by pointer: stacks note their hand-outs */
 };
 
-/* Makes the ordinary family, by `plan`, with its trunk. `plan`, `device`, `directory` outlive the domain. */
+/* Makes the ordinary family, by `plan`, with its trunk, in which layers may get memory already: by `said`. `plan`, `device`,
+ * `directory` outlive the domain. */
 strata_status_t strata_domain_create(strata_device_t *device, strata_place_t place, strata_t facade, const strata_plan_t *plan,
-                                     strata_directory_t *directory, strata_domain_t **domain);
+                                     strata_directory_t *directory, const strata_domain_said_t *said, strata_domain_t **domain);
+/* What is said of its place by now. */
+strata_domain_said_t strata_domain_said(strata_domain_t *domain);
 /* Keeps the thread's last error, if none is kept yet. Any thread, under any lock. */
 void strata_domain_lose(strata_domain_t *domain);
 /* Destroys what stacks are left and the trunk, gives back every event. */
@@ -126,6 +136,8 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
+/* Whether a stack serves a stream in no pool, that of any thread where each has its own. */
+bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream);
 /* The instances of thread scope that the stacks of a thread share in a family; NULL: none yet. */
 strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thread);
 /* `stream` will be destroyed. The stacks that it has, if it owns blocks in this place, become orphans: what they cache is the

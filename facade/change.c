@@ -3,6 +3,7 @@
 
 #include "facade/life.h"
 #include "facade/plans.h"
+#include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
 /* What a facade has by its strategy. */
@@ -37,27 +38,22 @@ static void end_built(strata_facade_t *facade) {
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
 }
 
-/* What the program has said of a place holds under any strategy. */
-static strata_status_t carry_over(strata_facade_t *facade, const built_t *before) {
-    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++) {
-        strata_domain_t *old = before->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES], *domain;
-        if (!old) continue;
-        strata_status_t status = strata_facade_domain(facade, old->place, &domain);
-        if (status != STRATA_OK) return status;
-        strata_domain_set_limit(domain, atomic_load(&old->quota.limit));
-        atomic_store(&domain->default_stream, atomic_load(&old->default_stream));
-    }
-    return STRATA_OK;
+/* What the program has said of a place holds under any strategy, one that cannot serve the place in between too. */
+static void keep_what_is_said(strata_facade_t *facade) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        facade->said[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_said(domain);
 }
 
 /* All or nothing: the old strategy's stacks stay until the new one's are there. */
 static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
+    keep_what_is_said(facade);
     built_t before = take_out(facade), after;
     facade->strategy = strategy;
     facade->owns_strategy = true;
     strata_status_t status = strata_plans_make(facade);
     if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
-    if (status == STRATA_OK) status = carry_over(facade, &before);
     if (status == STRATA_OK) {
         after = take_out(facade);
         put_in(facade, &before);
@@ -65,8 +61,10 @@ static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strate
         put_in(facade, &after);
         return STRATA_OK;
     }
+    const strata_error_t reason = *strata_last_error();
     end_built(facade);
     put_in(facade, &before);
+    (void)strata_fail_again(&reason);
     return status;
 }
 
@@ -89,6 +87,19 @@ static strata_status_t load(strata_facade_t *facade, const strata_open_options_t
     return strata_facade_load(&wanted, strategy);
 }
 
+static strata_status_t load_and_change(strata_facade_t *facade, const strata_open_options_t *options) {
+    strata_strategy_t *strategy;
+    strata_status_t status = load(facade, options, &strategy);
+    if (status != STRATA_OK) return status;
+    /* What the old caches keep, the new layers may want. */
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) (void)strata_domain_release(domain);
+    status = change(facade, strategy);
+    strata_lookup_forget_all();
+    return status;
+}
+
 strata_status_t strata_change_strategy(strata_t handle, const strata_open_options_t *options) {
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     strata_facade_t *facade = strata_facade_of(handle);
@@ -97,17 +108,11 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     strata_status_t status = check_is_idle(facade);
     if (status != STRATA_OK) return status;
-    strata_strategy_t *strategy;
-    status = load(facade, options, &strategy);
-    if (status != STRATA_OK) return status;
-    /* What the old caches keep, the new layers may want. */
-    uint32_t index = 0;
-    strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) (void)strata_domain_release(domain);
     uint32_t flags = facade->flags;
     facade->flags = options->flags;
-    status = change(facade, strategy);
+    status = strata_stream_ids_begin(facade);
+    if (status == STRATA_OK) status = load_and_change(facade, options);
     if (status != STRATA_OK) facade->flags = flags;
-    strata_lookup_forget_all();
+    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) strata_stream_ids_end(facade);
     return status;
 }

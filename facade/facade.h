@@ -43,6 +43,7 @@ typedef struct strata_facade {
     bool building;
     strata_device_t *_Atomic devices[STRATA_FACADE_DEVICES]; /* by number; NULL: not open. Written while building alone */
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
+    strata_domain_said_t said[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES]; /* what a place's next domain begins with */
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
     strata_names_t names;   /* of tags, operators, streams and pools */

@@ -191,6 +191,7 @@ static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_pat
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
+    (void)strata_threads_self();
     strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
     strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
     if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
@@ -257,8 +258,11 @@ strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_strea
     if (status != STRATA_OK) return status;
     bool owned = !path.stack->ownerless && !path.stack->orphan;
     strata_stream_t owner = path.stack->stream;
+    uint64_t thread = path.stack->thread;
     (void)strata_path_unlock(&path);
     if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
+    if (thread != 0 && thread != strata_threads_self())
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "the owner is another thread's own default stream, which has no name in this one");
     *stream = owner || !atomic_load(&path.stack->domain->default_stream) ? owner : STRATA_STREAM_LEGACY;
     return STRATA_OK;
 }

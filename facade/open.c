@@ -62,7 +62,7 @@ bool strata_facade_is_open(strata_t handle) {
 static strata_status_t take_slot(strata_facade_t **out) {
     strata_facade_t *fresh = strata_host_new(1, sizeof *fresh);
     if (!fresh) return STRATA_E_HOST_MEMORY;
-    strata_status_t status = strata_fail(STRATA_E_LIMIT, 0, "the process has %d facades, its most", STRATA_FACADES);
+    strata_status_t status = STRATA_E_LIMIT;
     pthread_mutex_lock(&table);
     for (uint64_t i = 0; i < STRATA_FACADES && status != STRATA_OK; i++) {
         strata_facade_t *facade = atomic_load(&strata_facades[i]);
@@ -80,7 +80,7 @@ static strata_status_t take_slot(strata_facade_t **out) {
     }
     pthread_mutex_unlock(&table);
     strata_host_delete(fresh);
-    return status;
+    return status == STRATA_OK ? status : strata_fail(status, 0, "the process has %d facades, its most", STRATA_FACADES);
 }
 
 static void give_slot(strata_facade_t *facade) {
@@ -133,7 +133,8 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s has no managed memory", device->name);
     strata_domain_t *domain;
     status = strata_domain_create(device, place, facade->handle, strata_plans_of(facade, place),
-                                  facade->directories[kind == STRATA_PLACE_HOST], &domain);
+                                  facade->directories[kind == STRATA_PLACE_HOST],
+                                  &facade->said[kind][strata_place_device(place)], &domain);
     if (status != STRATA_OK) return status;
     domain->free_memory = strata_facade_ask_callbacks;
     domain->free_memory_context = facade;
@@ -356,12 +357,18 @@ strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
     return STRATA_OK;
 }
 
+static void say_nothing(strata_facade_t *facade) {
+    for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++)
+        for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) facade->said[kind][number].limit = UINT64_MAX;
+}
+
 static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     if (strata_lookup_forked()) return strata_fail(STRATA_E_FORKED, 0, "a child of fork() cannot open a facade");
     strata_status_t status = take_slot(facade);
     if (status != STRATA_OK) return status;
     atomic_store(&ever_opened, true);
     (*facade)->flags = flags;
+    say_nothing(*facade);
     atomic_store(&(*facade)->lost.state, 0);
     strata_lock_init(&(*facade)->lock, STRATA_RANK_FACADE, NULL);
     strata_condition_init(&(*facade)->built);

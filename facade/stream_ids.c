@@ -18,7 +18,7 @@ struct strata_stream_ids {
 };
 
 strata_status_t strata_stream_ids_begin(strata_facade_t *facade) {
-    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) return STRATA_OK;
+    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS) || facade->stream_ids) return STRATA_OK;
     facade->stream_ids = strata_host_new(1, sizeof *facade->stream_ids);
     return facade->stream_ids ? STRATA_OK : STRATA_E_HOST_MEMORY;
 }

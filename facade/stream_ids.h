@@ -11,7 +11,7 @@ typedef enum strata_stream_said {
     STRATA_STREAM_NAMED /* nothing is kept of it */
 } strata_stream_said_t;
 
-/* The table, if the facade has the flag. E_HOST_MEMORY. */
+/* The table, if the facade has the flag; one that is there stays, with what it knows. E_HOST_MEMORY. */
 strata_status_t strata_stream_ids_begin(strata_facade_t *facade);
 void strata_stream_ids_end(strata_facade_t *facade);
 /* E_UNKNOWN_STREAM: the handle was another stream's when the place was told of it, or (USED) it is no stream's any more. A driver

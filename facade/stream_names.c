@@ -42,7 +42,7 @@ static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domai
     strata_named_stream_t *before =
         (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, domain->place, stream);
     if (before && strcmp(before->name, named->name) == 0) return STRATA_OK;
-    if (strata_domain_find(domain, 0, stream, 0))
+    if (strata_domain_serves(domain, stream))
         return strata_fail(STRATA_E_BUSY, 0, "stream %p was served already as \"%s\": it is named before its first request", stream,
                            before ? before->name : "");
     strata_status_t status = before ? STRATA_OK : make_room(facade);

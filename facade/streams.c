@@ -48,7 +48,7 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner stream, so no default one");
     strata_stream_t wanted = stream == STRATA_STREAM_LEGACY ? NULL : stream, before = NULL;
     if (wanted && !atomic_load(&domain->default_stream))
-        atomic_store(&domain->default_from_first, !strata_domain_find(domain, 0, NULL, 0));
+        atomic_store(&domain->default_from_first, !strata_domain_serves(domain, NULL));
     if (!atomic_compare_exchange_strong(&domain->default_stream, &before, wanted) && before != wanted)
         return strata_fail(STRATA_E_BUSY, 0, "the default stream of this place was set to %p before: it is set once, since "
                            "blocks served for NULL meanwhile belong to that stream", before);

@@ -149,10 +149,11 @@ typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
 STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
 
 /* Another strategy from now on, when nothing is live: `options` as for strata_open(), flags included. The handle, the devices and
- * their streams, callbacks, names, limits and default streams stay; caches go back to the device, figures begin at 0, refs of
- * before are E_STALE. Waits for the device first. E_BUSY with the count, and nothing happens, if anything is live;
- * E_UNSUPPORTED: options->devices names others; whatever else strata_open() may answer: then the old strategy stays, with empty
- * caches. As for strata_close() the caller makes sure that no other thread is inside a call of this facade. */
+ * their streams, callbacks, names, limits, default streams and counts of frees stay, and hold for what the new layers get ahead;
+ * caches go back to the device, figures begin at 0, refs of before are E_STALE. Waits for the device first. E_BUSY with the count,
+ * and nothing happens, if anything is live; E_UNSUPPORTED: options->devices names others; whatever else strata_open() may answer,
+ * E_NO_MEMORY too where a limit refuses what is got ahead: then the old strategy stays, with empty caches. As for strata_close()
+ * the caller makes sure that no other thread is inside a call of this facade. */
 STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_open_options_t *options);
 
 /* ---- allocate and free ---------------------------------------------------------------------------------------------- */
@@ -233,8 +234,8 @@ STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref
  * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. E_INVALID: a default
  * stream, which is never destroyed. */
 STRATA_API strata_status_t strata_stream_forget(strata_t facade, strata_place_t place, strata_stream_t stream);
-/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none, and for a block that was served from
- * what a forgotten stream left behind. */
+/* The owner stream of a block; E_UNSUPPORTED for pinned and host places, which have none, for a block that was served from what a
+ * forgotten stream left behind, and where the owner is another thread's own default stream: its name, 0x2, means the caller's. */
 STRATA_API strata_status_t strata_stream_of(strata_t facade, strata_ref_t ref, strata_stream_t *stream);
 /* Whether both are served by one stack. */
 STRATA_API strata_status_t strata_same_stream(strata_t facade, strata_place_t place, strata_stream_t a, strata_stream_t b,

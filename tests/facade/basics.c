@@ -1,4 +1,6 @@
 /* Open, allocate, free, close: what every program does. */
+#include <pthread.h>
+
 #include "tests/facade/fixture.h"
 
 TEST(facade, serves_and_takes_back) {
@@ -150,4 +152,42 @@ TEST(facade, two_devices_are_two) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
     rig_close(&rig);
+}
+
+static strata_status_t open_preset(const char *preset, strata_t *s) {
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "sim",
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    return strata_open(&options, s);
+}
+
+static void *open_and_close(void *argument) {
+    strata_t s = 0;
+    EXPECT_OK(open_preset(argument, &s));
+    EXPECT_EQ(strata_last_error()->status, STRATA_OK);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_EQ(strata_last_error()->status, STRATA_OK);
+    return NULL;
+}
+
+/* A thread that has met no failure yet is told none. */
+TEST(facade, an_open_that_succeeds_leaves_no_failure_behind) {
+    const char *name;
+    for (size_t i = 0; (name = strata_strategy_name(i)) != NULL; i++) {
+        pthread_t thread;
+        ASSERT_EQ(pthread_create(&thread, NULL, open_and_close, (void *)(uintptr_t)name), 0);
+        pthread_join(thread, NULL);
+        if (strata_test_has_failed()) FAIL_TEST("so far with %s", name);
+    }
+}
+
+TEST(facade, the_most_facades_of_a_process_are_told) {
+    static strata_t all[STRATA_FACADES];
+    strata_t more = 5;
+    for (int i = 0; i < STRATA_FACADES; i++) ASSERT_OK(open_preset("system", &all[i]));
+    EXPECT_STATUS(STRATA_E_LIMIT, open_preset("system", &more));
+    EXPECT_CONTAINS(strata_last_error()->text, "the process has 256 facades, its most");
+    EXPECT_EQ(more, 5);
+    for (int i = 0; i < STRATA_FACADES; i++) EXPECT_OK(strata_close(all[i], STRATA_CLOSE_WAIT, NULL, NULL));
+    EXPECT_OK(open_preset("system", &more));
+    EXPECT_OK(strata_close(more, STRATA_CLOSE_WAIT, NULL, NULL));
 }

@@ -4,8 +4,17 @@
 #include "platform/host_memory.h"
 #include "tests/facade/program.h"
 
+static strata_status_t change_with(rig_t *rig, const char *preset, uint32_t flags) {
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT | flags};
+    return strata_change_strategy(rig->s, &options);
+}
+
 static strata_status_t change_to(rig_t *rig, const char *preset) {
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    return change_with(rig, preset, 0);
+}
+
+static strata_status_t change_to_text(rig_t *rig, const char *text) {
+    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     return strata_change_strategy(rig->s, &options);
 }
 
@@ -104,6 +113,99 @@ TEST(facade_change, what_the_program_said_of_places_stays) {
     rig_close(&rig);
 }
 
+/* ---- what a place keeps ---- */
+
+static uint64_t next_count(rig_t *rig, strata_place_t place) {
+    uint64_t count = 0;
+    EXPECT_OK(strata_next_count(rig->s, place, &count));
+    return count;
+}
+
+#define STAMPED "strategy: stamped\nstack: [bfc: {timestamps: true, memory_limit: 16MiB, allow_growth: false}, system]\n"
+
+/* A frontier that is true of work from before the change says nothing of what was freed behind it. */
+TEST(facade_change, counts_of_frees_go_on_where_they_were) {
+    rig_t rig;
+    uint64_t old = 0;
+    rig_open(&rig, STAMPED, NULL, 0, GIB, 1);
+    for (int i = 0; i < 1000; i++) old = next_count(&rig, rig.gpu);
+    EXPECT_OK(change_to_text(&rig, STAMPED));
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB), c = rig_allocate(&rig, NULL, MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_set_safe_frontier(rig.s, rig.gpu, old));
+    strata_block_t both = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_NE(both.ptr, a.ptr);
+    EXPECT_OK(strata_free(rig.s, both.ref));
+    uint64_t mine = next_count(&rig, rig.gpu);
+    EXPECT_GT(mine, old);
+    EXPECT_OK(strata_set_safe_frontier(rig.s, rig.gpu, mine));
+    both = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_EQ(both.ptr, a.ptr);
+    EXPECT_OK(strata_free(rig.s, both.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}
+
+#define AHEAD "strategy: ahead\nstack: [stream_safe, auto_growth: {preallocate: 512MiB}, system]\n"
+
+TEST(facade_change, what_is_got_ahead_keeps_to_the_limit) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, change_to_text(&rig, AHEAD));
+    EXPECT_CONTAINS(strata_last_error()->text, "auto_growth.preallocate: 512MiB: strata_set_limit: ");
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
+    strata_block_t block = rig_allocate(&rig, NULL, MIB);
+    EXPECT_TRUE(path_is(&rig, block.ref, "retry > stream_safe > auto_growth | system"));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 512 * MIB));
+    EXPECT_OK(change_to_text(&rig, AHEAD));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
+    rig_close(&rig);
+}
+
+/* What was got before the refusal goes back, whatever the device says to that. */
+TEST(facade_change, that_fails_tells_why_and_not_what_was_undone) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), 64 * MIB));
+    ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, change_to_text(&rig, AHEAD));
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_NO_MEMORY);
+    EXPECT_CONTAINS(strata_last_error()->text, "auto_growth.preallocate: 512MiB: strata_set_limit: ");
+    rig_close(&rig);
+}
+
+TEST(facade_change, what_is_got_ahead_is_the_default_streams) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
+    EXPECT_OK(change_to_text(&rig, AHEAD));
+    EXPECT_EQ(strata_stack_idle_bytes(rig_stack(&rig, stream)), 512 * MIB);
+    strata_block_t block = rig_allocate(&rig, NULL, MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+/* As at open a place that the device cannot serve is told to who asks for it. */
+TEST(facade_change, what_was_said_of_a_place_outlives_a_strategy_that_does_not_serve_it) {
+    rig_t rig;
+    strata_block_t block;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    uint64_t count = next_count(&rig, strata_pinned());
+    EXPECT_OK(strata_set_limit(rig.s, strata_pinned(), 4 * MIB));
+    rig.devices[0]->capabilities.host_nodes = 0;
+    EXPECT_OK(change_to_text(&rig, "strategy: far\nstack: [system]\nplaces: {pinned: [system: {node: 1}]}\n"));
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_pinned(), NULL, 1000, &block));
+    EXPECT_OK(change_to(&rig, "system"));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_pinned(), NULL, 5 * MIB, &block));
+    EXPECT_EQ(next_count(&rig, strata_pinned()), count + 1);
+    rig_close(&rig);
+}
+
 /* As after open: the first requests of the default streams build nothing. */
 TEST(facade_change, the_stacks_of_the_default_streams_are_there_when_it_returns) {
     rig_t rig;
@@ -197,5 +299,63 @@ TEST(facade_change, all_or_nothing_when_the_host_has_no_memory) {
     }
     EXPECT_OK(status);
     EXPECT_GT(k, 40);
+    rig_close(&rig);
+}
+
+/* ---- the flags ---- */
+
+static strata_status_t use(rig_t *rig, strata_stream_t stream) {
+    strata_block_t block;
+    strata_status_t status = strata_allocate(rig->s, rig->gpu, stream, 1000, &block);
+    if (status == STRATA_OK) EXPECT_OK(strata_free(rig->s, block.ref));
+    return status;
+}
+
+/* The same handle for another stream. */
+static void recycle(rig_t *rig, strata_stream_t stream) {
+    strata_stream_t again = NULL;
+    EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, &again));
+    EXPECT_EQ(again, stream);
+}
+
+/* The streams stay, and what places know of them as long as the flag does. */
+TEST(facade_change, handles_are_checked_from_it_on_or_no_more) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(use(&rig, stream));
+    EXPECT_OK(change_with(&rig, "paddle", STRATA_OPEN_CHECK_STREAM_IDS));
+    EXPECT_OK(use(&rig, stream));
+    recycle(&rig, stream);
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, use(&rig, stream));
+    EXPECT_OK(change_with(&rig, "strata", STRATA_OPEN_CHECK_STREAM_IDS));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, use(&rig, stream));
+    EXPECT_STATUS(STRATA_E_STRATEGY, change_to(&rig, "no such preset"));
+    EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, use(&rig, stream));
+    EXPECT_OK(change_to(&rig, "strata"));
+    EXPECT_OK(use(&rig, stream));
+    recycle(&rig, stream);
+    EXPECT_OK(use(&rig, stream));
+    rig_close(&rig);
+}
+
+/* The table of handles is one of the host's allocations: its failure, and that of any other, leaves the old flags too. */
+TEST(facade_change, that_fails_leaves_handles_unchecked) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    for (uint64_t k = 1; k <= 40; k++) {
+        strata_host_fail_at(k, 0);
+        strata_status_t status = change_with(&rig, "strata", STRATA_OPEN_CHECK_STREAM_IDS);
+        strata_host_fail_at(0, 0);
+        EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+        EXPECT_OK(use(&rig, stream));
+        recycle(&rig, stream);
+        EXPECT_OK(use(&rig, stream));
+    }
+    EXPECT_STATUS(STRATA_E_STRATEGY, change_with(&rig, "no such preset", STRATA_OPEN_CHECK_STREAM_IDS));
+    recycle(&rig, stream);
+    EXPECT_OK(use(&rig, stream));
     rig_close(&rig);
 }

@@ -140,6 +140,26 @@ TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
     }
 }
 
+static void *ask_for_the_owner(void *argument) {
+    own_t *own = argument;
+    strata_stream_t owner = (void *)77;
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stream_of(own->rig->s, own->block.ref, &owner));
+    EXPECT_CONTAINS(strata_last_error()->text, "another thread's own default stream");
+    EXPECT_EQ(owner, (void *)77);
+    return NULL;
+}
+
+/* The handle would mean the asking thread's own there. */
+TEST(facade_default_stream, a_threads_own_is_named_to_that_thread_alone) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    own_t own = {.rig = &rig, .block = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 1000)};
+    expect_owner(&rig, own.block, STRATA_STREAM_PER_THREAD);
+    in_another_thread(ask_for_the_owner, &own);
+    EXPECT_OK(strata_free(rig.s, own.block.ref));
+    rig_close(&rig);
+}
+
 /* ---- a thread that exits while others are waited for ---- */
 
 /* More than half of a chunk: one has room for one of them. */

@@ -1,4 +1,6 @@
 /* Streams with names: which stack serves them, and where the name shows. */
+#include <pthread.h>
+
 #include "tests/facade/fixture.h"
 
 #define NAMED                                                          \
@@ -85,6 +87,63 @@ TEST(facade_streams, a_name_comes_before_the_first_request) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, rig_stream(&rig), NULL));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stream_name(rig.s, strata_pinned(), stream, "copy0"));
     EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, strata_gpu(7), stream, "copy0"));
+    rig_close(&rig);
+}
+
+/* ---- stacks of each thread ---- */
+
+typedef struct other_thread {
+    rig_t *rig;
+    strata_stream_t stream;
+    strata_status_t status;
+} other_thread_t;
+
+static void in_another_thread(void *(*body)(void *), other_thread_t *other) {
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, body, other), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *name_it(void *argument) {
+    other_thread_t *other = argument;
+    other->status = strata_stream_name(other->rig->s, other->rig->gpu, other->stream, "copy0");
+    if (other->status != STRATA_OK) EXPECT_CONTAINS(strata_last_error()->text, "was served already as \"\"");
+    return NULL;
+}
+
+/* Whoever asked first: the name is the stream's in all threads. */
+TEST(facade_streams, a_name_comes_before_the_first_request_of_any_thread) {
+    rig_t rig;
+    rig_open(&rig, "strategy: own\nstack: [thread_local, system]\nstreams: {\"copy*\": {stack: [buffered, system]}}\n", NULL, 0,
+             GIB, 1);
+    other_thread_t early = {.rig = &rig, .stream = rig_stream(&rig)}, late = {.rig = &rig, .stream = rig_stream(&rig)};
+    in_another_thread(name_it, &early);
+    EXPECT_EQ(early.status, STRATA_OK);
+    expect_served_by(&rig, rig.gpu, early.stream, "buffered | system");
+    expect_served_by(&rig, rig.gpu, late.stream, "thread_local | system");
+    in_another_thread(name_it, &late);
+    EXPECT_EQ(late.status, STRATA_E_BUSY);
+    expect_served_by(&rig, rig.gpu, late.stream, "thread_local | system");
+    rig_close(&rig);
+}
+
+static void *make_it_the_default(void *argument) {
+    other_thread_t *other = argument;
+    rig_t *rig = other->rig;
+    EXPECT_OK(strata_set_default_stream(rig->s, rig->gpu, other->stream));
+    EXPECT_EQ(rig_stack(rig, NULL)->stream, other->stream);
+    EXPECT_EQ(rig_stack(rig, NULL)->figures.growths, 0);
+    return NULL;
+}
+
+/* NULL meant the legacy stream from the first, of the thread that opened, which has what was got ahead. */
+TEST(facade_streams, a_default_one_set_behind_the_first_stack_of_any_thread_gets_nothing_ahead) {
+    rig_t rig;
+    rig_open(&rig, "strategy: own\nstack: [stream_safe, auto_growth: {preallocate: 64MiB}, thread_local, system]\n", NULL, 0,
+             GIB, 1);
+    EXPECT_GT(rig_stack(&rig, NULL)->figures.growths, 0);
+    other_thread_t other = {.rig = &rig, .stream = rig_stream(&rig)};
+    in_another_thread(make_it_the_default, &other);
     rig_close(&rig);
 }
 

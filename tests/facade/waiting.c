@@ -19,6 +19,7 @@ typedef struct actor {
     pthread_t thread;
     strata_stream_t stream;
     strata_block_t block; /* that it frees, or got */
+    strata_block_t small; /* that it frees before */
     uint64_t delay;       /* real ns before it acts */
     _Atomic bool known;   /* to the library: a thread that could still free */
     size_t size;
@@ -35,9 +36,20 @@ static void *free_later(void *argument) {
     strata_block_t none;
     EXPECT_OK(strata_allocate(a->rig->s, a->rig->gpu, a->stream, 0, &none));
     EXPECT_OK(strata_free(a->rig->s, none.ref));
+    EXPECT_OK(strata_free(a->rig->s, a->small.ref));
     atomic_store(&a->known, true);
     see_a_sleeper(a->rig);
     EXPECT_OK(strata_free(a->rig->s, a->block.ref));
+    return NULL;
+}
+
+/* The same by address alone, from its first call on. */
+static void *free_later_by_pointer(void *argument) {
+    actor_t *a = argument;
+    EXPECT_OK(strata_free_pointer(a->rig->s, a->small.ptr));
+    atomic_store(&a->known, true);
+    see_a_sleeper(a->rig);
+    EXPECT_OK(strata_free_pointer(a->rig->s, a->block.ptr));
     return NULL;
 }
 
@@ -55,13 +67,14 @@ static void open_patient(rig_t *rig, const char *preset) {
 }
 
 /* A holder frees in the same stack or another one, while a second thread waits. */
-static void a_holder_frees(const char *preset, bool elsewhere) {
+static void a_holder_frees_by(void *(*body)(void *), const char *preset, bool elsewhere) {
     rig_t rig;
     open_patient(&rig, preset);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     actor_t holder = {.rig = &rig, .stream = one};
     holder.block = rig_allocate(&rig, one, 40 * MIB);
-    start(&holder, free_later);
+    holder.small = rig_allocate(&rig, one, 1000);
+    start(&holder, body);
     actor_t waiter = {.rig = &rig, .stream = elsewhere ? two : one, .size = 40 * MIB};
     /* A lone thread would give up at once. */
     while (!atomic_load(&holder.known) && !strata_test_has_failed()) sleep_real(MILLISECOND);
@@ -76,6 +89,10 @@ static void a_holder_frees(const char *preset, bool elsewhere) {
     rig_close(&rig);
 }
 
+static void a_holder_frees(const char *preset, bool elsewhere) {
+    a_holder_frees_by(free_later, preset, elsewhere);
+}
+
 TEST(facade_waiting, a_free_of_another_thread_ends_the_wait) {
     a_holder_frees("strata", false);
     a_holder_frees("paddle", false);
@@ -84,6 +101,11 @@ TEST(facade_waiting, a_free_of_another_thread_ends_the_wait) {
 TEST(facade_waiting, a_free_in_another_stack_ends_the_wait) {
     a_holder_frees("strata", true);
     a_holder_frees("paddle", true);
+}
+
+TEST(facade_waiting, a_thread_that_frees_by_pointer_alone_is_waited_for) {
+    a_holder_frees_by(free_later_by_pointer, "strata", false);
+    a_holder_frees_by(free_later_by_pointer, "paddle", true);
 }
 
 /* The last route's retry is the 18th layer, and a record has 14 bits for layers. */
