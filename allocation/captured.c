@@ -4,8 +4,9 @@
 
 strata_status_t strata_domain_refuse_captured(strata_domain_t *domain, strata_stream_t stream) {
     strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
     if (!domain->device->capabilities.capture) return STRATA_OK;
-    strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, NULL);
+    strata_status_t status = strata_device_capture_status(domain->device, stream, &capture, &id);
     if (status != STRATA_OK || capture == STRATA_CAPTURE_NONE) return status;
     return strata_fail(STRATA_E_CAPTURE, 0, "the stream is being captured: what the allocator did there would be a part of the graph");
 }

@@ -81,7 +81,7 @@ typedef enum strata_memory {
     X(advise, 0, 0)                \
     X(capture_begin, 0, 0)         \
     X(capture_end, 0, 0)           \
-    X(capture_status, 0, 0)        \
+    X(capture_status, 1, 0)        \
     X(graph_on_destroy, 0, 0)      \
     X(graph_launch, 0, 0)          \
     X(graph_destroy, 0, 0)         \

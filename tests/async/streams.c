@@ -165,15 +165,13 @@ TEST(async_throttle, a_captured_stream_waits_for_nothing_outside) {
     rig_t rig;
     async_open(&rig, little, 1, CAPACITY, false);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), captured = rig_stream(&rig);
-    strata_handle_t graph;
     strata_block_t a = rig_allocate(&rig, owner, 2 * STEP), b;
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     rig_work(&rig, borrower, 10 * LONG, a.ref);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], captured, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, captured);
     if (strata_allocate(rig.s, rig.gpu, captured, STEP, &b) == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_device_capture_end(rig.devices[0], captured, &graph));
-    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    rig_end_capture(&rig, captured);
     EXPECT_OK(strata_device_synchronise(rig.devices[0]));
     rig_close(&rig);
 }

@@ -246,13 +246,11 @@ TEST(caching_streams, a_borrow_by_a_stream_that_ended_in_a_capture_is_not_waited
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 16 * MIB), none;
     EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], gone, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, gone);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 20 * MIB, &none));
-    strata_handle_t graph = NULL;
-    EXPECT_OK(strata_device_capture_end(rig.devices[0], gone, &graph));
-    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    rig_end_capture(&rig, gone);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }
@@ -305,7 +303,7 @@ TEST(caching_streams, a_block_that_is_given_up_for_two_reasons_is_quarantined_on
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, captured));
     EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
-    EXPECT_OK(strata_device_capture_begin(device, captured, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, captured);
     ASSERT_OK(strata_sim_fail(device, STRATA_CALL_event_record, 2, false, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_sim_clear_faults(device);

@@ -159,12 +159,10 @@ TEST(fill, a_captured_stream_is_not_filled_on) {
     rig_t rig;
     decorated_open(&rig, "[{fill: {byte: 171}}, auto_growth, system]", NULL, &(strata_sim_options_t){.contents = true});
     strata_stream_t stream = rig_stream(&rig);
-    strata_handle_t graph;
     strata_block_t b;
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, stream);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocate(rig.s, rig.gpu, stream, 1000, &b));
-    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
-    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    rig_end_capture(&rig, stream);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 0);
     b = rig_allocate(&rig, stream, 1000);
     EXPECT_TRUE(all_are(&rig, &b, 171));

@@ -523,7 +523,7 @@ TEST(guard, what_is_freed_on_a_captured_stream_is_not_poisoned_by_the_graph) {
     strata_stream_t stream = rig_stream(&rig);
     strata_handle_t graph;
     strata_block_t a = rig_allocate(&rig, stream, 4096);
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, stream);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
     strata_block_t b = rig_allocate(&rig, stream, 4096);
@@ -541,11 +541,9 @@ TEST(guard, a_block_of_a_captured_stream_has_no_zones_and_none_are_missed) {
     rig_t rig;
     open_guarded(&rig, "[guard, auto_growth, system]");
     strata_stream_t stream = rig_stream(&rig);
-    strata_handle_t graph;
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, stream);
     strata_block_t a = rig_allocate(&rig, stream, 4096);
-    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
-    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    rig_end_capture(&rig, stream);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 0);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, stream), "guard", "unseen"), 1);

@@ -193,15 +193,13 @@ TEST(scrub, on_a_captured_stream_a_block_of_another_owner_is_refused) {
     rig_t rig;
     open_scrubbed(&rig, "[scrub, auto_growth, system]");
     strata_stream_t stream = rig_stream(&rig);
-    strata_handle_t graph;
     strata_block_t a = allocate_for(&rig, "a", stream, 4096), b;
     memset(bytes_of(&rig, &a), 7, 4096);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, stream);
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 4096, .tag = "b"};
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocate_with(rig.s, rig.gpu, stream, &options, &b));
-    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
-    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    rig_end_capture(&rig, stream);
     b = allocate_for(&rig, "b", stream, 4096);
     EXPECT_TRUE(b.ptr == a.ptr);
     EXPECT_EQ(foreign(&rig, &b, 0), 0);

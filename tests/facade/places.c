@@ -140,12 +140,10 @@ TEST(places_managed, nothing_is_prefetched_on_a_captured_stream) {
     rig_t rig;
     open_places(&rig, "system", set, 1, 0);
     strata_stream_t stream = rig_stream(&rig);
-    strata_handle_t graph;
     strata_block_t a;
-    EXPECT_OK(strata_device_capture_begin(rig.devices[0], stream, STRATA_CAPTURE_RELAXED));
+    rig_begin_capture(&rig, stream);
     EXPECT_OK(strata_allocate(rig.s, strata_managed(0), stream, 1000, &a));
-    EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
-    EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
+    rig_end_capture(&rig, stream);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), 0);
     EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
