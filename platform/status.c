@@ -32,6 +32,11 @@ static void make_key(void) {
     key_refused = pthread_key_create(&key, forget);
 }
 
+/* Before anybody can fork: the child of a fork in the midst of it may wait for ever (under ThreadSanitizer it does). */
+__attribute__((constructor)) static void make_key_early(void) {
+    (void)pthread_once(&once, make_key);
+}
+
 static strata_error_t *error_of_thread(void) {
     if (mine) return mine;
     (void)pthread_once(&once, make_key);

@@ -183,7 +183,14 @@ TEST(facade, an_open_that_succeeds_leaves_no_failure_behind) {
 TEST(facade, the_most_facades_of_a_process_are_told) {
     static strata_t all[STRATA_FACADES];
     strata_t more = 5;
-    for (int i = 0; i < STRATA_FACADES; i++) ASSERT_OK(open_preset("system", &all[i]));
+    for (int i = 0; i < STRATA_FACADES; i++) {
+        strata_status_t status = open_preset("system", &all[i]);
+        if (status == STRATA_E_HOST_MEMORY) {
+            for (int k = 0; k < i; k++) EXPECT_OK(strata_close(all[k], STRATA_CLOSE_WAIT, NULL, NULL));
+            TEST_SKIP("the host has no addresses for so many facades");
+        }
+        ASSERT_OK(status);
+    }
     EXPECT_STATUS(STRATA_E_LIMIT, open_preset("system", &more));
     EXPECT_CONTAINS(strata_last_error()->text, "the process has 256 facades, its most");
     EXPECT_EQ(more, 5);
