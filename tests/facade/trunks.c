@@ -45,6 +45,14 @@ static uint32_t trunks_of_threads(rig_t *rig, uint16_t number) {
     return count;
 }
 
+/* Theirs go down from here: what lies above is the devices'. */
+static bool threads_keep_to_their_numbers(rig_t *rig) {
+    bool kept = true;
+    STRATA_DOMAIN_EACH(rig_domain(rig), stack)
+        kept = kept && !(stack->trunk && stack->of_thread != 0 && stack->number >= STRATA_STACKS / 8 * 7);
+    return kept;
+}
+
 typedef struct other {
     rig_t *rig;
     uint16_t ended; /* the number of a device's trunk that is nobody's now */
@@ -56,6 +64,7 @@ static void *allocate_and_look(void *context) {
     strata_block_t block = rig_allocate(rig, NULL, 1000);
     EXPECT_EQ(trunks_of_threads(rig, 0), 2); /* the one that opened it, and this */
     EXPECT_EQ(trunks_of_threads(rig, other->ended), 0);
+    EXPECT_TRUE(threads_keep_to_their_numbers(rig));
     expect_snapshot(rig, 1);
     EXPECT_OK(strata_free(rig->s, block.ref));
     return NULL;
