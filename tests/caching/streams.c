@@ -294,6 +294,27 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
 }
 
 /* Nor can it be waited for: the block is never reused. */
+/* Its graph may be launched again and again: the block is nobody's, and no longer pending. */
+TEST(caching_streams, a_block_whose_borrower_was_captured_is_quarantined) {
+    rig_t rig;
+    rig_open(&rig, "stack: [caching, system]\n", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig);
+    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, a.ref, captured));
+    rig_begin_capture(&rig, captured);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, a.size);
+    EXPECT_OK(strata_validate(rig.s));
+    strata_block_t small = rig_allocate(&rig, owner, 1000); /* it polls */
+    EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, a.size);
+    EXPECT_EQ(caching_of(&rig)->pending_bytes, 0);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_end_capture(&rig, captured);
+    EXPECT_OK(strata_free(rig.s, small.ref));
+    rig_close(&rig);
+}
+
 /* One borrower's use was captured, and of the other one nothing tells: the block is given up once, and was never pending. */
 TEST(caching_streams, a_block_that_is_given_up_for_two_reasons_is_quarantined_once) {
     rig_t rig;
