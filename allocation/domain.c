@@ -216,17 +216,43 @@ static int level_of(const strata_stack_t *stack) {
     return !stack->trunk ? 0 : stack->of_thread ? 1 : 2;
 }
 
-uint64_t strata_domain_release(strata_domain_t *domain) {
+/* What others may take: all but what a family keeps for itself. */
+static bool is_anybodys(const strata_stack_t *stack) {
+    return !stack->family->keeps;
+}
+
+/* Of `only` where it is one, else of all but of those that keep theirs (`own` gives its own). */
+static uint64_t release(strata_domain_t *domain, const strata_family_t *only, const strata_family_t *own) {
     uint64_t released = strata_domain_offer_unreturned(domain);
     for (int level = 0; level < LEVELS; level++)
-        STRATA_DOMAIN_EACH(domain, stack) released += level_of(stack) == level ? strata_stack_release(stack) : 0;
+        STRATA_DOMAIN_EACH(domain, stack) {
+            bool wanted = only ? stack->family == only : is_anybodys(stack) || stack->family == own;
+            if (wanted && level_of(stack) == level) released += strata_stack_release(stack);
+        }
     strata_domain_sweep_orphans(domain);
     return released;
 }
 
+uint64_t strata_domain_release(strata_domain_t *domain, const strata_family_t *own) {
+    return release(domain, NULL, own);
+}
+
+uint64_t strata_domain_release_family(strata_domain_t *domain, const strata_family_t *family) {
+    return release(domain, family, NULL);
+}
+
+uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_family_t *own) {
+    uint64_t kept = 0;
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (!is_anybodys(stack) && stack->family != own) kept += strata_stack_idle_bytes(stack);
+    return kept;
+}
+
+/* Of what may be taken. */
 static uint64_t idle_of_all(strata_domain_t *domain) {
     uint64_t idle = 0;
-    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (is_anybodys(stack)) idle += strata_stack_idle_bytes(stack);
     return idle;
 }
 
@@ -234,7 +260,7 @@ static uint64_t idle_of_all(strata_domain_t *domain) {
 static uint64_t trim_level(strata_domain_t *domain, int level, uint64_t keep) {
     uint64_t idle = idle_of_all(domain), released = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        if (level_of(stack) != level) continue;
+        if (level_of(stack) != level || !is_anybodys(stack)) continue;
         uint64_t own = strata_stack_idle_bytes(stack), others = idle - strata_min(idle, own);
         released += strata_stack_trim(stack, keep - strata_min(keep, others));
         idle = others + strata_stack_idle_bytes(stack);

@@ -127,11 +127,17 @@ void strata_domain_discount(strata_domain_t *domain, uint64_t bytes);
 /* Another limit; who waits for memory tries again. No lock is held. */
 void strata_domain_set_limit(strata_domain_t *domain, uint64_t bytes);
 
-/* Polls every stack; idle chunks of every stack go back, and what the device refused is offered again; the bytes. */
+/* Polls every stack; the bytes. */
 uint64_t strata_domain_poll(strata_domain_t *domain, strata_pending_t *pending);
-uint64_t strata_domain_release(strata_domain_t *domain);
+/* Idle chunks of every stack go back, of families that keep theirs those of `own` alone (NULL: nobody's); what the device refused is
+ * offered again; the bytes. */
+uint64_t strata_domain_release(strata_domain_t *domain, const strata_family_t *own);
+/* Idle chunks of one family's stacks go back, whether it keeps them or not; the bytes. */
+uint64_t strata_domain_release_family(strata_domain_t *domain, const strata_family_t *family);
+/* What families that keep their chunks hold idle, `own` left out (NULL: none is): bytes that no release of others takes. */
+uint64_t strata_domain_kept_bytes(strata_domain_t *domain, const strata_family_t *own);
 /* The stacks give back in order of making, those that others stand on last, until at most `keep` idle bytes stay in all of them;
- * the bytes. */
+ * the bytes. Families that keep their chunks are not concerned, nor counted. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */

@@ -29,13 +29,14 @@ static void list(strata_domain_t *domain, strata_family_t *family) {
 }
 
 strata_status_t strata_domain_add_family(strata_domain_t *domain, uint64_t pool, const char *name, const strata_plan_t *plan,
-                                         strata_family_t **out) {
+                                         bool keeps, strata_family_t **out) {
     strata_family_t *family = strata_host_new(1, sizeof *family);
     if (!family) return STRATA_E_HOST_MEMORY;
     family->domain = domain;
     family->plan = plan;
     family->name = name;
     family->pool = pool;
+    family->keeps = keeps;
     strata_stack_t *trunk;
     strata_status_t status = strata_trunk_create(family, &trunk);
     if (status != STRATA_OK) {

@@ -12,6 +12,7 @@ struct strata_family {
     const strata_plan_t *plan; /* outlives the domain */
     const char *name;          /* a pool's, or a pattern of streams; "": ordinary. Outlives the domain */
     uint64_t pool;             /* what requests call it; 0: no pool */
+    bool keeps;                /* its idle chunks go back for its own requests and strata_domain_release_family() alone */
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
     _Atomic uint64_t ladders;
     _Atomic uint64_t out_of_memory;
@@ -21,9 +22,9 @@ struct strata_family {
 
 /* The family of a pool, or of the streams that a pattern fits (pool 0); NULL: it was not used yet. */
 strata_family_t *strata_domain_family(strata_domain_t *domain, uint64_t pool, const char *name);
-/* Makes it, with its trunk. One thread at a time, no lock held. E_LIMIT, E_HOST_MEMORY, what the layers say. */
+/* Makes it, with its trunk; `keeps` as above. One thread at a time, no lock held. E_LIMIT, E_HOST_MEMORY, what the layers say. */
 strata_status_t strata_domain_add_family(strata_domain_t *domain, uint64_t pool, const char *name, const strata_plan_t *plan,
-                                         strata_family_t **family);
+                                         bool keeps, strata_family_t **family);
 /* The families in order of making: the one after `previous` (NULL: the first), NULL behind the last. They stay. */
 strata_family_t *strata_domain_next_family(strata_domain_t *domain, const strata_family_t *previous);
 

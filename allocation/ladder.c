@@ -100,7 +100,7 @@ static uint64_t epoch_of(strata_domain_t *domain) {
 }
 
 static uint64_t release(climb_t *climb) {
-    uint64_t bytes = strata_domain_release(climb->ladder->domain);
+    uint64_t bytes = strata_domain_release(climb->ladder->domain, climb->ladder->stack->family);
     climb->given.released += bytes;
     return bytes;
 }

@@ -131,9 +131,21 @@ static const strata_model_stack_t *effective(const strata_strategy_t *strategy, 
     return named->stacks[place].count > 0 ? &named->stacks[place] : &strategy->stacks[place];
 }
 
+static void compare_keep(report_t *report, const strata_model_named_t *const *named) {
+    if (named[0]->keep == named[1]->keep) return;
+    fprintf(report->out, "pools.%s.keep:\n", named[0]->name);
+    for (int i = 0; i < 2; i++) {
+        char where[4200];
+        strata_origin_text(&named[i]->keep_origin, where, sizeof where);
+        fprintf(report->out, "  %-20s %-12s [%s]\n", report->names[i], named[i]->keep ? "true" : "false", where);
+    }
+    report->differences++;
+}
+
 static void compare_named(report_t *report, const strata_strategy_t *const *both, strata_named_kind_t kind, const char *name) {
     const strata_model_named_t *named[2];
     for (int i = 0; i < 2; i++) named[i] = strata_strategy_named(both[i], kind, name);
+    compare_keep(report, named);
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
         if (named[0]->stacks[place].count + named[1]->stacks[place].count == 0) continue;
         snprintf(report->place, sizeof report->place, "%s.%s.%s", strata_named_key(kind), name, strata_place_name(place));

@@ -135,6 +135,9 @@ static void explain_head(const strata_model_named_t *named, strata_named_kind_t 
         before = ", ";
     }
     fprintf(out, "  [%s]\n", where);
+    if (!pool) return;
+    strata_origin_text(&named->keep_origin, where, sizeof where);
+    fprintf(out, "  %-26s %-12s %s\n", "keep", named->keep ? "true" : "false", where);
 }
 
 static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, FILE *out) {

@@ -82,6 +82,8 @@ static strata_status_t plan_named(const strata_reader_t *reader, strata_named_ki
             if (named->stacks[place].count == 0 || (named->broken & (1u << place))) continue;
             status = strata_note_wrong(reader->wrongs, strata_stack_plan(&named->stacks[place], place, &plan));
         }
+    for (size_t i = 0; i < names->count && status == STRATA_OK; i++)
+        status = strata_note_wrong(reader->wrongs, strata_named_check_keep(reader->strategy, &names->list[i]));
     return status;
 }
 

@@ -32,7 +32,7 @@ typedef struct reading {
 
 static const char *key_word(size_t index, const void *context) {
     (void)context;
-    return index == 0 ? "stack" : "places";
+    return index == 0 ? "stack" : index == 1 ? "places" : "keep";
 }
 
 /* Streams own memory of the gpu and managed memory alone. */
@@ -77,11 +77,21 @@ static strata_status_t read_gpu(reading_t *reading, strata_model_named_t *named,
     return strata_read_stack_of(reading->reader, reading->text, STRATA_PLACE_GPU, named->stacks, &named->broken, node);
 }
 
+static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    strata_origin_t origin = strata_origin_of(reading->text, node->line, node->column);
+    if (node->kind != STRATA_TREE_SCALAR_NODE)
+        return strata_fail_origin(&origin, "\"keep\" is true or false; write keep: true");
+    strata_status_t status = strata_named_set_keep(named, node->text, &origin);
+    return status ? strata_fail_origin(&origin, "%s", strata_last_error()->text) : STRATA_OK;
+}
+
 static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
+    bool pool = reading->kind == STRATA_NAMED_POOL;
+    if (pool && strcmp(node->key, "keep") == 0) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
-    strata_hint_t hint = strata_hint(node->key, 2, key_word, NULL);
+    strata_hint_t hint = strata_hint(node->key, pool ? 3 : 2, key_word, NULL);
     return strata_fail_origin(&key, "a %s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
 }
 
@@ -173,12 +183,13 @@ static const char about_named[] =
     "A pool is memory that lies apart from all other: it has stacks of its own, one for each stream, and what its caches\n"
     "hold serves no request of another pool or of none. The program says which requests are the pool's (`strata_pool()`,\n"
     "then `strata_pool_begin()` and `strata_pool_end()` around them, or `pool` of one request). Under out-of-memory idle\n"
-    "chunks of all pools go back as those of all streams do.\n\n"
+    "chunks of all pools go back as those of all streams do, but for pools with `keep: true`.\n\n"
     "```yaml\n"
     "strategy: serving\n"
     "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
     "pools:\n"
     "  weights:                  # loaded once, kept for ever: large chunks, nothing in between\n"
+    "    keep: true\n"
     "    stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 1GiB}, system]\n"
     "    places:\n"
     "      pinned: [stream_safe, buffered, system]\n"
@@ -188,6 +199,10 @@ static const char about_named[] =
     "A place that a pool does not list has the place's layers (those of the device, where it has its own), in instances\n"
     "of the pool's: a `limit` among them counts for the pool alone. A pool's name is of letters, digits, `-` and `_`, a\n"
     "letter first, or of digits alone: a replay calls each pool by its number in the trace.\n\n"
+    "`keep: true`: the pool's idle chunks stay when others want memory. The reclaim ladder of other requests, strata_release(),\n"
+    "strata_trim() and a lowered limit leave them; they go back for the pool's own requests, by `strata_release_pool()`, and\n"
+    "when the facade is closed or gets another strategy. A layer's own steps (`free_idle_chunk`) are as everywhere. A pool in\n"
+    "which nothing keeps chunks is refused. Its path is `pools.weights.keep`.\n\n"
     "### Streams by name\n\n"
     "`streams` gives streams stacks of their own by the name that the program gives them before their first request\n"
     "(`strata_stream_name()`). A key is the whole name, in which `*` stands for any letters; the first key that fits\n"

@@ -94,7 +94,10 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
     /* What the old caches keep, the new layers may want. */
     uint32_t index = 0;
     strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) (void)strata_domain_release(domain);
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        strata_family_t *family = NULL;
+        while ((family = strata_domain_next_family(domain, family)) != NULL) (void)strata_domain_release_family(domain, family);
+    }
     status = change(facade, strategy);
     strata_lookup_forget_all();
     return status;

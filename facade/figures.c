@@ -136,7 +136,7 @@ static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
     uint64_t before = atomic_load(&domain->given_bytes);
-    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain));
+    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain, NULL));
     return atomic_load(&domain->given_bytes) - before;
 }
 
@@ -167,7 +167,8 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_domain_set_limit(domain, limit);
-    uint64_t reserved = strata_domain_reserved(domain), idle = idle_in(domain);
+    uint64_t reserved = strata_domain_reserved(domain), all = idle_in(domain);
+    uint64_t idle = all - strata_min(all, strata_domain_kept_bytes(domain, NULL));
     if (reserved > limit) (void)give_back(domain, idle - strata_min(idle, reserved - limit));
     return STRATA_OK;
 }

@@ -66,5 +66,5 @@ strata_status_t strata_plans_family(strata_facade_t *facade, strata_domain_t *do
     if (plan->count == 0 && !pool) return STRATA_OK;
     if (plan->count == 0) plan = strata_plans_of(facade, domain->place);
     *family = strata_domain_family(domain, pool, named->name);
-    return *family ? STRATA_OK : strata_domain_add_family(domain, pool, named->name, plan, family);
+    return *family ? STRATA_OK : strata_domain_add_family(domain, pool, named->name, plan, pool && named->keep, family);
 }

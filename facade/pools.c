@@ -110,6 +110,29 @@ strata_status_t strata_pool_current(strata_t handle, strata_place_t place, uint6
     return STRATA_OK;
 }
 
+/* Those of no pool are several: of streams by name too. */
+static void release_families(strata_domain_t *domain, uint64_t pool) {
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    strata_family_t *family = NULL;
+    while ((family = strata_domain_next_family(domain, family)) != NULL)
+        if (family->pool == pool) (void)strata_domain_release_family(domain, family);
+}
+
+strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t *released) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t meant;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    if (status != STRATA_OK) return status;
+    uint64_t before = atomic_load(&domain->given_bytes);
+    release_families(domain, meant);
+    if (released) *released = atomic_load(&domain->given_bytes) - before;
+    return STRATA_OK;
+}
+
 strata_status_t strata_pool_of(strata_t handle, strata_ref_t ref, uint64_t *pool) {
     strata_path_t path;
     strata_record_t *record;

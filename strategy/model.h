@@ -67,6 +67,8 @@ typedef struct strata_model_named {
     const char *name; /* the pool's, or the pattern */
     strata_origin_t origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS];
+    bool keep;        /* a pool's idle chunks stay when others want memory */
+    strata_origin_t keep_origin;
     unsigned broken;  /* bits of places whose stacks could not be read; 0 in a strategy that was loaded */
 } strata_model_named_t;
 
@@ -129,6 +131,10 @@ bool strata_named_is_name(strata_named_kind_t kind, const char *name);
 strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name);
 /* The first pattern that fits the name of a stream; NULL: none. */
 const strata_model_named_t *strata_strategy_pattern(const strata_strategy_t *strategy, const char *stream);
+/* Sets a pool's `keep` from text: `keep: true` of its file, "pools.weights.keep=true". E_STRATEGY, without the place. */
+strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *text, const strata_origin_t *origin);
+/* A pool that shall keep its chunks has a layer that keeps any. E_STRATEGY at the word that says so. */
+strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const strata_model_named_t *pool);
 /* Whether `pattern`, in which * stands for any letters, fits the whole name. */
 bool strata_pattern_fits(const char *pattern, const char *name);
 

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "allocation/option.h"
 #include "strategy/model.h"
 
 const char *strata_named_key(strata_named_kind_t kind) {
@@ -23,6 +24,45 @@ strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, s
     for (size_t i = 0; i < names->count; i++)
         if (strcmp(names->list[i].name, name) == 0) return &names->list[i];
     return NULL;
+}
+
+strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *text, const strata_origin_t *origin) {
+    bool yes = strcmp(text, "true") == 0;
+    if (!yes && strcmp(text, "false") != 0)
+        return strata_fail(STRATA_E_STRATEGY, 0, "keep: \"%.40s\" is neither true nor false; write keep: true", text);
+    pool->keep = yes;
+    pool->keep_origin = *origin;
+    return STRATA_OK;
+}
+
+/* What a driver's pool holds idle is the pool's as a whole: that of the device is every stack's. */
+static bool keeps_chunks(const strata_model_layer_t *layer) {
+    const strata_option_row_t *row = strata_option_find(layer->type, "pool");
+    char value[STRATA_OPTION_TEXT_BYTES] = "";
+    if (layer->type->role == STRATA_CACHE) return true;
+    if (row && layer->type->role == STRATA_SOURCE) strata_option_print(row, layer->options, value, sizeof value);
+    return strcmp(value, "own") == 0;
+}
+
+static bool any_keeps(const strata_model_stack_t *stack) {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES];
+    size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
+    for (size_t i = 0; i < count && i < STRATA_PLAN_NODES; i++)
+        if (keeps_chunks(layers[i])) return true;
+    return false;
+}
+
+strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const strata_model_named_t *pool) {
+    if (!pool->keep || pool->broken) return STRATA_OK;
+    bool kept = false, written = false;
+    for (size_t place = 0; place < STRATA_PLACE_KINDS; place++) {
+        written = written || pool->stacks[place].count > 0;
+        kept = kept || any_keeps(&pool->stacks[place]);
+    }
+    for (size_t place = 0; place < STRATA_PLACE_KINDS && !written; place++) kept = kept || any_keeps(&strategy->stacks[place]);
+    if (kept) return STRATA_OK;
+    return strata_fail_origin(&pool->keep_origin, "pools.%s.keep: no layer of the pool keeps chunks; put a cache into its stack, as in "
+                              "\"- auto_growth\" (or pool: own into cuda_malloc_async), or take keep out", pool->name);
 }
 
 /* A star takes as little as it can, and one letter more whenever what stands behind it does not fit: only the last star needs

@@ -225,10 +225,21 @@ static strata_status_t fail_option(const parts_t *parts, const strata_model_laye
                        *all ? "its options are " : "it has none", all);
 }
 
+/* "pools.weights.keep": the pool; NULL: it is another path. */
+static strata_model_named_t *kept_by(const strata_strategy_t *strategy, const char *path) {
+    char name[STRATA_NAME_LETTERS + 1];
+    const char *begin = path + strlen("pools."), *dot = strncmp(path, "pools.", strlen("pools.")) == 0 ? strchr(begin, '.') : NULL;
+    if (!dot || strcmp(dot, ".keep") != 0 || (size_t)(dot - begin) >= sizeof name) return NULL;
+    snprintf(name, sizeof name, "%.*s", (int)(dot - begin), begin);
+    return strata_strategy_named(strategy, STRATA_NAMED_POOL, name);
+}
+
 static strata_status_t set(strata_strategy_t *strategy, const char *path, const char *value, const strata_origin_t *origin) {
     parts_t parts;
     layers_t layers;
     found_t found;
+    strata_model_named_t *pool = kept_by(strategy, path);
+    if (pool) return strata_named_set_keep(pool, value, origin);
     strata_status_t status = take_apart(path, &parts);
     if (status) return status;
     status = take_layers(strategy, &parts, &layers);
@@ -254,6 +265,7 @@ bool strata_strategy_has(const strata_strategy_t *strategy, const char *path) {
     parts_t parts;
     layers_t layers;
     found_t found = {.layer = NULL};
+    if (kept_by(strategy, path)) return true;
     if (take_apart(path, &parts) || take_layers(strategy, &parts, &layers)) {
         /* Asking is no failure. */
         strata_fail_at(before.status, before.line, before.column, "%s", before.text);

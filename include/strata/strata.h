@@ -268,10 +268,11 @@ STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t pl
 
 /* ---- memory kept in the caches -------------------------------------------------------------------------------------- */
 
-/* Gives every idle chunk of a place (all its streams and pools) back to the device; *released (may be NULL) gets the bytes. */
+/* Gives every idle chunk of a place (all its streams and pools, but for pools that keep theirs: `keep: true`) back to the device;
+ * *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_release(strata_t facade, strata_place_t place, uint64_t *released);
 /* Releases idle chunks, the largest of each stream's first, until at most `keep` idle bytes stay in the place, or until none is idle
- * as a whole; *released (may be NULL) gets the bytes. */
+ * as a whole; pools that keep their chunks are not concerned, nor counted. *released (may be NULL) gets the bytes. */
 STRATA_API strata_status_t strata_trim(strata_t facade, strata_place_t place, uint64_t keep, uint64_t *released);
 
 typedef struct strata_mem_info {
@@ -436,7 +437,8 @@ STRATA_API strata_status_t strata_remove_callback(strata_t facade, uint32_t id);
  *
  * A strategy may name pools (`pools: {weights: {stack: [...]}}`): memory that is to lie apart from all other, under layers of its
  * own. A pool has stacks of its own in every place, one a stream; its caches serve nobody else. To the reclaim ladder, to
- * strata_release() and to strata_stream_forget() they are stacks of the place as all others. What concerns a block goes by its ref
+ * strata_release() and to strata_stream_forget() they are stacks of the place as all others; but what a pool with `keep: true` holds
+ * idle goes back for its own requests, by strata_release_pool() and at the end alone. What concerns a block goes by its ref
  * and knows no pool: free, borrow, share and ask from anywhere.
  *
  *     uint64_t weights;
@@ -460,6 +462,9 @@ STRATA_API strata_status_t strata_pool_begin(strata_t facade, strata_place_t pla
 STRATA_API strata_status_t strata_pool_end(strata_t facade, strata_place_t place);
 /* Where the calling thread's requests in a place go now, STRATA_POOL_ORDINARY or a pool: what a helper thread is told to begin. */
 STRATA_API strata_status_t strata_pool_current(strata_t facade, strata_place_t place, uint64_t *pool);
+/* Gives every idle chunk of a pool in a place back to the device, whether it keeps them or not; STRATA_POOL_ORDINARY: those of no
+ * pool; 0: of the thread's current one. *released (may be NULL) gets the bytes. E_INVALID: no such pool. */
+STRATA_API strata_status_t strata_release_pool(strata_t facade, strata_place_t place, uint64_t pool, uint64_t *released);
 /* The pool of a block; STRATA_POOL_ORDINARY: none. */
 STRATA_API strata_status_t strata_pool_of(strata_t facade, strata_ref_t ref, uint64_t *pool);
 

@@ -123,14 +123,14 @@ TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with
         EXPECT_EQ(bench_held(&bench), 6 * MIB);
         EXPECT_EQ(strata_domain_reserved(bench.domain), 6 * MIB);
         EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 6 * MIB);
-        EXPECT_EQ(strata_domain_release(bench.domain), 0);
+        EXPECT_EQ(strata_domain_release(bench.domain, NULL), 0);
         EXPECT_EQ(bench_held(&bench), 6 * MIB);
         strata_sim_clear_faults(bench.device);
-        EXPECT_EQ(strata_domain_release(bench.domain), 6 * MIB);
+        EXPECT_EQ(strata_domain_release(bench.domain, NULL), 6 * MIB);
         EXPECT_EQ(bench_held(&bench), 0);
         EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
         EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 0);
-        EXPECT_EQ(strata_domain_release(bench.domain), 0);
+        EXPECT_EQ(strata_domain_release(bench.domain, NULL), 0);
         bench_close(&bench);
         strata_directory_delete(directory);
     }

@@ -208,6 +208,7 @@ TEST(named, explain_tells_them) {
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = text_of(out);
     EXPECT_CONTAINS(text, "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [<text>:3:3]\n"
+                          "  keep                       false        default\n"
                           "\npools.weights.gpu, outermost first\n"
                           "  auto_growth: cache of scope stream, one instance for each stream  [<text>:4:13]\n");
     EXPECT_CONTAINS(text, "    chunk_size               64MiB        <text>:4:39\n");
@@ -257,4 +258,50 @@ TEST(named, check_tells_every_error) {
     static const char *const places[] = {"named_wrong.yaml:2:13: ", "named_wrong.yaml:3:42: ", "named_wrong.yaml:5:3: ",
                                          "named_wrong.yaml:6:27: ", "named_wrong.yaml:3:19: "};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) EXPECT_CONTAINS(text, places[i]);
+}
+
+/* ---- keep ---- */
+
+static bool keeps(const char *text, const char *setting) {
+    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = text, .set = &setting, .set_count = setting ? 1 : 0});
+    const strata_model_named_t *pool = strategy ? strata_strategy_named(strategy, STRATA_NAMED_POOL, "p") : NULL;
+    bool keep = pool && pool->keep;
+    EXPECT_TRUE(pool != NULL);
+    if (strategy) strata_strategy_delete(strategy);
+    return keep;
+}
+
+TEST(named, a_pool_may_keep_its_chunks) {
+    EXPECT_FALSE(keeps("pools: {p: [auto_growth, system]}", NULL));
+    EXPECT_TRUE(keeps("pools: {p: {keep: true, stack: [auto_growth, system]}}", NULL));
+    EXPECT_TRUE(keeps("pools: {p: {keep: true}}", NULL));
+    EXPECT_TRUE(keeps("pools: {p: {keep: true, stack: [cuda_malloc_async: {pool: own}]}}", NULL));
+    EXPECT_TRUE(keeps("pools: {p: {keep: true, stack: [system], places: {pinned: [buffered, system]}}}", NULL));
+    EXPECT_TRUE(keeps("pools: {p: [auto_growth, system]}", "pools.p.keep=true"));
+    EXPECT_FALSE(keeps("pools: {p: {keep: true, stack: [auto_growth, system]}}", "pools.p.keep=false"));
+}
+
+TEST(named, keep_is_told_and_compared) {
+    static const char *const texts[2] = {"pools: {p: {stack: [buffered, system]}}", "pools: {p: {keep: true, stack: [buffered, system]}}"};
+    strata_strategy_t *two[2];
+    char *told = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&told, &size);
+    for (int i = 0; i < 2; i++) two[i] = load_text(texts[i]);
+    ASSERT_TRUE(two[0] && two[1]);
+    EXPECT_OK(strata_config_diff(two[0], two[1], "a", "b", out));
+    EXPECT_OK(strata_config_explain(two[1], out));
+    fclose(out);
+    EXPECT_CONTAINS(told, "pools.p.keep:\n  a                    false ");
+    EXPECT_CONTAINS(told, "  keep                       true         <text>:1:19\n");
+    free(told);
+    for (int i = 0; i < 2; i++) strata_strategy_delete(two[i]);
+}
+
+TEST(named, a_keep_that_would_do_nothing_is_refused) {
+    expect_refused("pools:\n  p: {keep: maybe, stack: [buffered, system]}\n", 2, 13, "neither true nor false", "write keep: true");
+    expect_refused("pools:\n  p: {keep: [], stack: [buffered, system]}\n", 2, 13, "true or false", "write keep: true");
+    expect_refused("pools:\n  p: {keep: true, stack: [retry, system]}\n", 2, 13, "no layer of the pool keeps chunks", "auto_growth");
+    expect_refused("pools:\n  p: {keep: true, stack: [cuda_malloc_async]}\n", 2, 13, "no layer of the pool keeps chunks", "pool: own");
+    expect_refused("streams:\n  s: {keep: true, stack: [buffered, system]}\n", 2, 7, "has no key \"keep\"", "write one of stack, places");
 }
