@@ -29,16 +29,26 @@ const char *strata_preset_name(size_t index);
 /* NULL: unknown. */
 const char *strata_preset_text(const char *name);
 
+/* The presets, each with its description and whose behaviour it reproduces. */
+strata_status_t strata_config_presets(FILE *out, size_t width);
+/* E_STRATEGY: there is no preset of that name; the error tells the nearest. */
+strata_status_t strata_config_no_preset(const char *name);
+
 /* Checks one file (loading the code that it names, if that is allowed) and writes one line an error, "file:line:column: what is
  * wrong; what to write", as many as can be told apart. Returns their number. */
 size_t strata_config_check(const char *file, bool allow_code, FILE *errors);
 /* Each stack as built: layers, every value with where it came from, scope, what is shared. */
 strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out);
+/* The same without the options that are as their layers have them by default. */
+strata_status_t strata_config_explain_short(const strata_strategy_t *strategy, FILE *out);
 /* What they differ in: layers, and values with where they came from; "no difference". */
 strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_strategy_t *b, const char *name_of_a,
                                    const char *name_of_b, FILE *out);
 /* The layers and their options as text, or as docs/layers.md. */
 strata_status_t strata_config_layers(FILE *out, bool markdown);
+/* One layer, for people: what it is, its options, its figures, an example of a stack with it. E_STRATEGY: there is none of that
+ * name; the error tells the nearest. */
+strata_status_t strata_config_layer(FILE *out, const char *name, size_t width);
 /* The grammar of strategy files: docs/strategy.md. */
 strata_status_t strata_config_grammar(FILE *out);
 

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/reader.h"
 #include "config/words.h"
+#include "platform/host_memory.h"
 #include "strategy/legal.h"
 
 void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity) {
@@ -40,14 +41,16 @@ static const char *shared_text(const strata_model_layer_t *layer, strata_place_k
     return "";
 }
 
-/* How far a line of a branch is moved in, and with which lines before it. */
+/* How far a line of a branch is moved in, and with which lines before it; and what is told. */
 typedef struct margin {
     char text[256];
+    bool only_said; /* by a preset, a file, the environment ...: no defaults */
 } margin_t;
 
 static margin_t margin_in(const margin_t *margin, const char *more) {
     margin_t inner;
     snprintf(inner.text, sizeof inner.text, "%.200s%s", margin->text, more);
+    inner.only_said = margin->only_said;
     return inner;
 }
 
@@ -56,6 +59,17 @@ static void explain_option(const strata_model_layer_t *layer, const strata_optio
     strata_option_print(row, layer->options, value, sizeof value);
     strata_origin_text(&layer->option_origins[row - layer->type->options], where, sizeof where);
     fprintf(out, "%-12s %s", value, where);
+}
+
+/* Whoever said it. */
+static bool is_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    char value[STRATA_OPTION_TEXT_BYTES], usual[STRATA_OPTION_TEXT_BYTES];
+    void *options = strata_host_new(layer->type->options_size, 1);
+    bool known = options && strata_option_set(row, options, row->default_text) == STRATA_OK;
+    if (known) strata_option_print(row, options, usual, sizeof usual);
+    strata_option_print(row, layer->options, value, sizeof value);
+    strata_host_delete(options);
+    return known && strcmp(value, usual) == 0;
 }
 
 static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t place, const margin_t *margin, FILE *out) {
@@ -68,6 +82,7 @@ static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t
             shared_text(layer, place), where);
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* told with the branch */
+        if (margin->only_said && is_default(layer, row)) continue;
         fprintf(out, "%s  %-24s ", margin->text, row->name);
         explain_option(layer, row, out);
         fprintf(out, "\n");
@@ -100,24 +115,24 @@ static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_
     }
 }
 
-static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, FILE *out) {
-    margin_t margin = {"  "};
+static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, bool only_said, FILE *out) {
+    margin_t margin = {"  ", only_said};
     explain_layers(stack, place, &margin, out);
 }
 
-static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, FILE *out) {
+static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, bool only_said, FILE *out) {
     const char *name = strata_place_name(place);
     if (place == STRATA_PLACE_GPU) {
         fprintf(out, "\nstack (%s), outermost first\n", name);
     } else {
         fprintf(out, "\n%s, outermost first%s\n", name, has_one_stack(place) ? "; one stack serves all streams" : "");
     }
-    explain_stack(&strategy->stacks[place], place, out);
+    explain_stack(&strategy->stacks[place], place, only_said, out);
     for (size_t i = 0; i < strategy->own_count; i++) {
         const strata_model_device_t *own = &strategy->own[i];
         if (own->stacks[place].count == 0) continue;
         fprintf(out, "\n%s:%u, a stack of its own, outermost first\n", name, own->number);
-        explain_stack(&own->stacks[place], place, out);
+        explain_stack(&own->stacks[place], place, only_said, out);
     }
 }
 
@@ -140,7 +155,7 @@ static void explain_head(const strata_model_named_t *named, strata_named_kind_t 
     fprintf(out, "  %-26s %-12s %s\n", "keep", named->keep ? "true" : "false", where);
 }
 
-static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, FILE *out) {
+static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, bool only_said, FILE *out) {
     const strata_model_names_t *names = &strategy->named[kind];
     for (size_t i = 0; i < names->count; i++) {
         const strata_model_named_t *named = &names->list[i];
@@ -149,12 +164,12 @@ static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t
             if (named->stacks[place].count == 0) continue;
             fprintf(out, "\n%s.%s.%s, outermost first%s\n", strata_named_key(kind), named->name, strata_place_name(place),
                     has_one_stack(place) ? "; one stack serves all streams" : "");
-            explain_stack(&named->stacks[place], place, out);
+            explain_stack(&named->stacks[place], place, only_said, out);
         }
     }
 }
 
-strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out) {
+static strata_status_t explain(const strata_strategy_t *strategy, bool only_said, FILE *out) {
     char where[4200];
     fprintf(out, "strategy %s", strategy->name);
     if (*strategy->description) fprintf(out, ": %s", strategy->description);
@@ -163,7 +178,16 @@ strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *o
     if (strategy->peer) fprintf(out, "peer: %s\n", strategy->peer);
     strata_origin_text(&strategy->devices_origin, where, sizeof where);
     fprintf(out, "devices: %s  [%s]\n", strategy->devices, where);
-    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) explain_place(strategy, place, out);
-    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) explain_named(strategy, (strata_named_kind_t)kind, out);
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++)
+        explain_place(strategy, place, only_said, out);
+    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) explain_named(strategy, (strata_named_kind_t)kind, only_said, out);
     return strata_config_written(out);
+}
+
+strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out) {
+    return explain(strategy, false, out);
+}
+
+strata_status_t strata_config_explain_short(const strata_strategy_t *strategy, FILE *out) {
+    return explain(strategy, true, out);
 }

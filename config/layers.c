@@ -6,6 +6,8 @@
 #include "allocation/figures.h"
 #include "allocation/option.h"
 #include "config/config.h"
+#include "config/example.h"
+#include "config/hint.h"
 #include "config/words.h"
 #include "platform/status.h"
 #include "strategy/legal.h"
@@ -72,6 +74,59 @@ static void layer_as_text(const strata_layer_type_t *type, FILE *out) {
     uint32_t count = strata_own_figure_rows(type, rows);
     for (uint32_t i = 0; i < count; i++)
         fprintf(out, "    figure %-17s %-10s %s\n", rows[i].name, rows[i].unit, rows[i].doc);
+}
+
+/* ---- one layer ---- */
+
+static void print_options(const strata_layer_type_t *type, size_t width, FILE *out) {
+    char values[256];
+    if (strata_option_count(type) == 0) {
+        fprintf(out, "\nno options\n");
+        return;
+    }
+    fprintf(out, "\noptions\n");
+    for (const strata_option_row_t *row = type->options; row->name; row++) {
+        values_text(row, values, sizeof values);
+        fprintf(out, "  %s: %s%s%s, by default %s\n      ", row->name, strata_kind_word(row->kind), *values ? ", " : "", values,
+                *row->default_text ? row->default_text : "empty");
+        strata_print_wrapped(out, row->doc, 6, width);
+    }
+}
+
+static void print_figures(const strata_layer_type_t *type, size_t width, FILE *out) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    if (count > 0) fprintf(out, "\nfigures (strata stats)\n");
+    for (uint32_t i = 0; i < count; i++) {
+        fprintf(out, "  %s, %s\n      ", rows[i].name, rows[i].unit);
+        strata_print_wrapped(out, rows[i].doc, 6, width);
+    }
+}
+
+static void print_traits(const char *what, uint32_t bits, size_t width, FILE *out) {
+    char text[256];
+    traits(bits, text, sizeof text);
+    fprintf(out, "  %-9s ", what);
+    strata_print_wrapped(out, text, 12, width);
+}
+
+strata_status_t strata_config_layer(FILE *out, const char *name, size_t width) {
+    const strata_layer_type_t *type = strata_layer_find(name);
+    strata_hint_t hint;
+    if (!type) {
+        hint = strata_hint(name, strata_layer_words(), strata_layer_word, NULL);
+        return strata_fail(STRATA_E_STRATEGY, 0, "there is no layer \"%.40s\"; %s", name, hint.text);
+    }
+    fprintf(out, "%s: %s of scope %s\n", type->name, strata_role_word(type->role), strata_scope_word(type->scope));
+    strata_print_wrapped(out, type->doc, 0, width);
+    fputc('\n', out);
+    print_traits("needs", type->needs, width, out);
+    print_traits("gives", type->gives, width, out);
+    print_traits("passes on", type->passes, width, out);
+    print_options(type, width, out);
+    print_figures(type, width, out);
+    strata_config_example(type, out);
+    return strata_config_written(out);
 }
 
 /* ---- Markdown ---- */

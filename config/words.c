@@ -33,6 +33,37 @@ const char *strata_kind_word(strata_option_kind_t kind) {
     return words[kind];
 }
 
+/* The length of the next word, blanks before it counted in: what a line begins with is kept. */
+static size_t word_length(const char *at) {
+    size_t blanks = strspn(at, " ");
+    return blanks + strcspn(at + blanks, " \n");
+}
+
+void strata_print_wrapped(FILE *out, const char *text, size_t indent, size_t width) {
+    size_t column = indent;
+    for (const char *at = text; *at;) {
+        size_t length = word_length(at);
+        bool ended = *at == '\n';
+        if (!ended && column > indent && column + length > width) {
+            ended = true;
+            at += strspn(at, " ");
+        } else if (ended) {
+            at++;
+        }
+        if (ended) {
+            bool empty = *at == '\n' || !*at;
+            fprintf(out, "\n%*s", *at && !empty ? (int)indent : 0, "");
+            column = indent;
+            length = word_length(at);
+        }
+        if (*at == '\n') continue;
+        fprintf(out, "%.*s", (int)length, at);
+        column += length;
+        at += length;
+    }
+    fputc('\n', out);
+}
+
 strata_status_t strata_config_written(FILE *out) {
     bool before = ferror(out) != 0;
     int why = fflush(out) == 0 ? 0 : errno;

@@ -8,77 +8,58 @@
 #include "replay/draw.h"
 #include "trace/trace.h"
 
-typedef struct reading {
-    const strata_command_t *self;
-    strata_arguments_t *arguments;
-} reading_t;
-
-/* One option with its value, or a flag without: STRATA_EXIT_DONE, or what strata_wrong_usage() answered. */
-typedef int (*take_fn)(const reading_t *reading, const char *value);
-
-static strata_argument_strategy_t *latest(const reading_t *reading) {
-    size_t count = reading->arguments->strategy_count;
-    return count ? &reading->arguments->strategies[count - 1] : NULL;
+static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {
+    size_t count = arguments->strategy_count;
+    return count ? &arguments->strategies[count - 1] : NULL;
 }
 
-static int take_strategy(const reading_t *reading, const char *value) {
-    strata_arguments_t *arguments = reading->arguments;
+static int take_strategy(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
     if (arguments->strategy_count == STRATA_ARGUMENT_STRATEGIES)
-        return strata_wrong_usage(reading->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
+        return strata_wrong_usage(taking->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
     arguments->strategies[arguments->strategy_count++].name = value;
     return STRATA_EXIT_DONE;
 }
 
-static int take_set(const reading_t *reading, const char *value) {
-    strata_argument_strategy_t *strategy = latest(reading);
-    const char **set = strategy ? strategy->set : reading->arguments->set;
-    size_t *count = strategy ? &strategy->set_count : &reading->arguments->set_count;
-    if (!strchr(value, '=')) return strata_wrong_usage(reading->self, "--set %.80s: write PATH=VALUE", value);
-    if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(reading->self, "more than %d --set", STRATA_ARGUMENT_SETS);
+static int take_set(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    strata_argument_strategy_t *strategy = latest(arguments);
+    const char **set = strategy ? strategy->set : arguments->set;
+    size_t *count = strategy ? &strategy->set_count : &arguments->set_count;
+    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set %.80s: write PATH=VALUE", value);
+    if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(taking->self, "more than %d --set", STRATA_ARGUMENT_SETS);
     set[(*count)++] = value + strspn(value, " ");
     return STRATA_EXIT_DONE;
 }
 
-static int take_label(const reading_t *reading, const char *value) {
-    strata_argument_strategy_t *strategy = latest(reading);
-    if (!strategy) return strata_wrong_usage(reading->self, "--label %.40s stands before the first --strategy", value);
-    if (strategy->label) return strata_wrong_usage(reading->self, "%.80s has two labels", strategy->name);
+static int take_label(const strata_taking_t *taking, const char *value) {
+    strata_argument_strategy_t *strategy = latest(taking->into);
+    if (!strategy) return strata_wrong_usage(taking->self, "--label %.40s stands before the first --strategy", value);
+    if (strategy->label) return strata_wrong_usage(taking->self, "%.80s has two labels", strategy->name);
     if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
-        return strata_wrong_usage(reading->self, "a label has 1 to %d letters", STRATA_ARGUMENT_LABEL - 1);
+        return strata_wrong_usage(taking->self, "a label has 1 to %d letters", STRATA_ARGUMENT_LABEL - 1);
     strategy->label = value;
     return STRATA_EXIT_DONE;
 }
 
-static int take_device(const reading_t *reading, const char *value) {
-    reading->arguments->device = value;
-    return STRATA_EXIT_DONE;
-}
-
-static int take_capacity(const reading_t *reading, const char *value) {
+static int take_capacity(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
     uint64_t bytes = 0;
     if (strata_parse_size(value, &bytes) != STRATA_OK)
-        return strata_wrong_usage(reading->self, "--capacity: %s", strata_last_error()->text);
-    if (bytes == 0) return strata_wrong_usage(reading->self, "--capacity is 0; write a size or unlimited");
-    reading->arguments->capacity = bytes;
+        return strata_wrong_usage(taking->self, "--capacity: %s", strata_last_error()->text);
+    if (bytes == 0) return strata_wrong_usage(taking->self, "--capacity is 0; write a size or unlimited");
+    arguments->capacity = bytes;
     return STRATA_EXIT_DONE;
 }
 
-static int take_lag(const reading_t *reading, const char *value) {
+static int take_lag(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
     uint64_t ns = 0;
     if (strata_parse_time(value, &ns) != STRATA_OK)
-        return strata_wrong_usage(reading->self, "--gpu-lag: %s", strata_last_error()->text);
-    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(reading->self, "--gpu-lag %.40s is too long", value);
-    if (ns % 1000 != 0) return strata_wrong_usage(reading->self, "--gpu-lag %.40s: write whole microseconds", value);
-    reading->arguments->lag_ns = ns;
-    return STRATA_EXIT_DONE;
-}
-
-static int take_repeat(const reading_t *reading, const char *value) {
-    char *end;
-    unsigned long number = strtoul(value, &end, 10);
-    if (*end || *value < '0' || *value > '9' || number < 1 || number > STRATA_FIGURE_REPEATS)
-        return strata_wrong_usage(reading->self, "--repeat %.40s: write a number from 1 to %d", value, STRATA_FIGURE_REPEATS);
-    reading->arguments->repeat = (uint32_t)number;
+        return strata_wrong_usage(taking->self, "--gpu-lag: %s", strata_last_error()->text);
+    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(taking->self, "--gpu-lag %.40s is too long", value);
+    if (ns % 1000 != 0) return strata_wrong_usage(taking->self, "--gpu-lag %.40s: write whole microseconds", value);
+    arguments->lag_ns = ns;
     return STRATA_EXIT_DONE;
 }
 
@@ -104,77 +85,47 @@ static bool launcher_shard(strata_arguments_t *arguments) {
     return false;
 }
 
-static int take_shard(const reading_t *reading, const char *value) {
-    strata_arguments_t *arguments = reading->arguments;
+static int take_shard(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
     const char *rest = "";
     if (strcmp(value, "auto") == 0) {
         if (!launcher_shard(arguments))
-            return strata_wrong_usage(reading->self, "--shard auto: no launcher says its rank and size");
+            return strata_wrong_usage(taking->self, "--shard auto: no launcher says its rank and size");
     } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
-        return strata_wrong_usage(reading->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
+        return strata_wrong_usage(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
     }
     if (arguments->shard < arguments->shards) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(reading->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
+    return strata_wrong_usage(taking->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
                               arguments->shards);
 }
 
-static int take_json(const reading_t *reading, const char *value) {
-    if (!*value) return strata_wrong_usage(reading->self, "--json wants a file, or -");
-    reading->arguments->json = value;
-    return STRATA_EXIT_DONE;
-}
-
-static int take_at(const reading_t *reading, const char *value) {
-    strata_arguments_t *arguments = reading->arguments;
+static int take_at(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
     const char *rest = "";
     uint32_t row = 0;
     arguments->at_end = strcmp(value, "end") == 0;
     if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
-        return strata_wrong_usage(reading->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end",
+        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end",
                                   value);
     arguments->at = row;
     return STRATA_EXIT_DONE;
 }
 
-/* ---- flags ---- */
-
-static int take_json_flag(const reading_t *reading, const char *none) {
+static int take_json_flag(const strata_taking_t *taking, const char *none) {
+    strata_arguments_t *arguments = taking->into;
     (void)none;
-    reading->arguments->json = "-";
-    return STRATA_EXIT_DONE;
-}
-
-static int take_prometheus(const reading_t *reading, const char *none) {
-    (void)none;
-    reading->arguments->prometheus = true;
-    return STRATA_EXIT_DONE;
-}
-
-static int take_blocks(const reading_t *reading, const char *none) {
-    (void)none;
-    reading->arguments->blocks = true;
-    return STRATA_EXIT_DONE;
-}
-
-static int take_smallest(const reading_t *reading, const char *none) {
-    (void)none;
-    reading->arguments->smallest = true;
-    return STRATA_EXIT_DONE;
-}
-
-static int take_check(const reading_t *reading, const char *none) {
-    (void)none;
-    reading->arguments->check = true;
+    arguments->json = "-";
     return STRATA_EXIT_DONE;
 }
 
 /* --draw alone, or --draw=WHAT. */
-static int take_draw(const reading_t *reading, const char *value) {
+static int take_draw(const strata_taking_t *taking, const char *value) {
     static const struct {
         const char *name;
         unsigned what;
     } words[] = {{"all", STRATA_DRAW_ALL}, {"fragmented", STRATA_DRAW_FRAGMENTED}, {"largest", STRATA_DRAW_LARGEST}};
-    unsigned *draw = &reading->arguments->draw;
+    strata_arguments_t *arguments = taking->into;
+    unsigned *draw = &arguments->draw;
     if (!value) *draw |= STRATA_DRAW_ALL | STRATA_DRAW_FRAGMENTED;
     for (size_t i = 0; i < sizeof words / sizeof *words && value; i++) {
         if (strcmp(value, words[i].name) != 0) continue;
@@ -182,99 +133,79 @@ static int take_draw(const reading_t *reading, const char *value) {
         value = NULL;
     }
     if (!value) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(reading->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
+    return strata_wrong_usage(taking->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
 }
 
-static int take_legacy(const reading_t *reading, const char *none) {
-    (void)none;
-    reading->arguments->legacy_default = true;
-    return STRATA_EXIT_DONE;
-}
+/* ---- the rows ---- */
 
-static int take_code(const reading_t *reading, const char *none) {
-    (void)none;
-    reading->arguments->allow_code = true;
-    return STRATA_EXIT_DONE;
-}
+#define FLAG(name, member, meaning) {name, NULL, STRATA_ONCE, strata_take_flag, offsetof(strata_arguments_t, member), 0, 0, meaning}
+#define TAKEN(name, value, often, take, meaning) {name, value, often, take, 0, 0, 0, meaning}
+#define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
+#define DEVICE                                                                                                               \
+    {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                        \
+     "sim:h100, sim:a100, gpu:0 ...; else what the strategy says, and where it says gpu and there is none, sim:h100. The trace says " \
+     "how many devices there are"}
+#define COMMON                                                                                                               \
+    TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                  \
+          "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                   \
+        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"), \
+        FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),               \
+        FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
 
-/* ---- options ---- */
+#define COMPARE_ROWS                                                                                                          \
+    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                       \
+          "sets an option of the strategy before it, or, before the first, of all that have the path"),                       \
+    TAKEN("--label", "LABEL", STRATA_MANY, take_label,                                                                        \
+          "names the strategy before it in the table; else the preset's name or the file's"),                                 \
+    DEVICE,                                                                                                                   \
+    COMMON,                                                                                                                   \
+    {"--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,        \
+     "runs of each strategy, in turn, for the host's time (3)"},                                                              \
+    FLAG("--smallest", smallest, "finds the least capacity that serves all, too (simulated devices alone)"),                  \
+    FLAG("--check", check,                                                                                                    \
+         "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its hazards " \
+         "stand in the table, the first three of each run with their histories on standard error"),                           \
+    TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                     \
+          "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "           \
+          "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                           \
+    {"--json", "FILE|-", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, json), 0, 0,                             \
+     "writes the figures as JSON (strata fields); with - no table is printed"},                                               \
+    TAKEN("--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                      \
+          "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of " \
+          "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the " \
+          "terminal, else 80")
 
-enum { COMPARE = 1, STATS = 2, BOTH = 3 };
+const strata_option_t strata_compare_options[] = {STRATEGY(STRATA_NEEDED_MANY), COMPARE_ROWS, STRATA_OPTIONS_END};
+const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, STRATA_OPTIONS_END};
 
-/* EITHER: a flag that may have a value all the same, behind "=". */
-typedef enum form { VALUE, FLAG, EITHER } form_t;
-
-static const struct option_of {
-    const char *name;
-    take_fn take;
-    form_t form;
-    unsigned commands;
-} options[] = {
-    {"--strategy", take_strategy, VALUE, BOTH}, {"--set", take_set, VALUE, BOTH},
-    {"--device", take_device, VALUE, BOTH},     {"--capacity", take_capacity, VALUE, BOTH},
-    {"--gpu-lag", take_lag, VALUE, BOTH},       {"--legacy-default-stream", take_legacy, FLAG, BOTH},
-    {"--allow-code", take_code, FLAG, BOTH},    {"--label", take_label, VALUE, COMPARE},
-    {"--repeat", take_repeat, VALUE, COMPARE},  {"--shard", take_shard, VALUE, COMPARE},
-    {"--smallest", take_smallest, FLAG, COMPARE}, {"--check", take_check, FLAG, COMPARE},
-    {"--json", take_json, VALUE, COMPARE},      {"--draw", take_draw, EITHER, COMPARE},
-    {"--json", take_json_flag, FLAG, STATS},    {"--prometheus", take_prometheus, FLAG, STATS},
-    {"--blocks", take_blocks, FLAG, STATS},     {"--at", take_at, VALUE, STATS},
+const strata_option_t strata_stats_options[] = {
+    STRATEGY(STRATA_NEEDED),
+    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"),
+    TAKEN("--at", "ROW|peak|end", STRATA_ONCE, take_at,
+          "behind which row, 1 the first under the header; peak: where most is reserved of devices for the first time; end: the "
+          "last (peak)"),
+    FLAG("--blocks", blocks, "every chunk and block too"),
+    TAKEN("--json", NULL, STRATA_ONCE, take_json_flag,
+          "as JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
+    FLAG("--prometheus", prometheus, "in the text format that Prometheus reads"),
+    DEVICE,
+    COMMON,
+    STRATA_OPTIONS_END,
 };
-enum { OPTIONS = sizeof options / sizeof *options };
-
-static unsigned command_of(const reading_t *reading) {
-    return strcmp(reading->self->name, "stats") == 0 ? STATS : COMPARE;
-}
-
-/* What the command does not have is no word to write instead. */
-static const char *option_word(size_t index, const void *reading) {
-    return options[index].commands & command_of(reading) ? options[index].name : "";
-}
-
-/* The option of "--name" or "--name=value"; *value is what follows the sign, or NULL. */
-static const struct option_of *find_option(const reading_t *reading, const char *argument, const char **value) {
-    size_t length = strcspn(argument, "=");
-    *value = argument[length] ? argument + length + 1 : NULL;
-    for (size_t i = 0; i < OPTIONS; i++) {
-        const struct option_of *option = &options[i];
-        if (!(option->commands & command_of(reading))) continue;
-        if (strlen(option->name) == length && strncmp(option->name, argument, length) == 0) return option;
-    }
-    return NULL;
-}
-
-static int unknown_option(const reading_t *reading, const char *argument) {
-    const char *near = strata_nearest_word(argument, OPTIONS, option_word, reading);
-    return strata_wrong_usage(reading->self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "",
-                              near ? near : "");
-}
-
-/* Takes the option at argv[*at], and its value behind it. */
-static int take_option(const reading_t *reading, int argc, char **argv, int *at) {
-    const char *value;
-    const struct option_of *option = find_option(reading, argv[*at], &value);
-    if (!option) return unknown_option(reading, argv[*at]);
-    if (option->form == FLAG && value) return strata_wrong_usage(reading->self, "%s takes no value", option->name);
-    if (option->form != VALUE) return option->take(reading, value);
-    if (!value && *at + 1 < argc) value = argv[++*at];
-    return value ? option->take(reading, value) : strata_wrong_usage(reading->self, "%s wants a value", option->name);
-}
 
 /* What fits no replay of one trace at one row. */
-static int check_stats(const reading_t *reading) {
-    const strata_arguments_t *arguments = reading->arguments;
-    if (arguments->trace_count != 1) return strata_wrong_usage(reading->self, "one trace, please");
-    if (arguments->json && arguments->prometheus)
-        return strata_wrong_usage(reading->self, "--json or --prometheus, not both");
+static int check_stats(const strata_command_t *self, const strata_arguments_t *arguments) {
+    if (arguments->trace_count != 1) return strata_wrong_usage(self, "one trace, please");
+    if (arguments->json && arguments->prometheus) return strata_wrong_usage(self, "--json or --prometheus, not both");
     if (arguments->blocks && arguments->prometheus)
-        return strata_wrong_usage(reading->self, "Prometheus reads no blocks; write --json --blocks");
+        return strata_wrong_usage(self, "Prometheus reads no blocks; write --json --blocks");
     return STRATA_EXIT_DONE;
 }
 
-static int check_compare(const reading_t *reading) {
-    const char *json = reading->arguments->json;
-    if (!reading->arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
-    return strata_wrong_usage(reading->self, "--json - writes where --draw does; write --json FILE");
+static int check_compare(const strata_command_t *self, const strata_arguments_t *arguments) {
+    const char *json = arguments->json;
+    if (!arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(self, "--json - writes where --draw does; write --json FILE");
 }
 
 /* ---- traces ---- */
@@ -311,34 +242,22 @@ const char *strata_arguments_trace_name(const strata_arguments_t *arguments, siz
 }
 
 /* Their runs would be each other's. */
-static int check_traces(const reading_t *reading) {
-    const strata_arguments_t *arguments = reading->arguments;
+static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
     for (size_t i = 0; i < arguments->given_count; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(arguments->given[i], arguments->given[k]) == 0)
-                return strata_wrong_usage(reading->self, "%.200s is given twice", arguments->given[i]);
+                return strata_wrong_usage(self, "%.200s is given twice", arguments->given[i]);
     return STRATA_EXIT_DONE;
 }
 
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
-    reading_t reading = {.self = self, .arguments = arguments};
+    int words = 0;
     *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .given = argv};
-    bool only_traces = false;
-    for (int i = 0; i < argc; i++) {
-        if (only_traces || argv[i][0] != '-' || !argv[i][1]) {
-            argv[arguments->given_count++] = argv[i];
-        } else if (strcmp(argv[i], "--") == 0) {
-            only_traces = true;
-        } else {
-            int status = take_option(&reading, argc, argv, &i);
-            if (status != STRATA_EXIT_DONE) return status;
-        }
-    }
-    if (arguments->strategy_count == 0) return strata_wrong_usage(self, "no --strategy");
-    if (strcmp(self->name, "compare") != 0 && arguments->strategy_count > 1)
-        return strata_wrong_usage(self, "one --strategy alone (strata compare takes several)");
-    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace");
+    int status = strata_options_read(self, arguments, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    arguments->given_count = (size_t)words;
+    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace; write a .csv or .csv.gz file behind the options");
     arguments->trace_count = count_shard(arguments);
-    int status = command_of(&reading) == STATS ? check_stats(&reading) : check_compare(&reading);
-    return status == STRATA_EXIT_DONE ? check_traces(&reading) : status;
+    status = self->options == strata_stats_options ? check_stats(self, arguments) : check_compare(self, arguments);
+    return status == STRATA_EXIT_DONE ? check_traces(self, arguments) : status;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/command.h"
+#include "tools/options.h"
 
 enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64 };
 
@@ -25,7 +25,7 @@ typedef struct strata_arguments {
     const char *device;   /* NULL: as the strategies say */
     uint64_t capacity;    /* 0: as the device says */
     uint64_t lag_ns;
-    uint32_t repeat;
+    uint64_t repeat;
     bool smallest;
     bool check;
     bool legacy_default;
@@ -41,6 +41,9 @@ typedef struct strata_arguments {
     size_t given_count;
     size_t trace_count;   /* of this shard */
 } strata_arguments_t;
+
+/* Their rows. */
+extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_stats_options[];
 
 /* STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. Puts the traces to the front of argv. */
 int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);

@@ -1,6 +1,9 @@
-/* The commands of `strata`: each a function, one line of the table in main.c. */
+/* The commands of `strata`: each a row beside its function, and its name in the table of commands.c. */
 #ifndef STRATA_TOOLS_COMMAND_H
 #define STRATA_TOOLS_COMMAND_H
+
+#include <stdbool.h>
+#include <stdio.h>
 
 #include "platform/status.h"
 
@@ -10,32 +13,30 @@ enum {
     STRATA_EXIT_WRONG = 2   /* wrong usage, strategy or trace */
 };
 
-typedef struct strata_command {
+typedef struct strata_command strata_command_t;
+struct strata_command {
     const char *name;
-    int (*run)(const struct strata_command *self, int argc, char **argv); /* argv[0] is the first argument behind the name */
-    const char *usage; /* what follows the name */
-    const char *help;  /* one line */
-    const char *more;  /* paragraphs for `strata help NAME`; NULL: none */
-} strata_command_t;
+    int (*run)(const strata_command_t *self, int argc, char **argv); /* argv[0] is the first argument behind the name */
+    const char *words;                                               /* what follows the options, as the usage shows it */
+    const char *help;                                                /* one line */
+    const struct strata_option *options;                             /* closed by a NULL name; NULL: none */
+    const char *example;                                             /* what follows the name */
+    const char *more;                                                /* paragraphs; NULL: none */
+};
 
-/* Closed by a NULL name. */
-extern const strata_command_t strata_commands[];
+extern const strata_command_t strata_command_compare, strata_command_replay, strata_command_stats, strata_command_merge,
+    strata_command_check, strata_command_explain, strata_command_diff, strata_command_layers, strata_command_conform,
+    strata_command_torture, strata_command_grammar, strata_command_presets, strata_command_import, strata_command_fields,
+    strata_command_help, strata_command_version;
 
-int strata_command_compare(const strata_command_t *self, int argc, char **argv);
-int strata_command_stats(const strata_command_t *self, int argc, char **argv);
-int strata_command_merge(const strata_command_t *self, int argc, char **argv);
-int strata_command_check(const strata_command_t *self, int argc, char **argv);
-int strata_command_explain(const strata_command_t *self, int argc, char **argv);
-int strata_command_diff(const strata_command_t *self, int argc, char **argv);
-int strata_command_conform(const strata_command_t *self, int argc, char **argv);
-int strata_command_torture(const strata_command_t *self, int argc, char **argv);
-int strata_command_layers(const strata_command_t *self, int argc, char **argv);
-int strata_command_grammar(const strata_command_t *self, int argc, char **argv);
-int strata_command_presets(const strata_command_t *self, int argc, char **argv);
-int strata_command_import(const strata_command_t *self, int argc, char **argv);
-int strata_command_fields(const strata_command_t *self, int argc, char **argv);
-int strata_command_help(const strata_command_t *self, int argc, char **argv);
-int strata_command_version(const strata_command_t *self, int argc, char **argv);
+/* NULL: there is none of that name. */
+const strata_command_t *strata_command_find(const char *name);
+/* Says that there is none, and which is near; answers STRATA_EXIT_WRONG. */
+int strata_command_unknown(const char *name);
+/* All commands, a line each. */
+void strata_commands_print(FILE *out);
+/* What a command does, its usage, its options and an example. */
+void strata_command_print(const strata_command_t *command, FILE *out);
 
 /* Says what is wrong with the arguments and how to go on; answers STRATA_EXIT_WRONG. */
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) STRATA_PRINTF(2, 3);

@@ -59,7 +59,7 @@ static strata_status_t run_all(session_t *session) {
         .contenders = session->contenders.all,
         .contender_count = contenders,
         .timeline = {.lag_ns = arguments->lag_ns, .legacy_default = arguments->legacy_default},
-        .repeat = arguments->repeat,
+        .repeat = (uint32_t)arguments->repeat,
         .check = arguments->check,
         .smallest = arguments->smallest,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
@@ -158,7 +158,7 @@ static void session_end(session_t *session) {
     strata_contenders_delete(&session->contenders);
 }
 
-int strata_command_compare(const strata_command_t *self, int argc, char **argv) {
+static int run_compare(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
@@ -168,3 +168,24 @@ int strata_command_compare(const strata_command_t *self, int argc, char **argv) 
     session_end(&session);
     return exit_status;
 }
+
+static const char more[] =
+    "Replays each trace (.csv or .csv.gz) under each strategy and prints a table, as wide as COLUMNS or the terminal says.\n"
+    "\n"
+    "Exit status: 0 done (out-of-memory stands in the table), 1 an operation failed otherwise, or a hazard was found, 2 wrong "
+    "usage, strategy or trace, or a strategy has too little when it is opened (preallocate): then nothing is compared.";
+
+const strata_command_t strata_command_compare = {.name = "compare",
+                                                 .run = run_compare,
+                                                 .words = "TRACE...",
+                                                 .help = "replays traces under several strategies and compares them",
+                                                 .options = strata_compare_options,
+                                                 .example = "--device sim:h100 --strategy mine.yaml --strategy strata run.csv.gz",
+                                                 .more = more};
+const strata_command_t strata_command_replay = {.name = "replay",
+                                                .run = run_compare,
+                                                .words = "TRACE...",
+                                                .help = "replays traces under one strategy",
+                                                .options = strata_replay_options,
+                                                .example = "--device sim:h100 --capacity 24GiB --strategy mine.yaml run.csv.gz",
+                                                .more = more};

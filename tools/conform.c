@@ -10,7 +10,7 @@
 #include "conform/checks.h"
 #include "conform/stacks.h"
 #include "strategy/code.h"
-#include "tools/command.h"
+#include "tools/options.h"
 #include "torture/apart.h"
 
 enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100 };
@@ -146,12 +146,14 @@ static strata_status_t check_layer(const strata_layer_type_t *type, count_t *cou
     return status;
 }
 
-int strata_command_conform(const strata_command_t *self, int argc, char **argv) {
+static int run_conform(const strata_command_t *self, int argc, char **argv) {
     count_t count = {0};
-    if (argc == 0) return strata_wrong_usage(self, "which shared object?");
-    for (int i = 0; i < argc; i++) {
+    int objects;
+    int result = strata_options_read(self, NULL, argc, argv, &objects);
+    if (result != STRATA_EXIT_DONE) return result;
+    if (objects == 0) return strata_wrong_usage(self, "which shared object?");
+    for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
-        if (argv[i][0] == '-') return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
         strata_status_t status = strata_code_load(argv[i], &table);
         for (size_t n = 0; status == STRATA_OK && table[n]; n++)
             status = check_layer(strata_layer_find(table[n]->name), &count);
@@ -160,3 +162,14 @@ int strata_command_conform(const strata_command_t *self, int argc, char **argv) 
     printf("%u checks, %u failed\n", count.checks, count.failed);
     return count.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
+
+const strata_command_t strata_command_conform = {
+    .name = "conform",
+    .run = run_conform,
+    .words = "FILE.so...",
+    .help = "checks the layers of shared objects: the conformance suite, one line a check",
+    .example = "./libmine.so",
+    .more = "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a "
+            "simulated device, with the defaults of its options.\n"
+            "\n"
+            "Exit status: 0 all checks passed, 1 one failed, 2 the object or its layers cannot be loaded."};

@@ -2,28 +2,14 @@
 
 #include <langinfo.h>
 #include <locale.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "platform/host_memory.h"
 #include "replay/draw.h"
-
-enum { WIDEST = 1000 };
+#include "tools/terminal.h"
 
 /* ---- the terminal ---- */
-
-/* As COLUMNS says, where that is a number; else as the terminal is, else 80. */
-static size_t terminal_width(void) {
-    const char *columns = getenv("COLUMNS");
-    char *end = NULL;
-    unsigned long said = columns && *columns >= '0' && *columns <= '9' ? strtoul(columns, &end, 10) : 0;
-    struct winsize size = {0};
-    if (said == 0 || *end) said = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-    if (said == 0) return STRATA_DRAW_WIDTH;
-    return said < WIDEST ? said : WIDEST;
-}
 
 /* Whether somebody looks who sees more than ASCII. */
 static bool terminal_has_unicode(void) {
@@ -57,7 +43,7 @@ static strata_status_t take_map(const strata_arguments_t *arguments, const strat
 
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results) {
-    strata_draw_t draw = {.out = stdout, .width = terminal_width(), .unicode = terminal_has_unicode(), .what = arguments->draw};
+    strata_draw_t draw = {.out = stdout, .width = strata_terminal_width(STRATA_DRAW_WIDTH), .unicode = terminal_has_unicode(), .what = arguments->draw};
     size_t count = contenders->count;
     strata_map_t *maps = strata_host_new(count, sizeof *maps);
     const char **labels = strata_host_new(count, sizeof *labels);

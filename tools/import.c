@@ -3,7 +3,7 @@
 
 #include "config/config.h"
 #include "config/import/import.h"
-#include "tools/command.h"
+#include "tools/options.h"
 
 static int print_strategy(const strata_import_request_t *request) {
     strata_import_t *import = NULL;
@@ -18,23 +18,40 @@ static int print_strategy(const strata_import_request_t *request) {
     return exit_status;
 }
 
-int strata_command_import(const strata_command_t *self, int argc, char **argv) {
-    strata_import_request_t request = {.peer = NULL};
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--as-of") == 0) {
-            if (i + 1 == argc) return strata_wrong_usage(self, "--as-of wants a version");
-            request.as_of = argv[++i];
-        } else if (argv[i][0] == '-' && strcmp(argv[i], "--markdown") != 0) {
-            return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
-        } else if (!request.peer) {
-            request.peer = argv[i];
-        } else if (!request.text) {
-            request.text = argv[i];
-        } else {
-            return strata_wrong_usage(self, "one string at most: put it in quotes");
-        }
-    }
-    if (!request.peer) return strata_wrong_usage(self, "whose string? pytorch, paddle or tensorflow");
-    if (strcmp(request.peer, "--markdown") == 0) return strata_tell_written(strata_import_page(stdout));
-    return print_strategy(&request);
+typedef struct arguments {
+    const char *as_of;
+    bool markdown;
+} arguments_t;
+
+static const strata_option_t options[] = {
+    {"--as-of", "VERSION", STRATA_ONCE, strata_take_text, offsetof(arguments_t, as_of), 0, 0, "takes the keys of one version alone"},
+    {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
+     "prints docs/import.md: every key and what it becomes"},
+    STRATA_OPTIONS_END,
+};
+
+static int run_import(const strata_command_t *self, int argc, char **argv) {
+    arguments_t arguments = {.as_of = NULL};
+    int words;
+    int status = strata_options_read(self, &arguments, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (arguments.markdown && words > 0) return strata_wrong_usage(self, "--markdown stands alone");
+    if (arguments.markdown) return strata_tell_written(strata_import_page(stdout));
+    if (words == 0) return strata_wrong_usage(self, "whose string? pytorch, paddle or tensorflow");
+    if (words > 2) return strata_wrong_usage(self, "one string at most: put it in quotes");
+    return print_strategy(&(strata_import_request_t){
+        .peer = argv[0], .text = words > 1 ? argv[1] : NULL, .as_of = arguments.as_of});
 }
+
+const strata_command_t strata_command_import = {
+    .name = "import",
+    .run = run_import,
+    .words = "pytorch|paddle|tensorflow [STRING]",
+    .help = "makes a strategy of what another allocator is told",
+    .options = options,
+    .example = "pytorch max_split_size_mb:128",
+    .more = "STRING is the value of PYTORCH_CUDA_ALLOC_CONF, or NAME=VALUE NAME=VALUE; without it the environment's variables "
+            "are read. The strategy goes to standard output, what has no equivalent to standard error too. A running program "
+            "reads the environment under the strategy import:pytorch.\n"
+            "\n"
+            "Exit status: 0 done, 2 a wrong string."};

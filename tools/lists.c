@@ -1,111 +1,226 @@
 /* The commands that print what there is. */
-#include <stdio.h>
 #include <string.h>
 
 #include "config/config.h"
 #include "platform/printable.h"
 #include "replay/figures.h"
 #include "strategy/code.h"
-#include "tools/command.h"
 #include "tools/named.h"
+#include "tools/options.h"
+#include "tools/terminal.h"
 
-#define ALLOW_CODE "--allow-code"
+enum { WIDTH = 80, SETS = 64 };
 
-int strata_command_check(const strata_command_t *self, int argc, char **argv) {
+#define ALLOW_CODE(type, member)                                                                                       \
+    {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(type, member), 0, 0,                                 \
+     "strategies may load shared objects with layers (load:), and so run their code"}
+
+/* ---- check ---- */
+
+typedef struct check {
+    bool allow_code;
+} check_t;
+
+static const strata_option_t check_options[] = {ALLOW_CODE(check_t, allow_code), STRATA_OPTIONS_END};
+
+static int run_check(const strata_command_t *self, int argc, char **argv) {
+    check_t check = {.allow_code = false};
     size_t wrong = 0;
-    int files = 0;
-    bool allow_code = false;
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], ALLOW_CODE) == 0) allow_code = true;
-        else argv[files++] = argv[i];
-    }
+    int files;
+    int status = strata_options_read(self, &check, argc, argv, &files);
+    if (status != STRATA_EXIT_DONE) return status;
     if (files == 0) return strata_wrong_usage(self, "which file?");
-    for (int i = 0; i < files; i++) wrong += strata_config_check(argv[i], allow_code, stderr);
+    for (int i = 0; i < files; i++) wrong += strata_config_check(argv[i], check.allow_code, stderr);
     return wrong ? STRATA_EXIT_WRONG : STRATA_EXIT_DONE;
 }
 
-int strata_command_layers(const strata_command_t *self, int argc, char **argv) {
-    bool markdown = false;
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--markdown") == 0) {
-            markdown = true;
-        } else if (strcmp(argv[i], "--load") == 0 && i + 1 < argc) {
-            if (strata_code_load(argv[++i], NULL) != STRATA_OK) return strata_tell_failure();
-        } else {
-            return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
-        }
-    }
-    return strata_tell_written(strata_config_layers(stdout, markdown));
+const strata_command_t strata_command_check = {
+    .name = "check",
+    .run = run_check,
+    .words = "FILE...",
+    .help = "checks strategy files: nothing is said where nothing is wrong",
+    .options = check_options,
+    .example = "mine.yaml",
+    .more = "One line an error, file:line:column, on standard error. Exit status: 0 good, 2 wrong."};
+
+/* ---- layers ---- */
+
+typedef struct layers {
+    bool markdown;
+} layers_t;
+
+static int take_load(const strata_taking_t *taking, const char *path) {
+    (void)taking;
+    return strata_code_load(path, NULL) == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
 }
 
-int strata_command_grammar(const strata_command_t *self, int argc, char **argv) {
-    (void)argv;
-    if (argc > 0) return strata_wrong_usage(self, "takes no arguments");
-    return strata_tell_written(strata_config_grammar(stdout));
+static const strata_option_t layers_options[] = {
+    {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(layers_t, markdown), 0, 0, "prints docs/layers.md"},
+    {"--load", "FILE.so", STRATA_MANY, take_load, 0, 0, 0, "brings the layers of a shared object too, and runs its code"},
+    STRATA_OPTIONS_END,
+};
+
+/* A name that is not there is the caller's fault, what cannot be written is not. */
+static int tell_layer(const char *name) {
+    strata_status_t status = strata_config_layer(stdout, name, strata_terminal_width(WIDTH));
+    return status == STRATA_E_IO ? strata_tell_written(status) : status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();
 }
 
-int strata_command_presets(const strata_command_t *self, int argc, char **argv) {
-    if (argc > 1) return strata_wrong_usage(self, "one name at most");
-    if (argc == 0) {
-        for (size_t i = 0; strata_preset_name(i); i++) puts(strata_preset_name(i));
-        return STRATA_EXIT_DONE;
+static int run_layers(const strata_command_t *self, int argc, char **argv) {
+    layers_t layers = {.markdown = false};
+    int names;
+    int status = strata_options_read(self, &layers, argc, argv, &names);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (layers.markdown && names > 0) return strata_wrong_usage(self, "--markdown prints all layers; write it without %.40s", argv[0]);
+    if (names == 0) return strata_tell_written(strata_config_layers(stdout, layers.markdown));
+    for (int i = 0; i < names && status == STRATA_EXIT_DONE; i++) {
+        if (i > 0) putchar('\n');
+        status = tell_layer(argv[i]);
     }
+    return status;
+}
+
+const strata_command_t strata_command_layers = {.name = "layers",
+                                                .run = run_layers,
+                                                .words = "[NAME]...",
+                                                .help = "lists the layers and their options, or tells all of one",
+                                                .options = layers_options,
+                                                .example = "auto_growth"};
+
+/* ---- presets, grammar, fields ---- */
+
+static int run_presets(const strata_command_t *self, int argc, char **argv) {
+    int names;
+    int status = strata_options_read(self, NULL, argc, argv, &names);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (names > 1) return strata_wrong_usage(self, "one name at most");
+    if (names == 0) return strata_tell_written(strata_config_presets(stdout, strata_terminal_width(WIDTH)));
     const char *text = strata_preset_text(argv[0]);
-    if (!text) return strata_wrong_usage(self, "there is no preset \"%.40s\"", argv[0]);
+    if (!text) {
+        (void)strata_config_no_preset(argv[0]);
+        return strata_tell_failure();
+    }
     fputs(text, stdout);
     return STRATA_EXIT_DONE;
 }
 
-int strata_command_fields(const strata_command_t *self, int argc, char **argv) {
-    (void)argv;
-    if (argc > 0) return strata_wrong_usage(self, "takes no arguments");
+const strata_command_t strata_command_presets = {.name = "presets",
+                                                 .run = run_presets,
+                                                 .words = "[NAME]",
+                                                 .help = "lists the presets, or prints one as a strategy file",
+                                                 .example = "strata"};
+
+static int run_grammar(const strata_command_t *self, int argc, char **argv) {
+    int words;
+    int status = strata_options_read(self, NULL, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (words > 0) return strata_wrong_usage(self, "takes no arguments");
+    return strata_tell_written(strata_config_grammar(stdout));
+}
+
+const strata_command_t strata_command_grammar = {.name = "grammar",
+                                                 .run = run_grammar,
+                                                 .words = "",
+                                                 .help = "explains strategy files (docs/strategy.md)",
+                                                 .example = ""};
+
+static int run_fields(const strata_command_t *self, int argc, char **argv) {
+    int words;
+    int status = strata_options_read(self, NULL, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (words > 0) return strata_wrong_usage(self, "takes no arguments");
     strata_figures_page(stdout);
     return STRATA_EXIT_DONE;
 }
 
-int strata_command_diff(const strata_command_t *self, int argc, char **argv) {
+const strata_command_t strata_command_fields = {.name = "fields",
+                                                .run = run_fields,
+                                                .words = "",
+                                                .help = "explains the figures of a comparison (docs/fields.md)",
+                                                .example = ""};
+
+/* ---- diff ---- */
+
+static int run_diff(const strata_command_t *self, int argc, char **argv) {
     strata_strategy_t *strategies[2] = {NULL, NULL};
+    int words;
+    int exit_status = strata_options_read(self, NULL, argc, argv, &words);
+    if (exit_status != STRATA_EXIT_DONE) return exit_status;
     strata_status_t status = STRATA_OK;
-    if (argc != 2) return strata_wrong_usage(self, "two strategies, please");
+    if (words != 2) return strata_wrong_usage(self, "two strategies, please");
     for (int i = 0; i < 2 && status == STRATA_OK; i++) {
         strata_config_request_t request = {.preset = NULL};
         strata_named_strategy(argv[i], &request);
         status = strata_config_load(&request, &strategies[i]);
     }
     for (int i = 0; i < 2; i++) strata_make_printable(argv[i], false);
-    int exit_status = status == STRATA_OK
-                          ? strata_tell_written(strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout))
-                          : strata_tell_failure();
+    exit_status = status == STRATA_OK
+                      ? strata_tell_written(strata_config_diff(strategies[0], strategies[1], argv[0], argv[1], stdout))
+                      : strata_tell_failure();
     for (int i = 0; i < 2; i++) strata_strategy_delete(strategies[i]);
     return exit_status;
 }
 
-static int explain(const strata_config_request_t *request) {
+const strata_command_t strata_command_diff = {
+    .name = "diff",
+    .run = run_diff,
+    .words = "NAME|FILE NAME|FILE",
+    .help = "tells what two strategies differ in",
+    .example = "strata mine.yaml",
+    .more = "Layers that one alone has, and values that differ, each with where it came from. The environment's STRATA_SET counts "
+            "for neither. Exit status: 0 done, 2 wrong."};
+
+/* ---- explain ---- */
+
+typedef struct explaining {
+    strata_config_request_t request;
+    const char *set[SETS];
+    bool only_said;
+} explaining_t;
+
+static int take_set(const strata_taking_t *taking, const char *value) {
+    explaining_t *explaining = taking->into;
+    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set wants PATH=VALUE");
+    if (explaining->request.set_count == SETS) return strata_wrong_usage(taking->self, "more than %d --set", SETS);
+    explaining->set[explaining->request.set_count++] = value;
+    return STRATA_EXIT_DONE;
+}
+
+static const strata_option_t explain_options[] = {
+    {"--set", "PATH=VALUE", STRATA_MANY, take_set, 0, 0, 0, "sets an option"},
+    {"--short", NULL, STRATA_ONCE, strata_take_flag, offsetof(explaining_t, only_said), 0, 0,
+     "leaves out what is as the layers have it by default"},
+    ALLOW_CODE(explaining_t, request.allow_code),
+    STRATA_OPTIONS_END,
+};
+
+static int explain(const explaining_t *explaining) {
     strata_strategy_t *strategy = NULL;
-    strata_status_t status = strata_config_load(request, &strategy);
-    int exit_status = status == STRATA_OK ? strata_tell_written(strata_config_explain(strategy, stdout)) : strata_tell_failure();
+    strata_status_t status = strata_config_load(&explaining->request, &strategy);
+    int exit_status = STRATA_EXIT_DONE;
+    if (status != STRATA_OK) exit_status = strata_tell_failure();
+    else if (explaining->only_said) exit_status = strata_tell_written(strata_config_explain_short(strategy, stdout));
+    else exit_status = strata_tell_written(strata_config_explain(strategy, stdout));
     strata_strategy_delete(strategy);
     return exit_status;
 }
 
-int strata_command_explain(const strata_command_t *self, int argc, char **argv) {
-    enum { MOST = 64 };
-    const char *set[MOST];
-    strata_config_request_t request = {.set = set, .environment = true};
-    bool named = false;
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--set") == 0) {
-            if (i + 1 == argc || !strchr(argv[i + 1], '=')) return strata_wrong_usage(self, "--set wants PATH=VALUE");
-            if (request.set_count == MOST) return strata_wrong_usage(self, "more than %d --set", MOST);
-            set[request.set_count++] = argv[++i];
-        } else if (strcmp(argv[i], ALLOW_CODE) == 0) {
-            request.allow_code = true;
-        } else if (argv[i][0] == '-' || named) {
-            return strata_wrong_usage(self, "unknown argument \"%.40s\"", argv[i]);
-        } else {
-            strata_named_strategy(argv[i], &request);
-            named = true;
-        }
-    }
-    return explain(&request);
+static int run_explain(const strata_command_t *self, int argc, char **argv) {
+    explaining_t explaining = {.request = {.environment = true}};
+    int words;
+    explaining.request.set = explaining.set;
+    int status = strata_options_read(self, &explaining, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    if (words > 1) return strata_wrong_usage(self, "one strategy at most; strata diff tells what two differ in");
+    if (words == 1) strata_named_strategy(argv[0], &explaining.request);
+    return explain(&explaining);
 }
+
+const strata_command_t strata_command_explain = {
+    .name = "explain",
+    .run = run_explain,
+    .words = "[NAME|FILE]",
+    .help = "prints each stack as built, every value with where it came from",
+    .options = explain_options,
+    .example = "mine.yaml --short",
+    .more = "STRATA_SET of the environment counts; without a name STRATA_STRATEGY does, else the preset strata."};

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "platform/host_memory.h"
-#include "tools/command.h"
 #include "tools/json_scan.h"
+#include "tools/options.h"
 #include "trace/input.h"
 #include "trace/output.h"
 
@@ -185,18 +185,29 @@ static int merge_all(const char *json, char **paths, int count) {
     return exit_status;
 }
 
-int strata_command_merge(const strata_command_t *self, int argc, char **argv) {
-    const char *json = "-";
-    int count = 0;
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            if (++i == argc) return strata_wrong_usage(self, "--json wants a file, or -");
-            json = argv[i];
-        } else if (argv[i][0] == '-') {
-            return strata_wrong_usage(self, "unknown option %.60s", argv[i]);
-        } else {
-            argv[count++] = argv[i];
-        }
-    }
-    return count ? merge_all(json, argv, count) : strata_wrong_usage(self, "which files?");
+typedef struct arguments {
+    const char *json;
+} arguments_t;
+
+static const strata_option_t options[] = {
+    {"--json", "FILE|-", STRATA_ONCE, strata_take_text, offsetof(arguments_t, json), 0, 0,
+     "where the comparison is written (-, standard output)"},
+    STRATA_OPTIONS_END,
+};
+
+static int run_merge(const strata_command_t *self, int argc, char **argv) {
+    arguments_t arguments = {.json = "-"};
+    int files;
+    int status = strata_options_read(self, &arguments, argc, argv, &files);
+    if (status != STRATA_EXIT_DONE) return status;
+    return files ? merge_all(arguments.json, argv, files)
+                 : strata_wrong_usage(self, "which files? write those of strata compare --json");
 }
+
+const strata_command_t strata_command_merge = {.name = "merge",
+                                               .run = run_merge,
+                                               .words = "FILE...",
+                                               .help = "makes one comparison of the JSON files of several shards",
+                                               .options = options,
+                                               .example = "--json all.json shard0.json shard1.json",
+                                               .more = "A trace may stand once under each label."};

@@ -77,7 +77,7 @@ static int end(session_t *session, int exit_status) {
     return exit_status;
 }
 
-int strata_command_stats(const strata_command_t *self, int argc, char **argv) {
+static int run_stats(const strata_command_t *self, int argc, char **argv) {
     static session_t session; /* too large for a stack */
     int exit_status = strata_arguments_read(self, argc, argv, &session.arguments);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
@@ -86,3 +86,16 @@ int strata_command_stats(const strata_command_t *self, int argc, char **argv) {
     if (status == STRATA_OK) status = find_row(&session, &row);
     return end(&session, status == STRATA_OK ? tell(&session, row) : strata_tell_failure());
 }
+
+const strata_command_t strata_command_stats = {
+    .name = "stats",
+    .run = run_stats,
+    .words = "TRACE",
+    .help = "tells what every place, stream and layer holds at a row of a trace",
+    .options = strata_stats_options,
+    .example = "--device sim:h100 --strategy mine.yaml --at 1200 run.csv.gz",
+    .more = "Replays the trace up to a row. docs/layers.md (strata layers NAME) explains the figures of layers, strata.h all "
+            "others.\n"
+            "\n"
+            "Exit status: 0 done (out-of-memory is told), 1 an operation failed otherwise, 2 wrong usage, strategy or trace, or "
+            "the strategy has too little when it is opened."};

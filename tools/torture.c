@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "strategy/code.h"
-#include "tools/command.h"
+#include "tools/options.h"
 #include "torture/campaign.h"
 
 enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24 };
@@ -20,60 +20,40 @@ typedef struct arguments {
 
 /* ---- the command line ---- */
 
-static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *number) {
-    char *end;
-    if (*text < '0' || *text > '9') return false;
-    unsigned long long value = strtoull(text, &end, 10);
-    *number = value;
-    return *end == '\0' && value >= low && value <= high;
-}
-
-typedef struct number_row {
-    const char *name;
-    uint64_t low, high, *value;
-} number_row_t;
-
-static const number_row_t *find_row(const number_row_t *rows, const char *name) {
-    while (rows->name && strcmp(rows->name, name) != 0) rows++;
-    return rows->name ? rows : NULL;
-}
-
-static bool add_name(const char **names, size_t most, size_t *count, const char *text) {
-    if (!text || *count == most) return false;
+static int add_name(const strata_taking_t *taking, const char *text, const char **names, size_t most, size_t *count) {
+    if (!*text) return strata_wrong_usage(taking->self, "%s wants %s", taking->option->name, taking->option->value);
+    if (*count == most) return strata_wrong_usage(taking->self, "%s is given more than %zu times", taking->option->name, most);
     names[(*count)++] = text;
-    return true;
+    return STRATA_EXIT_DONE;
 }
 
-/* One argument with its value. */
-static int read_pair(const strata_command_t *self, const number_row_t *rows, const char *name, const char *text, arguments_t *a) {
-    const number_row_t *row = find_row(rows, name);
-    if (row && (!text || !read_number(text, row->low, row->high, row->value)))
-        return strata_wrong_usage(self, "%s wants a number from %" PRIu64 " to %" PRIu64, name, row->low, row->high);
-    if (row) return STRATA_EXIT_DONE;
-    if (strcmp(name, "--strategy") == 0)
-        return add_name(a->files, FILES, &a->file_count, text)
-                   ? STRATA_EXIT_DONE
-                   : strata_wrong_usage(self, "--strategy wants a file or a preset, %d times at most", FILES);
-    if (strcmp(name, "--layers") == 0)
-        return add_name(a->objects, OBJECTS, &a->object_count, text)
-                   ? STRATA_EXIT_DONE
-                   : strata_wrong_usage(self, "--layers wants a shared object, %d times at most", OBJECTS);
-    return strata_wrong_usage(self, "unknown argument \"%.40s\"", name);
+static int take_strategy(const strata_taking_t *taking, const char *text) {
+    arguments_t *a = taking->into;
+    return add_name(taking, text, a->files, FILES, &a->file_count);
 }
 
-static int read_arguments(const strata_command_t *self, int argc, char **argv, arguments_t *a) {
-    const number_row_t rows[] = {{"--programs", 1, 1000000000, &a->programs}, {"--seed", 0, UINT32_MAX, &a->seed},
-                                 {"--first", 0, 1000000000, &a->first},       {"--stacks", 0, 10000, &a->stacks},
-                                 {"--jobs", 1, TORTURE_JOBS, &a->jobs},       {NULL, 0, 0, NULL}};
-    int result = STRATA_EXIT_DONE;
-    for (int i = 0; i < argc && result == STRATA_EXIT_DONE; i++) {
-        a->allow_code |= strcmp(argv[i], "--allow-code") == 0;
-        if (strcmp(argv[i], "--allow-code") == 0) continue;
-        result = read_pair(self, rows, argv[i], i + 1 < argc ? argv[i + 1] : NULL, a);
-        i++;
-    }
-    return result;
+static int take_layers(const strata_taking_t *taking, const char *text) {
+    arguments_t *a = taking->into;
+    return add_name(taking, text, a->objects, OBJECTS, &a->object_count);
 }
+
+#define NUMBER(name, letter, member, low, high, meaning) \
+    {name, letter, STRATA_ONCE, strata_take_number, offsetof(arguments_t, member), low, high, meaning}
+
+static const strata_option_t options[] = {
+    NUMBER("--programs", "N", programs, 1, 1000000000, "how many (500)"),
+    NUMBER("--seed", "S", seed, 0, UINT32_MAX, "what they are drawn by (1)"),
+    NUMBER("--first", "I", first, 0, 1000000000, "begins with program I of the seed (0)"),
+    {"--strategy", "NAME|FILE", STRATA_MANY, take_strategy, 0, 0, 0,
+     "a preset or a strategy file, instead of all presets and random legal stacks"},
+    {"--layers", "FILE.so", STRATA_MANY, take_layers, 0, 0, 0,
+     "the layers of a shared object, in random legal stacks; runs its code"},
+    {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, allow_code), 0, 0,
+     "strategies may load shared objects with layers (load:), and so run their code"},
+    NUMBER("--stacks", "N", stacks, 0, 10000, "random legal stacks, three for each program in turn (200)"),
+    NUMBER("--jobs", "N", jobs, 1, TORTURE_JOBS, "processes at a time (as many as processors)"),
+    STRATA_OPTIONS_END,
+};
 
 /* ---- what it runs ---- */
 
@@ -159,11 +139,13 @@ static uint64_t processors(void) {
     return count < 1 ? 1 : count > TORTURE_JOBS ? TORTURE_JOBS : (uint64_t)count;
 }
 
-int strata_command_torture(const strata_command_t *self, int argc, char **argv) {
+static int run_torture(const strata_command_t *self, int argc, char **argv) {
     arguments_t a = {.programs = 500, .seed = 1, .stacks = STACKS, .jobs = processors()};
     torture_strategies_t list = {0};
-    int result = read_arguments(self, argc, argv, &a);
+    int words;
+    int result = strata_options_read(self, &a, argc, argv, &words);
     if (result != STRATA_EXIT_DONE) return result;
+    if (words > 0) return strata_wrong_usage(self, "\"%.40s\" is no option; write --strategy %.40s", argv[0], argv[0]);
     if (collect(&a, &list) == STRATA_OK) {
         if (a.jobs > a.programs) a.jobs = a.programs;
         torture_campaign_t campaign = {.strategies = &list, .seed = a.seed, .first = a.first, .programs = a.programs,
@@ -175,3 +157,16 @@ int strata_command_torture(const strata_command_t *self, int argc, char **argv) 
     torture_strategies_delete(&list);
     return result;
 }
+
+const strata_command_t strata_command_torture = {
+    .name = "torture",
+    .run = run_torture,
+    .words = "",
+    .help = "runs random stream programs under every strategy: hazards, contents, leaks",
+    .options = options,
+    .example = "--programs 200 --strategy mine.yaml",
+    .more = "Programs of several streams, host threads and devices, each in order by its own events and borrows, so that "
+            "whatever the happens-before checker finds is the allocator's fault. Simulated devices with contents. A failing "
+            "program is made small and printed as a C test (docs/torture.md).\n"
+            "\n"
+            "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer."};

@@ -217,7 +217,7 @@ TEST(stats, refuses_wrong_usage) {
     expect_wrong("two.csv", "no --strategy");
     expect_wrong("--strategy paddle", "no trace");
     expect_wrong("--strategy paddle two.csv two.csv", "one trace, please");
-    expect_wrong("--strategy paddle --strategy strata two.csv", "one --strategy alone");
+    expect_wrong("--strategy paddle --strategy strata two.csv", "--strategy is given twice");
     expect_wrong("--strategy paddle --at 0 two.csv", "--at 0: write the number of a row, the first is 1, or peak, or end");
     expect_wrong("--strategy paddle --at top two.csv", "--at top: write the number");
     expect_wrong("--strategy paddle --device sim --at 11 two.csv", "--at 11: two.csv has 10 rows; write 1 to 10, peak or end");

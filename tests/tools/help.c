@@ -1,0 +1,212 @@
+/* What the command tells about itself: help, usage, single layers and presets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+#include "tests/trace/files.h"
+
+enum { COMMANDS = 32, NAME = 32, TEXT = 16384 };
+
+/* The names of all commands, as `strata help` lists them. */
+static size_t list_commands(char names[COMMANDS][NAME]) {
+    static const char prefix[] = "\n  strata ";
+    size_t count = 0;
+    for (const char *at = run_command("help").out; (at = strstr(at, prefix)) != NULL && count < COMMANDS; count++) {
+        at += strlen(prefix);
+        snprintf(names[count], NAME, "%.*s", (int)strcspn(at, " "), at);
+    }
+    return count;
+}
+
+TEST(help, every_command_has_it_in_three_ways) {
+    char names[COMMANDS][NAME], text[TEXT], line[2 * NAME];
+    size_t count = list_commands(names);
+    EXPECT_GT(count, 12);
+    for (size_t i = 0; i < count; i++) {
+        ran_t ran = run_command("help %s", names[i]);
+        EXPECT_EQ(ran.exit_status, 0);
+        snprintf(text, sizeof text, "%s", ran.out);
+        snprintf(line, sizeof line, "\nusage: strata %s", names[i]);
+        EXPECT_CONTAINS(text, line);
+        snprintf(line, sizeof line, "\nexample: strata %s", names[i]);
+        EXPECT_CONTAINS(text, line);
+        static const char *const ways[] = {"--help", "-h", "--no-such-option -h"};
+        for (size_t k = 0; k < 3; k++) {
+            ran = run_command("%s %s", names[i], ways[k]);
+            EXPECT_EQ(ran.exit_status, 0);
+            EXPECT_STREQ(ran.errors, "");
+            EXPECT_STREQ(ran.out, text);
+        }
+    }
+}
+
+/* Of "a --name VALUE  what it does" the usage has the name and the value, too. */
+TEST(help, usage_and_options_agree) {
+    ran_t ran = run_command("torture -h");
+    EXPECT_CONTAINS(ran.out, "[--programs N]");
+    EXPECT_CONTAINS(ran.out, "\n  --programs N ");
+    EXPECT_CONTAINS(ran.out, "[--strategy NAME|FILE]...");
+    ran = run_command("stats -h");
+    EXPECT_CONTAINS(ran.out, " --strategy NAME|FILE [--set PATH=VALUE]...");
+}
+
+TEST(help, is_as_wide_as_the_terminal) {
+    static const int widths[] = {60, 80, 120};
+    for (size_t i = 0; i < 3; i++) {
+        ran_t ran = run_command("COLUMNS=%d -- help torture", widths[i]);
+        const char *example = strstr(ran.out, "\nexample:");
+        ASSERT_TRUE(example != NULL);
+        for (const char *at = ran.out; at < example; at += strcspn(at, "\n") + 1) EXPECT_LE((int)strcspn(at, "\n"), widths[i]);
+    }
+}
+
+TEST(help, a_value_that_looks_like_it_is_a_value) {
+    ran_t ran = run_command("compare --strategy paddle --label -h missing.csv");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "missing.csv: the file cannot be read");
+    ran = run_command("A=b -- check -- -h");
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, "-h: the file cannot be read");
+    EXPECT_STREQ(ran.out, "");
+}
+
+TEST(help, of_the_whole_command) {
+    char text[TEXT];
+    snprintf(text, sizeof text, "%s", run_command("help").out);
+    EXPECT_STREQ(run_command("--help").out, text);
+    EXPECT_STREQ(run_command("-h").out, text);
+    ran_t ran = run_command("--version");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "0.1.0");
+}
+
+/* The line that begins with "example: strata ". */
+static const char *example_of(const char *command) {
+    static char example[256];
+    static const char prefix[] = "\nexample: strata ";
+    const char *at = strstr(run_command("help %s", command).out, prefix);
+    snprintf(example, sizeof example, "%.*s", at ? (int)strcspn(at + strlen(prefix), "\n") : 0, at ? at + strlen(prefix) : "");
+    return example;
+}
+
+TEST(help, examples_work) {
+    static const char *const commands[] = {"check",   "explain", "diff",   "layers",  "presets", "import", "grammar", "fields",
+                                           "help", "version", "compare", "replay", "stats",   "merge"};
+    write_text("mine.yaml", "stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n");
+    char row[64], rows[65536] = "op,id,size,stream,time_us\n";
+    for (int i = 1; i <= 1200; i++) {
+        snprintf(row, sizeof row, "alloc,%d,512,0,%d\n", i, i);
+        strcat(rows, row);
+    }
+    write_text("run.csv.gz", rows); /* told by its first bytes, not by its name */
+    EXPECT_EQ(run_command("replay --device sim --repeat 1 --strategy system --label a --json shard0.json run.csv.gz").exit_status, 0);
+    EXPECT_EQ(run_command("replay --device sim --repeat 1 --strategy system --label b --json shard1.json run.csv.gz").exit_status, 0);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        ran_t ran = run_command("%s", example_of(commands[i]));
+        if (ran.exit_status != 0) FAIL_TEST("the example of %s ends with %d: %s", commands[i], ran.exit_status, ran.errors);
+    }
+}
+
+/* ---- wrong words ---- */
+
+static void expect_wrong(const char *arguments, const char *part) {
+    ran_t ran = run_command("%s", arguments);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, part);
+    EXPECT_STREQ(ran.out, "");
+}
+
+TEST(help, an_unknown_option_is_told_the_nearest_in_every_command) {
+    expect_wrong("torture --program 2", "strata torture: unknown option --program; did you mean --programs; see strata help torture");
+    expect_wrong("merge --jsn x", "unknown option --jsn; did you mean --json");
+    expect_wrong("import pytorch --asof 2", "unknown option --asof; did you mean --as-of");
+    expect_wrong("layers --lod x.so", "unknown option --lod; did you mean --load");
+    expect_wrong("check --allow-cod x.yaml", "unknown option --allow-cod; did you mean --allow-code");
+    expect_wrong("explain --shrot", "unknown option --shrot; did you mean --short");
+    expect_wrong("conform --x", "unknown option --x; see strata help conform");
+    expect_wrong("diff --x a b", "unknown option --x");
+    expect_wrong("presets --x", "unknown option --x");
+    expect_wrong("grammar --x", "unknown option --x");
+    expect_wrong("help comprae", "there is no command \"comprae\"; did you mean strata compare");
+}
+
+TEST(help, what_can_be_said_once_is_not_said_twice) {
+    expect_wrong("compare --strategy system --json a --json b x.csv", "--json is given twice; write it once");
+    expect_wrong("compare --strategy system --device sim --device sim:a100 x.csv", "--device is given twice");
+    expect_wrong("compare --strategy system --capacity 1GiB --capacity=2GiB x.csv", "--capacity is given twice");
+    expect_wrong("compare --strategy system --gpu-lag 1ms --gpu-lag 2ms x.csv", "--gpu-lag is given twice");
+    expect_wrong("compare --strategy system --repeat 1 --repeat 2 x.csv", "--repeat is given twice");
+    expect_wrong("compare --strategy system --shard 0/2 --shard 1/2 x.csv", "--shard is given twice");
+    expect_wrong("stats --strategy system --at 1 --at end x.csv", "--at is given twice");
+    expect_wrong("replay --strategy system --strategy strata x.csv", "--strategy is given twice");
+    expect_wrong("merge --json a --json b x.json", "--json is given twice");
+    expect_wrong("import pytorch --as-of 2.9 --as-of 2.10", "--as-of is given twice");
+    expect_wrong("torture --seed 1 --seed 2", "--seed is given twice");
+}
+
+TEST(help, a_value_may_stand_behind_a_sign_everywhere) {
+    EXPECT_EQ(run_command("import pytorch max_split_size_mb:128 --as-of=2.9").exit_status, 0);
+    EXPECT_EQ(run_command("torture --programs=1 --stacks=1 --strategy=system").exit_status, 0);
+    expect_wrong("torture --seed=", "--seed : write a number from 0 to 4294967295");
+    expect_wrong("layers --markdown=1", "--markdown takes no value");
+}
+
+/* ---- one layer, all presets ---- */
+
+TEST(help, one_layer_is_told_alone) {
+    ran_t ran = run_command("layers auto_growth");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_TRUE(strncmp(ran.out, "auto_growth: cache of scope stream\n", 35) == 0);
+    EXPECT_CONTAINS(ran.out, "\n  gives     stream_ordered");
+    EXPECT_CONTAINS(ran.out, "\n  chunk_size: size, 0 to 16TiB, by default 0\n");
+    EXPECT_CONTAINS(ran.out, "\n  order: choice, address, any, by default address\n");
+    EXPECT_CONTAINS(ran.out, "\n  idle_bytes, bytes\n");
+    EXPECT_CONTAINS(ran.out, "\nexample\n  stack:\n");
+    EXPECT_TRUE(strstr(ran.out, "retry") == NULL);
+    expect_wrong("layers auto_grow", "there is no layer \"auto_grow\"; write auto_growth");
+    ran = run_command("layers system retry");
+    EXPECT_CONTAINS(ran.out, "system: source");
+    EXPECT_CONTAINS(ran.out, "retry: decorator");
+    ran = run_command("layers --load " STRATA_BINARY_DIR "/modules/my_layer.so my_quota");
+    EXPECT_EQ(ran.exit_status, 0);
+}
+
+/* The example of every layer is a strategy that `check` takes. */
+TEST(help, the_example_of_a_layer_is_a_strategy) {
+    char names[64][NAME];
+    size_t count = 0;
+    for (const char *at = run_command("layers").out; *at && count < 64; at += strcspn(at, "\n") + 1)
+        if (*at != ' ') snprintf(names[count++], NAME, "%.*s", (int)strcspn(at, ":"), at);
+    EXPECT_GT(count, 15);
+    for (size_t i = 0; i < count; i++) {
+        static const char begin[] = "\nexample\n";
+        const char *example = strstr(run_command("layers %s", names[i]).out, begin);
+        if (!example) FAIL_TEST("%s has no example", names[i]);
+        write_text("example.yaml", example ? example + strlen(begin) : "");
+        ran_t ran = run_command("check example.yaml");
+        if (ran.exit_status != 0) FAIL_TEST("the example of %s: %s", names[i], ran.errors);
+        if (example) EXPECT_CONTAINS(run_command("explain example.yaml").out, names[i]);
+    }
+}
+
+TEST(help, presets_are_described) {
+    ran_t ran = run_command("COLUMNS=200 -- presets");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
+    EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
+    EXPECT_CONTAINS(run_command("presets paddle").out, "\nstrategy: paddle\n");
+    expect_wrong("presets padle", "there is no preset \"padle\"; write paddle");
+}
+
+TEST(help, the_short_explanation_has_what_differs_from_the_defaults) {
+    write_text("said.yaml", "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB, order: address}\n  - system\n");
+    ran_t ran = run_command("explain said.yaml --short --set stream_safe.event=use");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.out, "\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
+                             "    chunk_size               2MiB         said.yaml:3:31\n  system:");
+    EXPECT_CONTAINS(ran.out, "    event                    use          --set\n");
+    EXPECT_TRUE(strstr(ran.out, "default\n") == NULL);
+    EXPECT_CONTAINS(run_command("explain said.yaml").out, "alignment                256          default\n");
+}

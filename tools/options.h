@@ -1,0 +1,48 @@
+/* Options of the commands: from one table of rows a command come reading, usage and help. */
+#ifndef STRATA_TOOLS_OPTIONS_H
+#define STRATA_TOOLS_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/command.h"
+
+typedef enum strata_often {
+    STRATA_ONCE,   /* a second one is refused, but for a flag, which says no more than the first */
+    STRATA_MANY,   /* as often as one likes */
+    STRATA_NEEDED, /* once, and not less */
+    STRATA_NEEDED_MANY
+} strata_often_t;
+
+typedef struct strata_taking {
+    const strata_command_t *self;
+    const struct strata_option *option;
+    void *into; /* what the command reads its arguments into */
+} strata_taking_t;
+
+/* One occurrence: STRATA_EXIT_DONE, or what strata_wrong_usage() answered. `value` is NULL where none is given. */
+typedef int (*strata_take_fn)(const strata_taking_t *taking, const char *value);
+
+typedef struct strata_option {
+    const char *name;  /* with its dashes */
+    const char *value; /* what follows, as the usage shows it; NULL: nothing; begins with "[=": may follow, behind "=" alone */
+    strata_often_t often;
+    strata_take_fn take;
+    size_t offset;      /* of strata_take_flag(), _text() and _number(): where in `into` it is kept */
+    uint64_t low, high; /* bounds of a number */
+    const char *meaning;
+} strata_option_t;
+
+#define STRATA_OPTIONS_END {.name = NULL}
+
+int strata_take_flag(const strata_taking_t *taking, const char *none);    /* a bool */
+int strata_take_text(const strata_taking_t *taking, const char *value);   /* a const char *, not empty */
+int strata_take_number(const strata_taking_t *taking, const char *value); /* a uint64_t */
+
+/* Takes the options of `argv` and puts what is none, *words of them, to its front. "--" ends the options. A value stands behind
+ * "=" or in the next argument. STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. */
+int strata_options_read(const strata_command_t *self, void *into, int argc, char **argv, int *words);
+/* Whether -h or --help is among the arguments, where no value of an option stands. */
+bool strata_options_ask_help(const strata_command_t *self, int argc, char **argv);
+
+#endif
