@@ -107,7 +107,7 @@ static strata_status_t borrow(strata_path_t *path, strata_record_t *record, stra
     strata_status_t status = layer ? layer->type->record_stream(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
     if (status != STRATA_E_UNSUPPORTED) return status;
     status = strata_host_wait_note(path, record, stream);
-    return status == STRATA_OK ? nobody_knows() : status;
+    return status == STRATA_OK ? STRATA_E_UNSUPPORTED : status;
 }
 
 strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {

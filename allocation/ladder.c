@@ -285,8 +285,17 @@ strata_status_t strata_ladder_be_patient(const strata_ladder_t *ladder) {
     }
 }
 
+/* A ladder of waits alone has nothing to climb for a thread that is alone, with nothing pending. */
+static bool nothing_can_come(const climb_t *climb) {
+    strata_pending_t pending;
+    if (!climb->ladder->wait_only || strata_threads_registered() > 1) return false;
+    (void)strata_domain_poll(climb->ladder->domain, &pending);
+    return pending.freed_bytes + pending.pending_bytes == 0;
+}
+
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     climb_t climb = begin_climb(ladder);
+    if (nothing_can_come(&climb)) return STRATA_E_NO_MEMORY;
     atomic_fetch_add(&ladder->stack->family->ladders, 1);
     bool over = false, again = true;
     while (!over && again) {

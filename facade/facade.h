@@ -79,6 +79,8 @@ strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata
                                        uint32_t flags, strata_t *facade);
 strata_status_t strata_facade_ready(strata_t facade);
 /* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
+/* strata_record_stream(), and whether no layer knew the borrow. */
+strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 
 /* The figures of one stack, of all stacks of a place, and of those of a pool (0: of no pool), what has ended included. */

@@ -139,7 +139,7 @@ strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capaci
 /* Figures that only grow, in the table's names. */
 static bool is_counter(const char *name) {
     static const char *const counters[] = {"allocations", "frees",   "cache_hits",    "growths",   "borrows",
-                                           "deferred_frees", "ladders", "out_of_memory", "host_waits"};
+                                           "deferred_frees", "ladders", "out_of_memory", "host_waits", "borrows_waited"};
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         if (strcmp(counters[i], name) == 0) return true;
     return false;

@@ -229,15 +229,30 @@ strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *
 
 /* ---- borrows ---- */
 
-strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+/* Under the lock of the block's stack. */
+static strata_status_t borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream, bool *waits) {
+    strata_status_t status = strata_record_borrow(path, record, borrower_key(path->stack, stream));
+    *waits = status == STRATA_E_UNSUPPORTED;
+    if (!*waits) return status;
+    path->stack->figures.borrows_waited++;
+    return STRATA_OK;
+}
+
+strata_status_t strata_facade_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
     strata_path_t path;
     strata_record_t *record;
     strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
     if (status == STRATA_OK) status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
-    if (!is_owner(path.stack, stream)) status = strata_record_borrow(&path, record, borrower_key(path.stack, stream));
+    *waits = false;
+    if (!is_owner(path.stack, stream)) status = borrow(&path, record, stream, waits);
     (void)strata_path_unlock(&path);
     return status;
+}
+
+strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    bool waits;
+    return strata_facade_record_stream(handle, ref, stream, &waits);
 }
 
 strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {

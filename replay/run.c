@@ -69,7 +69,7 @@ static void failed(run_t *run, const strata_trace_event_t *event, strata_status_
 /* In places without an owner the stream of an alloc is the first borrower. The legacy stream's handle says that there is none. */
 static void borrow_by_legacy(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status = strata_record_stream(run->facade, run->served[event->id].ref, NULL);
-    if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
+    if (status != STRATA_OK) failed(run, event, status);
     strata_watch_borrow(&run->watch, event);
 }
 
@@ -155,14 +155,14 @@ static void run_free(run_t *run, const strata_trace_event_t *event) {
 
 static void run_borrow(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
+    bool waits = false;
     strata_timeline_use(&run->timeline, event->stream);
-    TIMED(run, status, strata_record_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream)));
-    if (status == STRATA_E_UNSUPPORTED) {
-        run->result->figures.borrows_waited++;
-    } else if (status != STRATA_OK) {
+    TIMED(run, status, strata_facade_record_stream(run->facade, run->served[event->id].ref, handle_of(run, event->stream), &waits));
+    if (status != STRATA_OK) {
         failed(run, event, status);
         return;
     }
+    if (waits) run->result->figures.borrows_waited++;
     strata_watch_borrow(&run->watch, event);
     bool added = false;
     if (!run->trace->has_work && event->stream != run->served[event->id].stream)

@@ -69,6 +69,7 @@ typedef struct want {
     uint64_t rounded;
     uint32_t user;
     strata_status_t waited; /* of the last search: what the host's wait for users said */
+    bool asked;             /* below: what it finds is no hit */
 } want_t;
 
 /* ---- search ---- */
@@ -168,6 +169,7 @@ static strata_record_t *search(bfc_t *self, want_t *want) {
         return NULL;
     }
     hand_out(self, bfc_block(self, own), want);
+    self->base.stack->figures.cache_hits += !want->asked;
     return bfc_block(self, own);
 }
 
@@ -288,7 +290,7 @@ static strata_status_t grow_or_wait(bfc_t *self, want_t *want, strata_record_t *
         self->waiting--;
         if (!self->growing && (*record = search(self, want)) != NULL) return STRATA_OK;
     }
-    self->growing = true;
+    self->growing = want->asked = true;
     strata_status_t status = grow_by_the_rules(self, want, record);
     self->growing = false;
     if (self->waiting) strata_condition_broadcast(&self->grown);

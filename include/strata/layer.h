@@ -225,7 +225,7 @@ typedef struct strata_layer_type {
     uint64_t (*release)(strata_layer_t *self, strata_path_t *path);
     /* Finishes deferred frees whose streams have passed; adds to *pending. */
     void (*poll)(strata_layer_t *self, strata_path_t *path, strata_pending_t *pending);
-    /* E_UNSUPPORTED from all layers: the core waits on the host at free. */
+    /* E_UNSUPPORTED from all layers: the core waits on the host at free, and the caller is told OK. */
     strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path);
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path);
     /* The stack's own stream will be destroyed. */

@@ -226,7 +226,8 @@ STRATA_API strata_status_t strata_allocation_path(strata_t facade, strata_ref_t 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
 
 /* `stream` (not the owner) uses the block. All work submitted to `stream` before strata_free() is respected, under every
- * strategy: where no layer knows borrows this returns E_UNSUPPORTED and the free waits on the host for that stream. */
+ * strategy: where no layer knows borrows the free waits on the host for that stream, and the figure borrows_waited tells it. E_LIMIT,
+ * E_HOST_MEMORY: it could not be noted; wait for the stream before the free, or free with strata_free_on(). */
 STRATA_API strata_status_t strata_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
 /* Takes a borrow back: the caller knows that the work on `stream` is done, or ordered before the owner's next work. */
 STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
@@ -315,7 +316,8 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
     X(ladders, "count", "requests that met out-of-memory and ran the reclaim ladder")                             \
     X(out_of_memory, "count", "requests that failed for memory at last")                                          \
     X(host_waits, "count", "frees that waited on the host for want of a layer that knows borrows")                \
-    X(quarantined_bytes, "bytes", "blocks given up because the device failed while they were freed")
+    X(quarantined_bytes, "bytes", "blocks given up because the device failed while they were freed")              \
+    X(borrows_waited, "count", "record_stream calls that no layer knew: the block's free waits on the host")
 
 typedef struct strata_statistics {
     size_t struct_size;

@@ -81,7 +81,7 @@ static void run(const char *strategy, uint64_t capacity) {
 }
 
 TEST(bfc_threads, share_streams_and_memory) { run("tensorflow", 1 * GIB); }
-TEST(bfc_threads, are_out_of_memory_together) { run("tensorflow", 160 * MIB); }
+TEST(bfc_threads, are_out_of_memory_together) { run("extends: tensorflow\nstack: [bfc: {reclaim: own}, system]\n", 160 * MIB); }
 
 TEST(bfc_threads, carry_counts_together) {
     run("version: 1\nstack:\n  - bfc: {timestamps: true, memory_debug: true, memory_limit: 150MiB}\n  - system\n", 0);

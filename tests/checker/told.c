@@ -33,9 +33,9 @@ void told_work(told_t *told, strata_stream_t stream, uint64_t us, const strata_b
 }
 
 void told_borrow(told_t *told, const strata_block_t *block, strata_stream_t stream) {
-    strata_status_t status = strata_record_stream(told->rig.s, block->ref, stream);
-    if (status == STRATA_E_UNSUPPORTED) told->unsupported++;
-    else EXPECT_OK(status);
+    bool waits = false;
+    EXPECT_OK(strata_facade_record_stream(told->rig.s, block->ref, stream, &waits));
+    if (waits) told->unsupported++;
     strata_checker_borrowed(told->checker, block->ref, stream);
 }
 

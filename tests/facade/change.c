@@ -234,7 +234,6 @@ TEST(facade_change, from_every_preset_to_every_other) {
         for (size_t k = 0; (to = strata_strategy_name(k)) != NULL; k++)
             for (int both = 0; both < 2; both++) {
                 EXPECT_OK(change_to(&rig, both ? to : from));
-                program.without_borrows = true; /* some presets know none */
                 program_run(&program, 60);
                 program_check(&program);
                 program_finish(&program);

@@ -21,7 +21,6 @@ static uint64_t calls_of_a_run(strata_strategy_t *strategy) {
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
-    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t before = strata_sim_calls(rig.devices[0]);
     program_run(&program, PROGRAM_LENGTH);
     program_finish(&program);
@@ -37,7 +36,6 @@ static void run_with_fault(strata_strategy_t *strategy, uint64_t k, bool onward,
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = fault;
-    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t first = strata_sim_calls(rig.devices[0]) + k;
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, onward, fault));
     uint32_t done = 0, broken = 0;
@@ -127,7 +125,6 @@ static void lose_the_device(strata_strategy_t *strategy, uint64_t k) {
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
     program.tolerated = STRATA_E_DEVICE_LOST;
-    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t lost = strata_sim_calls(rig.devices[0]) + k, began = strata_real_now();
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_DEVICE_CALLS, k, false, STRATA_E_DEVICE_LOST));
     program_run(&program, PROGRAM_LENGTH);

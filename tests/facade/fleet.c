@@ -18,8 +18,7 @@ static strata_block_t allocate(rig_t *rig) {
 }
 
 static void borrow(rig_t *rig, strata_block_t block, strata_stream_t stream) {
-    strata_status_t status = strata_record_stream(rig->s, block.ref, stream);
-    EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_UNSUPPORTED);
+    EXPECT_OK(strata_record_stream(rig->s, block.ref, stream));
 }
 
 /* Whether the memory of a block that a default stream of `worker` uses is served before that use is over. */

@@ -78,7 +78,6 @@ static void run_with_failure(strata_strategy_t *strategy, uint64_t k, int onward
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
-    program.without_borrows = program_is_without_borrows(strategy);
     program.host_may_fail = true;
     program.tolerated = STRATA_E_DEVICE; /* what a simulated device says that has no host memory */
     strata_host_fail_at(k, onward);
@@ -97,7 +96,6 @@ static void run_with_every_failure(const char *preset) {
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
     program_begin(&program, &rig);
-    program.without_borrows = program_is_without_borrows(strategy);
     uint64_t before = strata_host_allocations();
     program_run(&program, PROGRAM_LENGTH / 2);
     uint64_t made = strata_host_allocations() - before;

@@ -299,7 +299,6 @@ TEST(facade_pools, a_random_program_in_and_out_of_pools) {
     uint64_t random = 12345, served[3];
     int depth = 0;
     program_begin(&program, &rig);
-    program.without_borrows = true;
     for (int i = 0; i < PROGRAM_LENGTH && !strata_test_has_failed(); i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         uint64_t dice = random >> 33;

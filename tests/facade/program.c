@@ -11,13 +11,6 @@ static uint64_t below(program_t *program, uint64_t bound) {
     return next(program) % bound;
 }
 
-bool program_is_without_borrows(const strata_strategy_t *strategy) {
-    static const char *const names[] = {"system", "tinytorch", "naive", "tensorflow"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(strategy->name, names[i]) == 0) return true;
-    return false;
-}
-
 void program_begin(program_t *program, rig_t *rig) {
     *program = (program_t){.rig = rig, .random = 0x9e3779b97f4a7c15ull};
     for (int i = 0; i < 2; i++) program->streams[i] = rig_stream(rig);
@@ -25,7 +18,7 @@ void program_begin(program_t *program, rig_t *rig) {
 
 /* A call that is allowed to fail has answered. */
 static bool is_ok(program_t *program, strata_status_t status, const char *what) {
-    if (status == STRATA_OK || (status == STRATA_E_UNSUPPORTED && program->without_borrows)) return true;
+    if (status == STRATA_OK) return true;
     program->failures++;
     bool tolerated = status == STRATA_E_NO_MEMORY || (program->tolerated != STRATA_OK && status == program->tolerated) ||
                      (program->host_may_fail && status == STRATA_E_HOST_MEMORY);

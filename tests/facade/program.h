@@ -46,12 +46,9 @@ typedef struct program {
     uint64_t requested, allocated;
     uint32_t failures;          /* calls that did not answer OK */
     strata_status_t tolerated;  /* beside E_NO_MEMORY; OK: nothing else */
-    bool without_borrows;       /* no layer knows borrows: record_stream says so, and the free waits on the host */
     bool host_may_fail;         /* E_HOST_MEMORY is no fault of the library's */
 } program_t;
 
-/* Whether no layer of its gpu place knows borrows. */
-bool program_is_without_borrows(const strata_strategy_t *strategy);
 /* Two streams of the rig's device; no fault is armed yet. */
 void program_begin(program_t *program, rig_t *rig);
 /* One operation. */

@@ -61,9 +61,11 @@ static void *allocate_now(void *argument) {
     return NULL;
 }
 
+/* TensorFlow's waits as long as the peer does. */
 static void open_patient(rig_t *rig, const char *preset) {
     static const char *const set[] = {"retry.timeout=5s"};
-    rig_open(rig, preset, set, strchr(preset, '\n') ? 0 : 1, 64 * MIB, 1);
+    bool as_it_is = strchr(preset, '\n') || strcmp(preset, "tensorflow") == 0;
+    rig_open(rig, preset, set, as_it_is ? 0 : 1, 64 * MIB, 1);
 }
 
 /* A holder frees in the same stack or another one, while a second thread waits. */
@@ -72,8 +74,8 @@ static void a_holder_frees_by(void *(*body)(void *), const char *preset, bool el
     open_patient(&rig, preset);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     actor_t holder = {.rig = &rig, .stream = one};
-    holder.block = rig_allocate(&rig, one, 40 * MIB);
     holder.small = rig_allocate(&rig, one, 1000);
+    holder.block = rig_allocate(&rig, one, 40 * MIB);
     start(&holder, body);
     actor_t waiter = {.rig = &rig, .stream = elsewhere ? two : one, .size = 40 * MIB};
     /* A lone thread would give up at once. */
@@ -96,6 +98,26 @@ static void a_holder_frees(const char *preset, bool elsewhere) {
 TEST(facade_waiting, a_free_of_another_thread_ends_the_wait) {
     a_holder_frees("strata", false);
     a_holder_frees("paddle", false);
+}
+
+TEST(facade_waiting, tensorflow_retries_when_another_thread_frees_as_the_peer_does) {
+    a_holder_frees("tensorflow", false);
+    a_holder_frees("tensorflow", true);
+}
+
+/* The peer's wait for nobody is left out: nothing is tried twice, and no ladder is told. */
+TEST(facade_waiting, tensorflow_does_not_wait_where_no_other_thread_is) {
+    rig_t rig;
+    rig_open(&rig, "tensorflow", NULL, 0, 64 * MIB, 1);
+    strata_block_t block;
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 128 * MIB, &block));
+    uint64_t asked = atomic_load(&rig.devices[0]->calls[STRATA_CALL_malloc]);
+    rig_close(&rig);
+    rig_open(&rig, "tensorflow", (const char *const[]){"retry.timeout=0"}, 1, 64 * MIB, 1);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 128 * MIB, &block));
+    EXPECT_EQ(atomic_load(&rig.devices[0]->calls[STRATA_CALL_malloc]), asked);
+    EXPECT_EQ(rig_figures(&rig).ladders, 0);
+    rig_close(&rig);
 }
 
 TEST(facade_waiting, a_free_in_another_stack_ends_the_wait) {

@@ -180,7 +180,7 @@ static void step_on_block(failing_program_t *p, uint64_t dice) {
     strata_ref_t ref = b->block.ref;
     strata_stream_t stream = p->streams[below(p, 2)];
     if (dice < 14) {
-        (void)is_ok(p, strata_record_stream(s, ref, stream), STRATA_E_UNSUPPORTED, "record_stream");
+        (void)is_ok(p, strata_record_stream(s, ref, stream), STRATA_OK, "record_stream");
     } else if (dice < 17) {
         (void)is_ok(p, strata_erase_stream(s, ref, stream), STRATA_E_UNSUPPORTED, "erase_stream");
     } else if (dice < 20) {
