@@ -19,7 +19,6 @@ typedef struct strata_machine {
     strata_sim_t *world; /* NULL: real devices */
     strata_device_t **devices;
     uint32_t count;
-    bool free_waits; /* simulated: a device free waits for all work of its device */
 } strata_machine_t;
 
 /* Opens `count` devices. E_NO_DEVICE; E_UNSUPPORTED for a capacity on a real device. */

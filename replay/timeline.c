@@ -138,18 +138,11 @@ static uint64_t count(strata_device_t *device, strata_device_call_t call) {
     return atomic_load_explicit(&device->calls[call], memory_order_relaxed);
 }
 
-/* Calls so far that waited for the device. The free of pinned memory is none: CUDA promises no wait, and the simulated device has
- * none. */
-static uint64_t waits_of(const strata_timeline_t *timeline, strata_device_t *device) {
-    uint64_t frees = timeline->machine->free_waits ? count(device, STRATA_CALL_free) : 0;
-    return frees + count(device, STRATA_CALL_synchronise);
-}
-
 bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device) {
     if (!lags(timeline)) return false;
     strata_device_t *at = device_of(timeline, device);
     strata_timeline_device_t *known = &timeline->devices[device];
-    uint64_t waits = waits_of(timeline, at);
+    uint64_t waits = strata_sim_device_waits(at);
     uint64_t stream_waits = count(at, STRATA_CALL_stream_synchronise);
     bool stream_waited = stream_waits != known->stream_waits;
     if (waits != known->waits) known->drained = now_of(timeline);

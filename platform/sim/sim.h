@@ -53,7 +53,7 @@ typedef struct strata_sim_profile {
     uint64_t address_bytes;     /* address space of virtual memory: 128 TiB */
     uint64_t mappings_max;      /* mappings at once: 524,288 */
     uint64_t pool_chunk_bytes;  /* a pool grows by at least so much: a model, 32 MiB */
-    bool free_waits;            /* free of malloc memory waits for all work submitted before */
+    bool free_waits;            /* free of malloc and of pinned memory waits for all work submitted before */
 #define STRATA_SIM_COST_FIELD(name, meaning) strata_sim_cost_t name;
     STRATA_SIM_COST_MAP(STRATA_SIM_COST_FIELD)
 #undef STRATA_SIM_COST_FIELD
@@ -93,6 +93,8 @@ strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_han
 /* When all work submitted so far to a stream, to all streams of the device, is done. */
 uint64_t strata_sim_stream_end(strata_device_t *device, strata_handle_t stream);
 uint64_t strata_sim_device_end(strata_device_t *device);
+/* Calls so far that let the host wait for all work of the device. Needs no lock. */
+uint64_t strata_sim_device_waits(strata_device_t *device);
 
 typedef struct strata_sim_figures {
     uint64_t device_call_ns; /* the calls' own time, waits excluded */

@@ -83,7 +83,11 @@ static strata_status_t host_free(sim_device_t *device, strata_memory_t memory, s
     if (region->kind != wanted)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
-    if (memory == STRATA_MEMORY_PINNED) sim_charge(device, &device->world->profile.host_free, region->size);
+    /* Time alone: the contract of a device promises no wait here, so it is no order that an allocator may rest on. */
+    if (memory == STRATA_MEMORY_PINNED) {
+        (void)sim_free_wait(device);
+        sim_charge(device, &device->world->profile.host_free, region->size);
+    }
     check_on_memory_gone(device, address, region->size, NULL);
     sim_host_end(region);
     return STRATA_OK;

@@ -192,6 +192,7 @@ struct sim_device {
     uint64_t blocking_captures;
     uint64_t device_call_ns, pool_return_ns, calls;
     _Atomic uint64_t stall_ns; /* clocks add to it without the lock */
+    _Atomic uint64_t waits;    /* for all work of the device; read without the lock */
     sim_fault_t faults[SIM_FAULTS_MAX];
     size_t fault_count;
     int64_t lost_code;         /* the sticky error; 0: none */
@@ -295,6 +296,10 @@ bool sim_touch(sim_device_t *device, strata_address_t address, uint64_t size, ui
 sim_stream_t *sim_stream(sim_device_t *device, strata_handle_t handle);
 /* As above, for a call that puts work there: refuses the legacy stream while a blocking stream is captured. */
 sim_stream_t *sim_stream_for_work(sim_device_t *device, strata_handle_t handle);
+/* The calling thread waits for all work submitted to the device so far; the same for a call that waits where the profile says
+ * so, which answers whether it did. */
+void sim_device_wait(sim_device_t *device);
+bool sim_free_wait(sim_device_t *device);
 /* When everything that orders the next operation of the stream is done. */
 uint64_t sim_stream_order(const sim_stream_t *stream);
 /* Submits `duration` of work; answers its end. */

@@ -203,10 +203,7 @@ static strata_status_t free_region(sim_device_t *device, strata_memory_t memory,
     if (memory == STRATA_MEMORY_MANAGED ? !managed : !device_memory)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
-    if (device->world->profile.free_waits) {
-        sim_stall(device, device->end);
-        check_on_device_done(device);
-    }
+    if (sim_free_wait(device)) check_on_device_done(device);
     check_on_memory_gone(device, address, region->size, NULL);
     sim_charge(device, &device->world->profile.free, region->size);
     if (pooled) return sim_pool_free(region);

@@ -154,12 +154,22 @@ strata_status_t sim_op_stream_synchronise(strata_device_t *base, strata_handle_t
     return sim_end(device, STRATA_OK);
 }
 
+void sim_device_wait(sim_device_t *device) {
+    sim_stall(device, device->end);
+    atomic_fetch_add_explicit(&device->waits, 1, memory_order_relaxed);
+}
+
+bool sim_free_wait(sim_device_t *device) {
+    if (device->world->profile.free_waits) sim_device_wait(device);
+    return device->world->profile.free_waits;
+}
+
 strata_status_t sim_op_synchronise(strata_device_t *base) {
     sim_device_t *device = sim_of(base);
     strata_status_t status = sim_begin(device, STRATA_CALL_synchronise);
     if (status != STRATA_OK) return status;
     if (device->captures) return sim_end(device, sim_capture_refuse_device(device, "synchronise"));
-    sim_stall(device, device->end);
+    sim_device_wait(device);
     check_on_device_done(device);
     sim_charge(device, &device->world->profile.synchronise, 0);
     sim_pools_synchronised(device);
@@ -227,6 +237,10 @@ uint64_t strata_sim_device_end(strata_device_t *base) {
     uint64_t end = device->end;
     strata_unlock(&device->world->lock);
     return end;
+}
+
+uint64_t strata_sim_device_waits(strata_device_t *base) {
+    return atomic_load_explicit(&sim_of(base)->waits, memory_order_relaxed);
 }
 
 void sim_streams_end(sim_device_t *device) {
