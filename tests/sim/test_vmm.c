@@ -87,6 +87,43 @@ TEST(sim_vmm, a_mapping_gives_no_access_by_itself) {
     fixture_close(&f);
 }
 
+static strata_status_t touch_from(strata_device_t *device, const strata_access_t *access) {
+    strata_status_t status = strata_device_work(device, NULL, 1, access, 1);
+    if (status != STRATA_OK) strata_sim_clear_faults(device);
+    return status;
+}
+
+/* As in CUDA, a call says who has access from now on, and says nothing of the devices that it does not name: PyTorch names them one
+ * by one. A mapping made anew begins with none. */
+TEST(sim_vmm, access_set_again_adds_to_what_was_set_until_the_next_map) {
+    fixture_t f = fixture_open((strata_sim_options_t){.devices = 3});
+    strata_device_t *third;
+    ASSERT_OK(strata_sim_open(f.world, 2, &third));
+    mapped_t m = map_new(f.device, 2 * MIB);
+    const strata_access_t access = {m.address, 2 * MIB, true};
+    const uint32_t one = 1, two = 2, both[] = {1, 2};
+    EXPECT_EQ(touch_from(f.other, &access), STRATA_E_DEVICE_LOST);
+    ASSERT_OK(strata_device_set_access(f.device, m.address, 2 * MIB, &one, 1));
+    EXPECT_EQ(touch_from(f.other, &access), STRATA_OK);
+    EXPECT_EQ(touch_from(third, &access), STRATA_E_DEVICE_LOST);
+    ASSERT_OK(strata_device_set_access(f.device, m.address, 2 * MIB, &two, 1));
+    ASSERT_OK(strata_device_set_access(f.device, m.address, 2 * MIB, NULL, 0));
+    EXPECT_EQ(touch_from(f.device, &access), STRATA_OK);
+    EXPECT_EQ(touch_from(f.other, &access), STRATA_OK);
+    EXPECT_EQ(touch_from(third, &access), STRATA_OK);
+    for (uint32_t i = 0; i < 3; i++) ASSERT_OK(strata_device_synchronise(i == 0 ? f.device : i == 1 ? f.other : third));
+    ASSERT_OK(strata_device_unmap(f.device, m.address, 2 * MIB));
+    ASSERT_OK(strata_device_map(f.device, m.address, 2 * MIB, m.physical));
+    EXPECT_EQ(touch_from(f.device, &access), STRATA_E_DEVICE_LOST);
+    EXPECT_EQ(touch_from(third, &access), STRATA_E_DEVICE_LOST);
+    ASSERT_OK(strata_device_set_access(f.device, m.address, 2 * MIB, both, 2));
+    EXPECT_EQ(touch_from(f.other, &access), STRATA_OK);
+    EXPECT_EQ(touch_from(third, &access), STRATA_OK);
+    ASSERT_OK(strata_device_synchronise(f.other));
+    strata_device_close(third);
+    fixture_close(&f);
+}
+
 TEST(sim_vmm, unmapping_under_running_work_kills_the_bytes_and_the_device) {
     fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
     mapped_t m = map_new(f.device, 2 * MIB);
