@@ -154,23 +154,6 @@ TEST(verdicts, a_device_free_waits_where_the_profile_says_so) {
     watched_close(&w);
 }
 
-/* It takes the time of the wait, but nobody promises that wait: an allocator may not rest on it. */
-TEST(verdicts, the_wait_of_a_free_of_pinned_memory_is_no_order) {
-    for (int waits = 0; waits < 2; waits++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
-        strata_address_t pinned = 0;
-        EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &pinned));
-        strata_access_t access = {pinned, MIB, true};
-        EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
-        if (waits) EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
-        EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, pinned));
-        EXPECT_GE(strata_sim_now(w.sim.world), strata_sim_device_end(w.device));
-        EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-        watched_close(&w);
-    }
-}
-
 static void unmap_under_work(bool seen_by_host, uint64_t wanted) {
     watched_t w;
     watched_open(&w, STRATA_CHECKER_ALL);
