@@ -82,7 +82,7 @@ static strata_status_t run_check(const check_t *check, const subject_t *subject,
     (void)fflush(stdout);
     if (pipe(ends) != 0) return strata_fail(STRATA_E_IO, 0, "no pipe: %s", strerror(errno));
     memset(told, 0, sizeof *told);
-    pid_t child = fork();
+    pid_t child = torture_fork();
     if (child == 0) {
         (void)close(ends[0]);
         be_the_check(check, subject, ends[1], told);

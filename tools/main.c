@@ -6,6 +6,7 @@
 #include "platform/printable.h"
 #include "strata/strata.h"
 #include "tools/options.h"
+#include "tools/signals.h"
 
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
     char text[512];
@@ -49,6 +50,7 @@ int main(int argc, char **argv) {
     if (strcmp(name, "--version") == 0) name = "version";
     const strata_command_t *command = help ? &strata_command_help : strata_command_find(name);
     if (!command) return strata_command_unknown(name);
+    strata_signals_end_cleanly();
     int status = run(command, argc - 2, argv + 2);
     int written = strata_tell_written(strata_config_written(stdout));
     return status == STRATA_EXIT_DONE ? written : status;

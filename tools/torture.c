@@ -13,7 +13,7 @@ enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STA
 
 typedef struct arguments {
     uint64_t programs, seed, first, stacks, jobs;
-    bool allow_code;
+    bool allow_code, progress;
     const char *files[FILES], *objects[OBJECTS];
     size_t file_count, object_count;
 } arguments_t;
@@ -51,6 +51,8 @@ static const strata_option_t options[] = {
     {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, allow_code), 0, 0,
      "strategies may load shared objects with layers (load:), and so run their code"},
     NUMBER("--stacks", "N", stacks, 0, 10000, "random legal stacks, three for each program in turn (200)"),
+    {"--progress", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, progress), 0, 0,
+     "tells on standard error how far it is; without it where that is a terminal"},
     NUMBER("--jobs", "N", jobs, 1, TORTURE_JOBS, "processes at a time (as many as processors)"),
     STRATA_OPTIONS_END,
 };
@@ -85,6 +87,38 @@ static double seconds(void) {
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
+
+/* ---- progress, where somebody looks ---- */
+
+typedef struct progress {
+    uint64_t programs;
+    double begin, next;
+    bool terminal;
+} progress_t;
+
+static void print_left(double left) {
+    if (left < 90) fprintf(stderr, ", about %.0f s left", left);
+    else if (left < 90 * 60) fprintf(stderr, ", about %.0f min left", left / 60);
+    else fprintf(stderr, ", about %.1f h left", left / 3600);
+}
+
+/* One line that is written over on a terminal; elsewhere lines, fewer. */
+static void show_progress(void *context, uint64_t done, uint64_t failed) {
+    progress_t *progress = context;
+    double now = seconds();
+    if (now < progress->next) return;
+    progress->next = now + (progress->terminal ? 0.2 : 5);
+    fprintf(stderr, "%s%" PRIu64 " of %" PRIu64 " programs, %" PRIu64 " failed so far", progress->terminal ? "\r\033[K" : "", done,
+            progress->programs, failed);
+    if (done > 0) print_left((now - progress->begin) / (double)done * (double)(progress->programs - done));
+    if (!progress->terminal) fputc('\n', stderr);
+}
+
+static void end_progress(const progress_t *progress) {
+    if (progress->terminal) fprintf(stderr, "\r\033[K");
+}
+
+/* ---- what it tells ---- */
 
 static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, double took) {
     printf("%" PRIu64 " programs, %" PRIu64 " operations, %u strategies (%u of them random stacks), %" PRIu64
@@ -121,13 +155,16 @@ static strata_status_t tell_failures(const torture_campaign_t *c, const torture_
     return status;
 }
 
-static int run(const torture_campaign_t *c) {
+static int run(torture_campaign_t *c, bool progress) {
     static torture_failure_t failures[TORTURE_FAILURES_KEPT];
     torture_sum_t sum;
     uint32_t count = 0;
     double begin = seconds();
+    progress_t shown = {.programs = c->programs, .begin = begin, .terminal = isatty(STDERR_FILENO)};
+    if (progress || shown.terminal) c->progress = show_progress, c->progress_context = &shown;
     strata_status_t status = torture_run_apart(c, &sum, failures, &count);
     double took = seconds() - begin;
+    end_progress(&shown);
     if (status == STRATA_OK) status = tell_failures(c, failures, count);
     if (status != STRATA_OK) return strata_tell_failure();
     print_sum(c, &sum, took);
@@ -150,7 +187,7 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
         if (a.jobs > a.programs) a.jobs = a.programs;
         torture_campaign_t campaign = {.strategies = &list, .seed = a.seed, .first = a.first, .programs = a.programs,
                                        .drawn_each = DRAWN_EACH, .jobs = (uint32_t)a.jobs};
-        result = run(&campaign);
+        result = run(&campaign, a.progress);
     } else {
         result = strata_tell_failure();
     }

@@ -1,10 +1,13 @@
 #include "torture/apart.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,10 +39,18 @@ void torture_ended(int how, int seconds, torture_verdict_t *verdict) {
     }
 }
 
+pid_t torture_fork(void) {
+    pid_t parent = getpid(), child = fork();
+    if (child != 0) return child;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0); /* it ended before that was said */
+    return 0;
+}
+
 static pid_t begin_process(void) {
     (void)fflush(stdout);
     (void)fflush(stderr);
-    pid_t child = fork();
+    pid_t child = torture_fork();
     if (child < 0) (void)strata_fail(STRATA_E_IO, 0, "no process for a run: %s", strerror(errno));
     /* Hundreds may crash while a program is made small: none leaves a core. */
     if (child == 0) (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
@@ -77,6 +88,7 @@ strata_status_t torture_play_apart(const torture_program_t *program, const strat
 
 /* One process's part: every `jobs`-th program. It lies in shared memory; the process writes, and is read when it has ended. */
 typedef struct part {
+    _Atomic uint64_t done, failed; /* so far, for whoever looks meanwhile */
     uint64_t next;      /* the program under way, as an offset from the first */
     torture_run_t run;  /* under way */
     torture_sum_t sum;
@@ -93,6 +105,7 @@ typedef struct working {
 
 static void note_failure(part_t *part, const torture_run_t *run, const torture_verdict_t *verdict) {
     part->sum.failed++;
+    atomic_fetch_add(&part->failed, 1);
     if (part->count < TORTURE_FAILURES_KEPT) part->failures[part->count++] = (torture_failure_t){*run, *verdict};
 }
 
@@ -124,6 +137,7 @@ static _Noreturn void be_the_part(const torture_campaign_t *campaign, part_t *pa
         torture_each_run(campaign, campaign->first + part->next, work, &working);
         working.behind = NULL;
         part->sum.programs++;
+        atomic_fetch_add(&part->done, 1);
     }
     (void)alarm(0);
     _exit(0);
@@ -135,11 +149,33 @@ static strata_status_t begin_part(const torture_campaign_t *campaign, part_t *pa
     return *child < 0 ? STRATA_E_IO : STRATA_OK;
 }
 
+static void tell_progress(const torture_campaign_t *campaign, const part_t *parts) {
+    uint64_t done = 0, failed = 0;
+    for (uint32_t i = 0; i < campaign->jobs; i++) {
+        done += atomic_load(&parts[i].done);
+        failed += atomic_load(&parts[i].failed);
+    }
+    campaign->progress(campaign->progress_context, done, failed);
+}
+
+static int wait_watching(const torture_campaign_t *campaign, const part_t *parts, pid_t child) {
+    int how = 0;
+    if (!campaign->progress) return wait_for(child);
+    tell_progress(campaign, parts);
+    for (pid_t ended = 0; ended != child;) {
+        ended = waitpid(child, &how, WNOHANG);
+        if (ended == 0) (void)poll(NULL, 0, TORTURE_LOOK_MS);
+        tell_progress(campaign, parts);
+    }
+    return how;
+}
+
 /* A part whose process ended in a run goes on behind that run in another one. A strategy that ends every process ends the part. */
-static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *part, pid_t child) {
+static strata_status_t finish_part(const torture_campaign_t *campaign, part_t *parts, uint32_t number, pid_t child) {
     static torture_verdict_t verdict;
+    part_t *part = &parts[number];
     for (;;) {
-        int how = wait_for(child);
+        int how = wait_watching(campaign, parts, child);
         if (ended_well(how) && part->next >= campaign->programs) return STRATA_OK;
         torture_ended(how, TORTURE_SECONDS, &verdict);
         torture_run_t run = part->run;
@@ -178,7 +214,7 @@ strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_su
     *sum = (torture_sum_t){.programs = 0};
     *failure_count = 0;
     for (uint32_t i = 0; i < begun; i++) {
-        strata_status_t finished = finish_part(campaign, &parts[i], children[i]);
+        strata_status_t finished = finish_part(campaign, parts, i, children[i]);
         if (status == STRATA_OK) status = finished;
         add_part(&parts[i], sum, failures, failure_count);
     }

@@ -30,13 +30,18 @@ typedef struct torture_sum {
 void torture_sum_add(torture_sum_t *sum, const torture_run_t *run, const torture_program_t *lawful,
                      const torture_verdict_t *verdict);
 
-enum { TORTURE_FAILURES_KEPT = 16, TORTURE_JOBS = 64 };
+enum { TORTURE_FAILURES_KEPT = 16, TORTURE_JOBS = 64, TORTURE_LOOK_MS = 100 };
+
+/* How many programs are done, and how many runs have failed. */
+typedef void (*torture_progress_fn)(void *context, uint64_t done, uint64_t failed);
 
 typedef struct torture_campaign {
     const torture_strategies_t *strategies;
     uint64_t seed, first, programs; /* those of the numbers first, first + 1, ... */
     uint32_t drawn_each;            /* of the drawn strategies so many a program, in turn */
     uint32_t jobs;                  /* processes */
+    torture_progress_fn progress;   /* of torture_run_apart(), every TORTURE_LOOK_MS; NULL: nobody looks */
+    void *progress_context;
     bool few_threads;               /* the runs by threads are made with every third strategy alone */
 } torture_campaign_t;
 

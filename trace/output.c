@@ -11,8 +11,9 @@
 #include <zlib.h>
 
 #include "platform/host_memory.h"
+#include "trace/begun.h"
 
-enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192 };
+enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };
 
 struct strata_output {
     int file;
@@ -22,6 +23,7 @@ struct strata_output {
     strata_status_t status; /* of the first failure */
     char *path;
     char *beside; /* the name while it is written */
+    strata_begun_t begun;
     size_t length;
     z_stream deflate;
     char buffer[BUFFER_BYTES];
@@ -47,6 +49,7 @@ static void output_delete(strata_output_t *output) {
     if (output->gzip) deflateEnd(&output->deflate);
     if (output->file >= 0 && !output->standard) close(output->file);
     if (output->beside && output->file >= 0) unlink(output->beside);
+    strata_begun_remove(&output->begun);
     strata_host_delete(output->beside);
     strata_host_delete(output->path);
     strata_host_delete(output);
@@ -67,19 +70,30 @@ static bool keep_rights(int file, const struct stat *replaced) {
     return fchmod(file, mode) == 0;
 }
 
+/* Of names that nobody has. errno tells why there is no file. */
+static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
+    enum { TRIES = 100 };
+    sigset_t before;
+    strata_begun_block(&before);
+    for (int i = 0; i < TRIES && output->file < 0; i++) {
+        snprintf(output->beside + length, ENDING_BYTES, ".%ld.%d.part", (long)getpid(), i);
+        output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (output->file < 0 && errno != EEXIST) break;
+    }
+    int why = errno;
+    if (output->file >= 0) strata_begun_add(&output->begun, output->beside);
+    strata_begun_unblock(&before);
+    errno = why;
+}
+
 /* A name of its own beside the file: of several writers of one file the last to finish wins, whole. `replaced` is what stands
  * there, NULL: nothing. */
 static strata_status_t open_beside(strata_output_t *output, const struct stat *replaced) {
-    enum { ENDING_BYTES = 48, TRIES = 100 };
     size_t length = strlen(output->path);
     output->beside = strata_host_new(length + ENDING_BYTES, 1);
     if (!output->beside) return STRATA_E_HOST_MEMORY;
     memcpy(output->beside, output->path, length);
-    for (int i = 0; i < TRIES && output->file < 0; i++) {
-        snprintf(output->beside + length, ENDING_BYTES, ".%ld.%d.part", (long)getpid(), i);
-        output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaced ? 0600 : 0666);
-        if (output->file < 0 && errno != EEXIST) break;
-    }
+    make_beside(output, length, replaced ? 0600 : 0666);
     if (output->file < 0 || (replaced && !keep_rights(output->file, replaced))) return fail(output, strerror(errno));
     return STRATA_OK;
 }

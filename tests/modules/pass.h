@@ -22,10 +22,11 @@ static inline void pass_free(strata_layer_t *self, strata_record_t *record, stra
     strata_below_free(record, path);
 }
 
-#define PASS_TYPE(layer, ...)                                                                                        \
+#define PASS_TYPE(layer, ...) PASS_TYPE_ALLOCATING(layer, pass_allocate, __VA_ARGS__)
+#define PASS_TYPE_ALLOCATING(layer, function, ...)                                                                   \
     static const strata_layer_type_t layer##_type = {                                                                \
         .struct_size = sizeof(strata_layer_type_t), .name = #layer, .doc = "for tests", .role = STRATA_DECORATOR,    \
         .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),          \
-        .create = pass_create, .destroy = pass_destroy, .allocate = pass_allocate, __VA_ARGS__}
+        .create = pass_create, .destroy = pass_destroy, .allocate = function, __VA_ARGS__}
 
 #endif

@@ -1,0 +1,52 @@
+/* How far torture is: on a terminal, and where it is asked for. */
+#define _XOPEN_SOURCE 700
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/harness/test.h"
+#include "tests/tools/ran.h"
+
+#define FEW "torture --programs 4 --stacks 1 --jobs 2 --strategy strata"
+
+TEST(progress, is_told_where_it_is_asked_for) {
+    ran_t ran = run_command(FEW " --progress");
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_CONTAINS(ran.errors, " of 4 programs, 0 failed so far");
+    EXPECT_TRUE(strchr(ran.errors, '\r') == NULL && strchr(ran.errors, '\033') == NULL);
+    EXPECT_CONTAINS(ran.out, "4 programs, ");
+}
+
+TEST(progress, is_not_told_where_nobody_looks) {
+    ran_t ran = run_command(FEW);
+    EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_STREQ(ran.errors, "");
+}
+
+TEST(progress, is_one_line_on_a_terminal_and_taken_away) {
+    char said[4096] = "", name[256];
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) TEST_SKIP("there are no terminals to open here");
+    snprintf(name, sizeof name, "%s", ptsname(terminal));
+    pid_t child = fork();
+    if (child == 0) {
+        int end = open(name, O_RDWR | O_NOCTTY), nowhere = open("/dev/null", O_WRONLY);
+        (void)dup2(nowhere, STDOUT_FILENO);
+        (void)dup2(end, STDERR_FILENO);
+        (void)execlp("sh", "sh", "-c", "exec " STRATA_COMMAND " " FEW, NULL);
+        _exit(127);
+    }
+    int how = 0;
+    EXPECT_EQ(waitpid(child, &how, 0), child);
+    EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    ssize_t got = read(terminal, said, sizeof said - 1);
+    close(terminal);
+    ASSERT_TRUE(got > 0);
+    said[got] = '\0';
+    EXPECT_CONTAINS(said, "\r\033[K0 of 4 programs, 0 failed so far");
+    EXPECT_TRUE(strchr(said, '\n') == NULL);
+    EXPECT_STREQ(strrchr(said, '\r'), "\r\033[K");
+}

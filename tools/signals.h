@@ -1,0 +1,9 @@
+/* How the command ends by a signal. */
+#ifndef STRATA_TOOLS_SIGNALS_H
+#define STRATA_TOOLS_SIGNALS_H
+
+/* From here on a signal that ends the command first takes away the files that it has begun. What the caller of the command has
+ * ignored stays ignored. */
+void strata_signals_end_cleanly(void);
+
+#endif
