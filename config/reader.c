@@ -31,7 +31,7 @@ static const char *profile_word(size_t index, const void *context) {
 
 static strata_status_t fail_devices(const char *devices, const strata_origin_t *origin) {
     strata_hint_t hint = strata_hint(devices, 2, device_word, NULL);
-    return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0 or sim:h100", devices, hint.text);
+    return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0, sim:h100, or sim:h100x2 for two", devices, hint.text);
 }
 
 /* Why it names none. */
@@ -48,8 +48,9 @@ static strata_status_t tell_devices(const char *devices, const strata_origin_t *
     while (strata_sim_profile_name(count)) count++;
     strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
     return strata_fail_origin(origin,
-                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several",
-                              tail, hint.text, STRATA_MODEL_DEVICES);
+                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several, as in "
+                              "sim:%sx2",
+                              tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
 }
 
 strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin) {
@@ -63,6 +64,10 @@ strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *dev
 }
 
 /* ---- keys of a strategy ---- */
+
+strata_status_t strata_fail_broken(const strata_origin_t *origin) {
+    return strata_fail_origin(origin, "the value goes over the end of a line, or has a tab in it; write it in one line");
+}
 
 typedef strata_status_t (*read_fn)(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
 
@@ -116,6 +121,7 @@ static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t
     strata_origin_t origin = origin_of(text, node);
     if (node->kind == STRATA_TREE_MAP) return strata_read_own_stacks(reader, text, node);
     strata_status_t status = want_value(text, node, "gpu");
+    if (status == STRATA_OK && node->broken) return strata_fail_broken(&origin);
     return status ? status : strata_read_devices(reader->strategy, node->text, &origin);
 }
 

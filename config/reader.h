@@ -54,6 +54,9 @@ bool strata_path_beside(const char *name, const char *beside, char *path, size_t
 /* Loads the shared objects of a list, if the reader may. */
 strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list);
 
+/* Of a value that is of one line wherever it is not for people: node->broken. E_STRATEGY. */
+strata_status_t strata_fail_broken(const strata_origin_t *origin);
+
 /* Reads a list of layers as the stack of a place, of all devices or of one alone (`own`, else NULL). */
 strata_status_t strata_read_stack(strata_reader_t *reader, const strata_text_t *text, strata_place_kind_t place,
                                   strata_model_device_t *own, const strata_tree_t *list);

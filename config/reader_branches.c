@@ -65,6 +65,7 @@ static strata_status_t read_route_value(const strata_text_t *text, strata_model_
     }
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
         return strata_fail_origin(node->empty ? &key : &value, "%s wants one value; write %s: 64KiB", node->key, node->key);
+    if (node->broken) return strata_fail_broken(&value);
     strata_status_t status = strata_model_layer_set(layer, row, node->text, &value);
     return status == STRATA_E_STRATEGY ? strata_fail_origin(&value, "%s", strata_last_error()->text) : status;
 }

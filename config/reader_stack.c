@@ -72,6 +72,7 @@ static strata_status_t read_option(strata_reader_t *reader, const strata_text_t 
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
         return strata_fail_origin(node->empty ? &key : &value, "%s wants one value; write %s: %s", row->name, row->name,
                                   row->default_text);
+    if (node->broken) return strata_fail_broken(&value);
     strata_status_t status = strata_model_layer_set(layer, row, node->text, &value);
     return status == STRATA_E_STRATEGY ? strata_fail_origin(&value, "%s", strata_last_error()->text) : status;
 }

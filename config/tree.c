@@ -27,6 +27,9 @@ typedef struct reading {
     strata_tree_t *root;
 } reading_t;
 
+/* Of UTF-8: editors put it in front. */
+static const char order_mark[] = "\xef\xbb\xbf";
+
 static uint32_t from_one(size_t number) {
     return number < UINT32_MAX ? (uint32_t)number + 1 : UINT32_MAX;
 }
@@ -52,6 +55,25 @@ static strata_status_t fail_byte(const reading_t *reading, size_t offset, const 
     return fail_at(reading, line, column, what);
 }
 
+/* Marks count characters. */
+static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
+    size_t at = 0;
+    for (size_t left = mark.index; at < reading->length; at++)
+        if (((unsigned char)reading->text[at] & 0xc0) != 0x80 && left-- == 0) break;
+    return at;
+}
+
+/* The tab that libyaml stumbled over, which it does not call one: at the mark, or, between no brackets, what its line is moved in
+ * by. The length of the text: there is none. */
+static size_t find_tab(const reading_t *reading, yaml_mark_t mark) {
+    size_t at = byte_of(reading, mark), begin = at;
+    if (at < reading->length && reading->text[at] == '\t') return at;
+    if (reading->parser.flow_level > 0) return reading->length;
+    while (begin > 0 && reading->text[begin - 1] != '\n') begin--;
+    while (begin < at && reading->text[begin] == ' ') begin++;
+    return begin < at && reading->text[begin] == '\t' ? begin : reading->length;
+}
+
 /* What libyaml found wrong. */
 static strata_status_t fail_parser(const reading_t *reading) {
     const yaml_parser_t *parser = &reading->parser;
@@ -64,7 +86,9 @@ static strata_status_t fail_parser(const reading_t *reading) {
         snprintf(what, sizeof what, "%s; write plain text in UTF-8", problem);
         return fail_byte(reading, parser->problem_offset, what);
     }
-    return fail_mark(reading, parser->problem_mark, what);
+    size_t tab = find_tab(reading, parser->problem_mark);
+    if (tab == reading->length) return fail_mark(reading, parser->problem_mark, what);
+    return fail_byte(reading, tab, "a tab stands here, and YAML moves lines in by blanks alone; write blanks");
 }
 
 /* ---- nodes ---- */
@@ -130,15 +154,24 @@ static strata_status_t open_collection(reading_t *reading, yaml_mark_t mark, str
 }
 
 /* Values are of one line, whatever the file looks like: messages quote them. False: a control character. */
-static bool make_one_line(char *text) {
+static bool make_one_line(char *text, bool *broken) {
     size_t length = strlen(text);
+    while (length > 0 && strchr(" \t\n", text[length - 1])) text[--length] = '\0';
     for (size_t i = 0, character; i < length; i += character) {
-        if (text[i] == '\n' || text[i] == '\t') text[i] = ' ';
+        bool breaks = text[i] == '\n' || text[i] == '\t';
+        *broken = *broken || breaks;
+        if (breaks) text[i] = ' ';
         character = strata_printable_length(text + i);
         if (character == 0) return false;
     }
-    while (length > 0 && text[length - 1] == ' ') text[--length] = '\0';
     return true;
+}
+
+/* A block (| and >) begins below its mark in any case. */
+static bool spans_lines(const yaml_event_t *event) {
+    yaml_scalar_style_t style = event->data.scalar.style;
+    bool block = style == YAML_LITERAL_SCALAR_STYLE || style == YAML_FOLDED_SCALAR_STYLE;
+    return !block && event->end_mark.line > event->start_mark.line;
 }
 
 /* What reads as no value at all. */
@@ -164,7 +197,8 @@ static strata_status_t take_scalar(reading_t *reading, const yaml_event_t *event
     if (status) return status;
     char *copy = strata_arena_text(reading->arena, text, length);
     if (!copy) return STRATA_E_HOST_MEMORY;
-    if (!make_one_line(copy))
+    node->broken = spans_lines(event);
+    if (!make_one_line(copy, &node->broken))
         return fail_mark(reading, event->start_mark, "this value has a control character in it; take it out");
     node->text = copy;
     node->empty = says_nothing(event);
@@ -194,7 +228,6 @@ static size_t next_line(const reading_t *reading, size_t at) {
 
 /* A blank line, a comment, or the mark that a document has ended: none of them begins one. */
 static bool begins_nothing(const reading_t *reading, size_t at) {
-    static const char order_mark[] = "\xef\xbb\xbf";
     if (stands_at(reading, at, "...")) return true;
     if (stands_at(reading, at, order_mark)) at += strlen(order_mark);
     while (stands_at(reading, at, " ") || stands_at(reading, at, "\t")) at++;
@@ -211,14 +244,6 @@ static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
         if (!begins_nothing(reading, at)) return STRATA_OK;
     }
     return STRATA_OK;
-}
-
-/* Marks count characters. */
-static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
-    size_t at = 0;
-    for (size_t left = mark.index; at < reading->length; at++)
-        if (((unsigned char)reading->text[at] & 0xc0) != 0x80 && left-- == 0) break;
-    return at;
 }
 
 /* ---- events ---- */
@@ -261,6 +286,9 @@ static strata_status_t take_all(reading_t *reading) {
 
 strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length,
                                  strata_tree_t **tree) {
+    size_t mark = length >= strlen(order_mark) && memcmp(text, order_mark, strlen(order_mark)) == 0 ? strlen(order_mark) : 0;
+    text += mark;
+    length -= mark;
     reading_t reading = {.arena = arena, .file = file, .text = text, .length = length};
     if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "this is larger than 1 MiB; a strategy is smaller");
     const char *zero = memchr(text, '\0', length);
@@ -287,7 +315,8 @@ static const char about_limits[] =
     "\n## What is refused\n\n"
     "Everything wrong, as `file:line:column: what is wrong; what to write`. `strata check` tells as many errors as can be\n"
     "told apart. YAML's aliases, tags, directives other than `%%YAML` and second documents are not read. A file has at most %s,\n"
-    "%d collections in one another, %d values of %s, %d keys in a mapping.\n";
+    "%d collections in one another, %d values of %s, %d keys in a mapping. What is not for people is of one line, without tabs.\n"
+    "A byte order mark in front is passed over.\n";
 
 void strata_page_limits(FILE *out) {
     char file[64], value[64];

@@ -24,6 +24,7 @@ struct strata_tree {
     strata_tree_kind_t kind;
     uint32_t line, column; /* from 1 */
     const char *text;      /* of a scalar */
+    bool broken;           /* a scalar that goes over the end of a line, or has a tab in it: one blank each in the text */
     bool empty;            /* a scalar that says nothing: "", ~, null, without quotes */
     const char *key;       /* in a mapping, with its own place */
     uint32_t key_line, key_column;

@@ -195,14 +195,25 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
 
 /* ---- options ---- */
 
+/* A value at its default, in whatever words, is none. */
+static bool says_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    char value[STRATA_OPTION_TEXT_BYTES];
+    strata_option_print(row, layer->options, value, sizeof value);
+    return strcmp(value, row->default_text) == 0;
+}
+
 /* All branches of a router but the last have their value; the last takes what is left. */
 static strata_status_t check_branches(const strata_model_layer_t *layer) {
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
         uint32_t branch = strata_option_branch(row);
         const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
         bool given = said->source != STRATA_FROM_DEFAULT, wanted = branch < layer->branch_count;
-        if (layer->type->role != STRATA_ROUTER || branch == 0 || layer->branch_count == 0 || given == wanted) continue;
+        bool nothing = given && wanted && says_default(layer, row);
+        if (layer->type->role != STRATA_ROUTER || branch == 0 || layer->branch_count == 0 || (given == wanted && !nothing)) continue;
         int letters = (int)(strrchr(row->name, '_') - row->name);
+        if (nothing)
+            return strata_fail_origin(said, "%.*s: %s: nothing would come here; write a size above 0, as in %.*s: 64KiB", letters,
+                                      row->name, row->default_text, letters, row->name);
         if (wanted)
             return strata_fail_origin(&layer->branches[branch - 1].origin,
                                       "stack %u of \"%s\" has no %.*s, and only the last can do without; write %.*s: 64KiB",

@@ -143,8 +143,8 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 #define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
 #define DEVICE                                                                                                               \
     {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                        \
-     "sim:h100, sim:a100, gpu:0 ...; else what the strategy says, and where it says gpu and there is none, sim:h100. The trace says " \
-     "how many devices there are"}
+     "sim:h100, sim:a100, sim:h100x2 (two), gpu:0 ...; else what the strategy says, and where it says gpu and there is none, "  \
+     "sim:h100. A replay opens as many as its trace has"}
 #define COMMON                                                                                                               \
     TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                  \
           "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                   \

@@ -74,9 +74,11 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
         return strata_fail(STRATA_E_STRATEGY, 0, "nothing is known of an allocator \"%.40s\"; %s", word, hint.text);
     }
     strata_status_t status = keep(import, request->as_of ? request->as_of : behind, &import->as_of);
-    if (status || !import->as_of || strata_import_version(import->as_of, &import->version)) return status;
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no version of %s; write one, as in %s", import->as_of,
-                       import->peer->name, import->peer->version);
+    if (status || !import->as_of || strata_import_known(import->peer, import->as_of, &import->version)) return status;
+    char known[128] = "";
+    strata_import_known_text(import->peer, known, sizeof known);
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no version of %s that is known; write one of %s, as in %s", import->as_of,
+                       import->peer->name, known, import->peer->version);
 }
 
 /* The preset of the table's last row that means one; the rows before it are passed over. */

@@ -141,6 +141,7 @@ static void settle(import_setting_t *settings, size_t count) {
 const import_peer_t strata_import_paddle = {
     .name = "paddle",
     .preset = "paddle",
+    .known = {{"2018", "2026"}},
     .version = "2025-08",
     .later = "2026-08",
     .says = "its default is the second virtual-memory allocator since then, of which there is no layer; this is auto_growth",

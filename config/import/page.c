@@ -94,8 +94,10 @@ static void write_peer(const import_peer_t *peer, FILE *out) {
     fprintf(out, "\n## %s\n\nOver the preset `%s`", peer->name, peer->preset);
     if (peer->old) fprintf(out, "; as of a version before %s over `%s`", peer->old, peer->old_preset);
     if (peer->later) fprintf(out, ". As of %s and later: %s", peer->later, peer->says);
-    fprintf(out, ". Versions are written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", peer->version, peer->name,
-            peer->example);
+    char known[128] = "";
+    strata_import_known_text(peer, known, sizeof known);
+    fprintf(out, ". Versions that are known: %s, written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", known, peer->version,
+            peer->name, peer->example);
     write_table(peer, false, out);
     write_table(peer, true, out);
 }

@@ -63,6 +63,9 @@ typedef struct import_peer {
     const char *preset;        /* that a string is laid over */
     const char *old_preset;    /* the one of versions before `old`; NULL: none */
     const char *old;
+    struct {
+        const char *first, *last;
+    } known[4];                /* versions that there are, patches of the last counted in; closed by NULL */
     const char *version;       /* how the peer's versions are written, for messages and the page */
     const char *later, *says;  /* from this version on the preset is not the peer's default, and why not; NULL: it is */
     const char *example;       /* a string, for the page */
@@ -94,6 +97,10 @@ strata_status_t strata_import_split(strata_import_t *import, const char *text);
 strata_status_t strata_import_edit(strata_import_t *import, strata_strategy_t *strategy);
 /* "2.9" and "2025-01" as numbers that compare. False: it is no version. */
 bool strata_import_version(const char *text, uint64_t *version);
+/* The same of one that the peer is known to have. */
+bool strata_import_known(const import_peer_t *peer, const char *text, uint64_t *version);
+/* "1.9 to 1.13, 2.0 to 2.13". */
+void strata_import_known_text(const import_peer_t *peer, char *text, size_t capacity);
 /* value.c: the value as an option reads it, and the case that it is. */
 strata_status_t strata_import_value(import_setting_t *setting);
 /* Room for one setting more; the texts are kept. */

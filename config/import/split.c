@@ -269,3 +269,31 @@ bool strata_import_version(const char *text, uint64_t *version) {
     *version = value;
     return true;
 }
+
+/* Months have numbers up to 12, days up to 31. */
+static bool is_date(const char *text) {
+    unsigned most = 12;
+    for (const char *at = strchr(text, '-'); at; at = strchr(at + 1, '-'), most = 31) {
+        unsigned long number = strtoul(at + 1, NULL, 10);
+        if (number < 1 || number > most) return false;
+    }
+    return true;
+}
+
+bool strata_import_known(const import_peer_t *peer, const char *text, uint64_t *version) {
+    bool dates = strchr(peer->version, '-') != NULL;
+    if (!strata_import_version(text, version) || strchr(text, dates ? '.' : '-') || !is_date(text)) return false;
+    for (size_t i = 0; peer->known[i].first; i++) {
+        uint64_t first = 0;
+        (void)strata_import_version(peer->known[i].first, &first);
+        if (*version >= first && *version <= last_of(peer->known[i].last)) return true;
+    }
+    return false;
+}
+
+void strata_import_known_text(const import_peer_t *peer, char *text, size_t capacity) {
+    size_t length = 0;
+    for (size_t i = 0; peer->known[i].first && length < capacity; i++)
+        length += (size_t)snprintf(text + length, capacity - length, "%s%s to %s", i ? ", " : "", peer->known[i].first,
+                                   peer->known[i].last);
+}

@@ -54,6 +54,7 @@ static void settle(import_setting_t *settings, size_t count) {
 const import_peer_t strata_import_tensorflow = {
     .name = "tensorflow",
     .preset = "tensorflow",
+    .known = {{"2018", "2026"}},
     .version = "2026-01",
     .example = "TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75",
     .rows = rows,

@@ -5,7 +5,7 @@ TEST(errors, yaml_itself) {
     expect_refused("", 1, 1, "nothing in it", "write a strategy");
     expect_refused("# only a comment\n", 1, 1, "nothing in it", "write");
     expect_refused("stack: [system\nversion: 1\n", 2, 8, "did not find expected ',' or ']'", "brackets");
-    expect_refused("stack:\n\t- system\n", 2, 1, "cannot start any token", "indentation");
+    expect_refused("stack:\n\t- system\n", 2, 1, "a tab stands here", "write blanks");
     expect_refused("strategy: \"open\nstack: [system]\n", 3, 1, "unexpected end of stream", "quotes");
     expect_refused("stack: [system]\nstrategy: \xff\xfe\n", 2, 11, "UTF-8", "write plain text in UTF-8");
     expect_refused("strategy: \xc3\xa9\xff\n", 1, 12, "UTF-8", "write plain text in UTF-8");

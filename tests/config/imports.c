@@ -164,7 +164,7 @@ TEST(imports, the_last_version_of_a_key_has_patches) {
         EXPECT_CONTAINS(made.told, "roundup_bypass_threshold_mb:256 has no equivalent");
         end(&made);
     }
-    expect_no("pytorch", "roundup_bypass_threshold_mb:256", "1.14.0", "up to 1.13, not as of 1.14.0");
+    expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2.0.1", "up to 1.13, not as of 2.0.1");
     expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2", "up to 1.13, not as of 2");
 }
 
@@ -455,7 +455,7 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
         {"pytorch", "roundup_bypass_threshold_mb:64", "2.1",
          "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
-        {"pytorch", "", "two", "\"two\" is no version of pytorch; write one, as in 2.9"},
+        {"pytorch", "", "two", "\"two\" is no version of pytorch that is known; write one of 1.9 to 1.13, 2.0 to 2.13, as in 2.9"},
         {"pytoch", "", NULL, "nothing is known of an allocator \"pytoch\"; write pytorch"},
         {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
          "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},

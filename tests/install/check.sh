@@ -34,6 +34,19 @@ shown_in_readme() { # shown_in_readme PROGRAM
     [ -s shown.txt ] && diff shown.txt printed.txt || { echo "README.md shows another report of examples/out_of_memory.c"; exit 1; }
 }
 
+# The project's own first page, and of the pages and examples that the pages name each one. DOCDIR is the folder of this.
+pages_hold_together() {
+    cmp "$SOURCE/README.md" "$1/README.md" || { echo "another README.md is installed"; return 1; }
+    for page in "$1"/README.md "$1"/docs/*.md "$1"/examples/README.md; do
+        for named in $(grep -oE '\b(docs|examples|traces)/[a-z_0-9-]+\.(md|c|csv|csv\.gz)\b' "$page"); do
+            [ -e "$1/$named" ] || { echo "$page names $named, which is not installed"; return 1; }
+        done
+        for named in $(grep -oE '\]\([a-z_0-9/-]+\.(md|c)' "$page" | cut -c3-); do
+            [ -e "$(dirname "$page")/$named" ] || { echo "$page leads to $named, which is not installed"; return 1; }
+        done
+    done
+}
+
 case $part in
 prefix)
     rm -rf "$prefix"
@@ -42,6 +55,7 @@ prefix)
         "$LIBDIR/cmake/strata/strataConfig.cmake" share/strata/presets/strata.yaml; do
         [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
     done
+    pages_hold_together "$prefix/$DOCDIR"
     if grep -rlF -e "$SOURCE" -e "$prefix" "$prefix" --include='*.h' --include='*.pc' --include='*.cmake'; then
         echo "the files above name a folder of this machine"
         exit 1

@@ -1,0 +1,101 @@
+/* What people and their editors write without meaning to: marks of the byte order, tabs, ends of lines, versions that there never
+ * were. */
+#include <string.h>
+
+#include "config/import/import.h"
+#include "tests/config/refused.h"
+
+TEST(pitfalls, a_byte_order_mark_is_no_text) {
+    strata_strategy_t *strategy = load_text("\xef\xbb\xbfversion: 1\nstrategy: marked\nstack: [auto_growth: {chunk_size: 2MiB}, system]\n");
+    EXPECT_STREQ(strategy->name, "marked");
+    EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].origin.line, 3);
+    strata_strategy_delete(strategy);
+    strata_strategy_delete(load_text("\xef\xbb\xbf%YAML 1.1\n---\nstack: [system]\n"));
+    /* Columns count from behind it. */
+    expect_refused("\xef\xbb\xbfstak: [system]\n", 1, 1, "no key \"stak\"", "write stack");
+    expect_refused("\xef\xbb\xbf# \xc3\xa9\nstack: [system]\n%TAG !a! !\n", 3, 1, "", "");
+    expect_refused("\xef\xbb\xbfstack: [\x01]\n", 1, 9, "control characters are not allowed", "write plain text in UTF-8");
+    expect_refused("\xef\xbb\xbf", 1, 1, "there is nothing in it", "write a strategy");
+}
+
+TEST(pitfalls, a_tab_is_called_a_tab) {
+    static const struct {
+        const char *text;
+        unsigned line, column;
+    } tabs[] = {
+        {"version: 1\nstack:\n\t- system\n", 3, 1},
+        {"stack:\n  - auto_growth:\n\t\tchunk_size: 2MiB\n  - system\n", 3, 1},
+        {"stack:\n  -\tsystem\n", 2, 4},
+        {"stack: [system]\nstrategy: x\n\tplaces: {}\n", 3, 1},
+        {"stack: [system]\n  \tplaces: {}\n", 2, 3},
+        {"\tstack: [system]\n", 1, 1},
+    };
+    for (size_t i = 0; i < sizeof tabs / sizeof *tabs; i++)
+        expect_refused(tabs[i].text, tabs[i].line, tabs[i].column, "a tab", "write blanks");
+    /* Behind a value, in a comment and between brackets it does no harm. */
+    strata_strategy_delete(load_text("stack: [system]\t# a\tcomment\n"));
+    strata_strategy_delete(load_text("stack: [auto_growth: {\n\tchunk_size: 2MiB},\n\tsystem]\n"));
+}
+
+TEST(pitfalls, a_value_is_of_one_line) {
+    static const char *const values[] = {"\"1\\nMiB\"", "\"1\n\n        MiB\"", "\"1\n        MiB\"", "'1\n        MiB'", "1\n        MiB",
+                                         "\"1\\tMiB\""};
+    char text[256];
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        snprintf(text, sizeof text, "stack:\n  - auto_growth:\n      chunk_size: %s\n  - system\n", values[i]);
+        expect_refused(text, 3, 19, "the value goes over the end of a line, or has a tab in it", "write it in one line");
+    }
+    expect_refused("stack: [system]\ndevices: \"sim:\\nh100\"\n", 2, 10, "the value goes over", "write it in one line");
+    expect_refused("stack:\n  - binning:\n      routes:\n        - {up_to: \"1\\nMiB\", stack: [system]}\n        - {stack: [system]}\n", 4, 19,
+                   "the value goes over", "write it in one line");
+    strata_strategy_delete(load_text("description: |\n  of two\n  lines\nstack:\n  - auto_growth:\n      chunk_size: >\n        2MiB\n  - system\n"));
+}
+
+TEST(pitfalls, a_route_of_nothing_is_refused) {
+    expect_refused("stack:\n  - binning:\n      routes:\n        - {up_to: 0, stack: [system]}\n        - {up_to: 1MiB, stack: [system]}\n"
+                   "        - {stack: [system]}\n",
+                   4, 19, "up_to: 0: nothing would come here", "write a size above 0, as in up_to: 64KiB");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 0B, stack: [system]}, {stack: [system]}]}\n", 2, 32, "up_to: 0", "64KiB");
+    strata_strategy_t *strategy = NULL;
+    const char *set = "binning.up_to_1=0";
+    strata_config_request_t request = {.text = "stack: [binning: {routes: [{up_to: 1MiB, stack: [system]}, {stack: [system]}]}]\n",
+                                       .set = &set, .set_count = 1};
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "--set: up_to: 0: nothing would come here");
+}
+
+/* ---- versions of other allocators ---- */
+
+static strata_status_t import_as_of(const char *peer, const char *version) {
+    strata_import_t *import = NULL;
+    strata_status_t status = strata_import_new(&(strata_import_request_t){.peer = peer, .text = "", .as_of = version}, &import);
+    if (status == STRATA_OK) strata_import_delete(import);
+    return status;
+}
+
+TEST(pitfalls, a_version_that_there_never_was_is_refused) {
+    static const char *const none[][2] = {{"pytorch", "9.9"},     {"pytorch", "1.14"},      {"pytorch", "0.4"},    {"pytorch", "2.14"},
+                                          {"pytorch", "2026-01"}, {"paddle", "77"},         {"paddle", "2025-13"}, {"paddle", "2025-00"},
+                                          {"paddle", "2.6"},      {"tensorflow", "2031-01"}, {"tensorflow", "2.9"}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of(none[i][0], none[i][1]));
+        EXPECT_CONTAINS(strata_last_error()->text, " that is known; write one of ");
+    }
+    EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of("pytorch", "9.9"));
+    EXPECT_CONTAINS(strata_last_error()->text, "\"9.9\" is no version of pytorch that is known; write one of 1.9 to 1.13, 2.0 to 2.13");
+    EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of("paddle", "77"));
+    EXPECT_CONTAINS(strata_last_error()->text, "write one of 2018 to 2026, as in 2025-08");
+    static const char *const known[][2] = {{"pytorch", "1.9"},  {"pytorch", "1.13.1"},  {"pytorch", "2.0"},        {"pytorch", "2.13.1"},
+                                           {"pytorch", "2.9"},  {"paddle", "2025-01"},  {"paddle", "2026-08-31"},  {"paddle", "2026"},
+                                           {"paddle", "2018"},  {"tensorflow", "2026-12"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) EXPECT_OK(import_as_of(known[i][0], known[i][1]));
+    strata_strategy_t *strategy = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch@9.9"}, &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text, "\"9.9\" is no version of pytorch that is known");
+}
+
+TEST(pitfalls, several_simulated_devices_are_in_every_hint) {
+    expect_refused("devices: cpu\nstack: [system]\n", 1, 10, "\"cpu\" names no device", "sim:h100x2");
+    expect_refused("devices: sim:b200\nstack: [system]\n", 1, 10, "there is no profile \"b200\"", "as in sim:h100x2");
+    expect_refused("devices: gpux2\nstack: [system]\n", 1, 10, "names no device", "sim:h100x2");
+}
