@@ -268,9 +268,21 @@ static uint64_t trim_level(strata_domain_t *domain, int level, uint64_t keep) {
     return released;
 }
 
-uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
-    uint64_t released = strata_domain_offer_unreturned(domain);
+static uint64_t trim_all(strata_domain_t *domain, uint64_t keep) {
+    uint64_t released = 0;
     for (int level = 0; level < LEVELS; level++) released += trim_level(domain, level, keep);
+    return released;
+}
+
+/* What a cache keeps may hold fast a chunk of the cache below it, the rest of which is idle: then the upper ones keep less, until the
+ * bound is met or a walk finds nothing more. */
+uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
+    uint64_t released = strata_domain_offer_unreturned(domain), now, left = keep;
+    do {
+        now = trim_all(domain, left);
+        released += now;
+        left /= 2;
+    } while (now > 0 && idle_of_all(domain) > keep);
     strata_domain_sweep_orphans(domain);
     return released;
 }

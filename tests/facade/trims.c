@@ -1,0 +1,83 @@
+/* Trim's promise where more than one layer, stack or thread holds idle bytes: no more stays idle than was asked. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "tests/facade/fixture.h"
+
+static uint64_t idle(rig_t *rig) {
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    EXPECT_OK(strata_mem_info(rig->s, rig->gpu, &info));
+    return info.cached;
+}
+
+/* Blocks of three sizes, freed again: what a layer above keeps of them, and what one below has beside. */
+static void leave_idle(rig_t *rig, strata_stream_t stream) {
+    static const size_t sizes[] = {MIB, 3 * MIB, 300 * 1024, 2 * MIB};
+    strata_block_t blocks[4];
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(rig, stream, sizes[i]);
+    for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+}
+
+typedef struct caller {
+    rig_t *rig;
+    pthread_barrier_t *idle, *trimmed;
+} caller_t;
+
+static void *leave_idle_in_a_thread(void *argument) {
+    const caller_t *caller = argument;
+    leave_idle(caller->rig, NULL);
+    pthread_barrier_wait(caller->idle);
+    pthread_barrier_wait(caller->trimmed);
+    return NULL;
+}
+
+/* The thread lives until the trim is over: what it holds is a living thread's. */
+static void trim_to(rig_t *rig, uint64_t keep) {
+    pthread_barrier_t barriers[2];
+    pthread_t thread;
+    caller_t caller = {rig, &barriers[0], &barriers[1]};
+    for (int i = 0; i < 2; i++) pthread_barrier_init(&barriers[i], NULL, 2);
+    ASSERT_EQ(pthread_create(&thread, NULL, leave_idle_in_a_thread, &caller), 0);
+    pthread_barrier_wait(&barriers[0]);
+    uint64_t before = idle(rig), released = 0, reserved = rig_figures(rig).reserved_bytes;
+    EXPECT_GT(before, keep);
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, keep, &released));
+    EXPECT_LE(idle(rig), keep);
+    EXPECT_EQ(reserved - rig_figures(rig).reserved_bytes, released);
+    EXPECT_OK(strata_trim(rig->s, rig->gpu, keep, &released));
+    EXPECT_EQ(released, 0);
+    EXPECT_OK(strata_validate(rig->s));
+    pthread_barrier_wait(&barriers[1]);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) pthread_barrier_destroy(&barriers[i]);
+}
+
+/* Every chunk is idle as a whole: the bound can be held. */
+TEST(facade_trims, no_more_stays_idle_in_all_layers_than_is_kept) {
+    static const char *const stacks[] = {
+        "buffered, auto_growth: {chunk_size: 1MiB}, system",
+        "buffered, buffered, system",
+        "buffered, caching, system",
+        "stream_safe, buffered, bfc: {allow_growth: true}, system",
+        "auto_growth: {chunk_size: 4MiB}, buffered, system",
+        "binning: {routes: [{up_to: 1MiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}, "
+        "{stack: [buffered, auto_growth: {chunk_size: 2MiB}, system]}]}",
+        "fallback: {stacks: [[buffered, auto_growth: {chunk_size: 1MiB}, system], [system]]}",
+        "thread_local: {initial: 4MiB, reallocate: 4MiB}, buffered, system",
+        "buffered, thread_local: {initial: 4MiB, reallocate: 4MiB}, system",
+    };
+    static const uint64_t kept[] = {0, 1, MIB, 2 * MIB, 3 * MIB, 7 * MIB};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+        for (size_t k = 0; k < sizeof kept / sizeof *kept && !strata_test_has_failed(); k++) {
+            char text[400];
+            rig_t rig;
+            snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
+            rig_open(&rig, text, NULL, 0, 0, 1);
+            strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
+            leave_idle(&rig, one);
+            leave_idle(&rig, two);
+            trim_to(&rig, kept[k]);
+            rig_close(&rig);
+            if (strata_test_has_failed()) FAIL_TEST("%s, keep %llu", stacks[i], (unsigned long long)kept[k]);
+        }
+}
