@@ -25,10 +25,8 @@ static uint64_t end_of(rig_t *rig, strata_stream_t stream) {
     return strata_sim_stream_end(rig->devices[0], stream);
 }
 
-/* UNSUPPORTED: no layer knows borrows, and the free waits on the host. */
 static void record(rig_t *rig, strata_ref_t ref, strata_stream_t stream) {
-    strata_status_t status = strata_record_stream(rig->s, ref, stream);
-    EXPECT_TRUE(status == STRATA_OK || status == STRATA_E_UNSUPPORTED);
+    EXPECT_OK(strata_record_stream(rig->s, ref, stream));
 }
 
 /* ---- the stream that was given at allocate, in a place without owners ---- */
