@@ -23,14 +23,14 @@ static strata_status_t try_and_miss(void *context, uint32_t extra_flags) {
     return strata_fail(STRATA_E_NO_MEMORY, 0, "nothing");
 }
 
-static strata_status_t climb_with(tries_t *tries, bool wait_only) {
+static strata_status_t climb_on(tries_t *tries) {
     const strata_layer_type_t *const types[] = {strata_layer_find("retry"), strata_layer_find("auto_growth"),
                                                 strata_layer_find("system"), NULL};
     bench_begin(&tries->bench);
     bench_straight(&tries->bench, types, NULL);
     bench_open(&tries->bench, 64 * MIB);
     strata_ladder_t ladder = {.domain = tries->bench.domain, .stack = tries->bench.stack, .size = MIB, .timeout = 50 * 1000 * 1000,
-                              .wait_only = wait_only, .waiter = 1, .try_again = try_and_miss, .context = tries};
+                              .waiter = 1, .try_again = try_and_miss, .context = tries};
     strata_status_t status = strata_ladder_climb(&ladder);
     EXPECT_EQ(tries->bench.domain->waiters, 0);
     bench_close(&tries->bench);
@@ -39,7 +39,7 @@ static strata_status_t climb_with(tries_t *tries, bool wait_only) {
 
 static strata_status_t climb(tries_t *tries, uint32_t freed_in) {
     *tries = (tries_t){.freed_in = freed_in};
-    return climb_with(tries, false);
+    return climb_on(tries);
 }
 
 /* The bits are set before the last look: a free that this look just missed finds them, and the wait ends at once. */
@@ -63,16 +63,14 @@ TEST(ladder, a_free_before_the_last_look_is_found_by_it) {
 /* Once woken the request looks again, and what is freed during that look, behind its back, ends the next sleep at once. Each free is
  * one more look, and no more: a request that is alone does not go on looking. */
 TEST(ladder, a_free_during_the_look_of_one_that_was_woken_is_heard) {
-    for (int wait_only = 0; wait_only < 2; wait_only++) {
-        tries_t tries = {.freed_in = 0};
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, climb_with(&tries, wait_only));
-        uint32_t last_look = tries.count;
-        tries = (tries_t){.woken_in = last_look};
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, climb_with(&tries, wait_only));
-        EXPECT_EQ(tries.count, last_look + 1);
-        tries = (tries_t){.woken_in = last_look, .freed_in = last_look + 1};
-        EXPECT_OK(climb_with(&tries, wait_only));
-        EXPECT_TRUE(tries.heard);
-        EXPECT_EQ(tries.count, last_look + 1);
-    }
+    tries_t tries = {.freed_in = 0};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, climb_on(&tries));
+    uint32_t last_look = tries.count;
+    tries = (tries_t){.woken_in = last_look};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, climb_on(&tries));
+    EXPECT_EQ(tries.count, last_look + 1);
+    tries = (tries_t){.woken_in = last_look, .freed_in = last_look + 1};
+    EXPECT_OK(climb_on(&tries));
+    EXPECT_TRUE(tries.heard);
+    EXPECT_EQ(tries.count, last_look + 1);
 }
