@@ -1,9 +1,8 @@
 #include "allocation/domain.h"
 
-#include <string.h>
-
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
+#include "allocation/stack_list.h"
 #include "allocation/threads.h"
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
@@ -78,11 +77,9 @@ void strata_domain_destroy(strata_domain_t *domain) {
 /* ---- the list of stacks ---- */
 
 strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous) {
-    strata_stack_t *found = NULL;
     strata_lock(&domain->lock);
     if (previous) previous->visitors--;
-    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
-        if (!previous || domain->stacks[i]->sequence > previous->sequence) found = domain->stacks[i];
+    strata_stack_t *found = strata_stack_list_next(domain, previous);
     if (found) found->visitors++;
     strata_unlock(&domain->lock);
     return found;
@@ -94,24 +91,6 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
     strata_unlock(&domain->lock);
 }
 
-/* Room for one more stack in the list, made with no lock held; stacks may leave the list meanwhile, none comes. */
-static strata_status_t make_room(strata_domain_t *domain) {
-    strata_lock(&domain->lock);
-    uint32_t count = domain->stack_count, capacity = domain->stack_capacity;
-    strata_unlock(&domain->lock);
-    if (count < capacity) return STRATA_OK;
-    strata_stack_t **larger = strata_host_new(2 * (size_t)capacity + 16, sizeof *larger);
-    if (!larger) return STRATA_E_HOST_MEMORY;
-    strata_lock(&domain->lock);
-    strata_stack_t **old = domain->stacks;
-    if (old) memcpy(larger, old, domain->stack_count * sizeof *larger);
-    domain->stacks = larger;
-    domain->stack_capacity = 2 * capacity + 16;
-    strata_unlock(&domain->lock);
-    strata_host_delete(old);
-    return STRATA_OK;
-}
-
 /* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_ALL;
@@ -119,11 +98,10 @@ static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
 }
 
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_status_t status = make_room(domain);
+    strata_status_t status = strata_stack_list_room(domain);
     if (status != STRATA_OK) return status;
     strata_lock(&domain->lock);
-    stack->sequence = ++domain->next_sequence;
-    domain->stacks[domain->stack_count++] = stack;
+    strata_stack_list_add(domain, stack);
     inherit(domain, stack);
     strata_unlock(&domain->lock);
     return STRATA_OK;
@@ -131,11 +109,7 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 
 /* Under the lock. */
 static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
-    uint32_t at = 0;
-    while (at < domain->stack_count && domain->stacks[at] != stack) at++;
-    if (at == domain->stack_count) return;
-    memmove(&domain->stacks[at], &domain->stacks[at + 1], (domain->stack_count - at - 1) * sizeof *domain->stacks);
-    domain->stack_count--;
+    if (!strata_stack_list_remove(domain, stack)) return;
     if (stack->orphan) domain->orphans--;
 #define ADD_FIELD(name, unit, meaning) stack->family->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
@@ -335,11 +309,6 @@ static bool serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t
     return !stack->trunk && !stack->orphan && stack->stream == stream && stack->thread == thread;
 }
 
-/* Likewise, the calling thread. */
-static bool serves_caller(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
-    return serves(stack, stream, thread) && (stack->of_thread == 0 || stack->of_thread == strata_threads_self());
-}
-
 /* Two threads that forget one stream at once both come: either event is behind all work from before, and one that tells will do. */
 static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
     strata_lock(&stack->lock);
@@ -375,7 +344,10 @@ static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
 
 static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(&domain->lock);
-    if (!stack->orphan) domain->orphans++;
+    if (!stack->orphan) {
+        strata_stack_list_hide(domain, stack);
+        domain->orphans++;
+    }
     stack->orphan = true;
     strata_unlock(&domain->lock);
 }
@@ -397,12 +369,9 @@ void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream
 
 strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thread) {
     strata_domain_t *domain = family->domain;
-    strata_stack_t *found = NULL;
+    strata_stack_key_t key = {.pool = family->pool, .of_thread = thread, .trunk = true};
     strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !found; i++) {
-        strata_stack_t *stack = domain->stacks[i];
-        if (stack->trunk && stack->family == family && stack->of_thread == thread) found = stack;
-    }
+    strata_stack_t *found = strata_stack_list_find(domain, &key, family);
     strata_unlock(&domain->lock);
     return found;
 }
@@ -418,7 +387,23 @@ static bool choose_left(strata_domain_t *domain) {
     return any;
 }
 
+static bool has_orphans(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    bool has = domain->orphans > 0;
+    strata_unlock(&domain->lock);
+    return has;
+}
+
+/* Whether a stack is there that an exited thread has left. */
+static bool any_left(strata_domain_t *domain) {
+    bool any = false;
+    STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);
+    return any;
+}
+
 void strata_domain_forget_dead_threads(strata_domain_t *domain) {
+    uint64_t exits = strata_threads_exits();
+    if (exits == domain->exits_seen && !has_orphans(domain)) return;
     STRATA_DOMAIN_EACH(domain, left)
         if (is_left(left)) (void)strata_stack_release(left);
     if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
@@ -429,6 +414,7 @@ void strata_domain_forget_dead_threads(strata_domain_t *domain) {
         (void)strata_stack_release(stack);
     }
     sweep(domain, true);
+    if (!any_left(domain)) domain->exits_seen = exits;
 }
 
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
@@ -441,11 +427,11 @@ bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
 }
 
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
-    strata_stack_t *found = NULL;
+    strata_stack_key_t anybodys = {.pool = pool, .stream = stream, .thread = thread}, own = anybodys;
+    own.of_thread = strata_threads_self();
     strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !found; i++)
-        if (domain->stacks[i]->family->pool == pool && serves_caller(domain->stacks[i], stream, thread))
-            found = domain->stacks[i];
+    strata_stack_t *found = strata_stack_list_find(domain, &anybodys, NULL);
+    if (!found) found = strata_stack_list_find(domain, &own, NULL);
     strata_unlock(&domain->lock);
     return found;
 }

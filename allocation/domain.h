@@ -54,9 +54,11 @@ struct strata_domain {
     strata_lost_t *lost; /* outlives the domain; may be NULL. Constant once created */
 
     strata_lock_t lock; /* guards what follows */
-    strata_stack_t **stacks; /* of all families in order of making, trunks included */
+    strata_stack_t **stacks; /* of all families in order of making, trunks included: allocation/stack_list.h */
+    strata_stack_t **chains; /* behind them, as many as there is room for: by whom they serve */
     uint32_t stack_count, stack_capacity;
-    uint64_t next_sequence;
+    uint64_t exits_seen; /* of threads, up to which nothing that one has left is there; only whoever builds stacks looks */
+    uint64_t looked;  /* stacks that look-ups and walks have looked at */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
 
     /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
@@ -150,8 +152,8 @@ strata_stack_t *strata_domain_thread_trunk(strata_family_t *family, uint64_t thr
  * other streams' of their family once the work of the stream is done, their live blocks stay valid, and they end when they hold
  * nothing more. */
 void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream);
-/* Once a thread has exited the stacks of its own default stream become orphans, for which the device is waited for; what stacks
- * that served it alone keep idle goes back, and they end where they hold nothing more: lookups of them are over by then. */
+/* While building. Once a thread has exited the stacks of its own default stream become orphans, for which the device is waited for;
+ * what stacks that served it alone keep idle goes back, and they end where they hold nothing more: lookups of them are over by then. */
 void strata_domain_forget_dead_threads(strata_domain_t *domain);
 /* Whether the name means a stream on each of several devices: that of a default stream in memory which is no device's own. */
 bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream);

@@ -12,9 +12,11 @@ strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
 static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t first_generation[STRATA_STACKS];
 static bool taken[STRATA_STACKS];
+enum { NUMBERED_RANKS = STRATA_RANK_TRUNK - STRATA_RANK_STACK + 1 };
+static uint16_t passed[NUMBERED_RANKS]; /* how many of a rank's first candidates are taken or used up */
 
-/* The i-th number to be tried, of 1 to STRATA_STACKS - 1. A number's lock lives as long as the process: those of one rank are taken
- * from an end of their own, so that a lock keeps its place in the order of locks from one life to the next. */
+/* The i-th number to be tried, of 1 to STRATA_STACKS - 1; and the i of a number. A number's lock lives as long as the process: those
+ * of one rank are taken from an end of their own, so that a lock keeps its place in the order of locks from one life to the next. */
 static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
     const uint16_t last = STRATA_STACKS - 1, threads = STRATA_STACKS / 8 * 7;
     if (rank == STRATA_RANK_STACK) return i;
@@ -24,11 +26,12 @@ static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
 
 /* A number whose refs can still be told from those of its earlier lives; 0: none. */
 static uint16_t take_number(strata_lock_rank_t rank) {
-    uint16_t found = 0;
+    uint16_t found = 0, *first = &passed[rank - STRATA_RANK_STACK];
     pthread_mutex_lock(&numbers);
-    for (uint16_t i = 1; i < STRATA_STACKS && !found; i++) {
+    for (uint16_t i = (uint16_t)(*first + 1); i < STRATA_STACKS && !found; i++) {
         uint16_t n = candidate(rank, i);
         if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
+        *first = i;
     }
     if (found) taken[found] = true;
     pthread_mutex_unlock(&numbers);
@@ -39,6 +42,10 @@ static void give_number(uint16_t number, uint32_t next_generation) {
     pthread_mutex_lock(&numbers);
     first_generation[number] = next_generation;
     taken[number] = false;
+    for (int i = 0; i < NUMBERED_RANKS; i++) {
+        uint16_t before = (uint16_t)(candidate((strata_lock_rank_t)(STRATA_RANK_STACK + i), number) - 1);
+        if (before < passed[i]) passed[i] = before;
+    }
     pthread_mutex_unlock(&numbers);
 }
 
@@ -83,7 +90,9 @@ strata_status_t strata_stack_begin(strata_family_t *family, strata_lock_rank_t r
     stack->top = NULL;
     stack->stream = NULL;
     stack->name = "";
-    stack->thread = stack->of_thread = stack->sequence = 0;
+    stack->thread = stack->of_thread = 0;
+    stack->at = 0;
+    stack->next_of_chain = NULL;
     stack->thread_trunk = NULL;
     stack->orphan = false;
     stack->visitors = 0;

@@ -56,7 +56,8 @@ struct strata_stack {
     uint64_t thread;         /* of the per-thread default stream: which thread's; else 0 */
     uint64_t of_thread;      /* the thread that alone it serves; 0: any. A plan that is threaded has no others but its trunk */
     strata_stack_t *thread_trunk; /* the instances of thread scope that it shares; NULL: none */
-    uint64_t sequence;       /* order of making, in the domain */
+    uint32_t at;             /* in the domain's list; guarded by the domain's lock */
+    strata_stack_t *next_of_chain; /* likewise */
     uint32_t visitors;       /* walks of the domain's list that stand here; guarded by the domain's lock */
     _Atomic bool orphan;     /* its stream was forgotten; changed under the domain's lock */
     strata_handle_t gone;    /* an orphan's: the event behind all work of its stream; NULL: passed, if told. Guarded by the lock */

@@ -9,6 +9,7 @@ _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initial-exec
 
 static _Atomic uint32_t registered;
 static _Atomic uint64_t last_number;
+static _Atomic uint64_t exits;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
@@ -39,6 +40,7 @@ static void leave(void *own) {
         break;
     }
     pthread_mutex_unlock(&alive_lock);
+    atomic_fetch_add(&exits, 1);
     strata_threads_own = 0;
     atomic_fetch_sub(&registered, 1);
 }
@@ -66,4 +68,8 @@ uint64_t strata_threads_enrol(void) {
 
 uint32_t strata_threads_registered(void) {
     return atomic_load(&registered);
+}
+
+uint64_t strata_threads_exits(void) {
+    return atomic_load(&exits);
 }

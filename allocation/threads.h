@@ -10,6 +10,8 @@ extern _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initi
 uint32_t strata_threads_registered(void);
 /* Whether the thread of a number has not exited yet. */
 bool strata_threads_is_alive(uint64_t number);
+/* How many have exited so far: where it has not moved, those that were alive are. */
+uint64_t strata_threads_exits(void);
 uint64_t strata_threads_enrol(void);
 /* A number of the calling thread, never 0, never given twice. The first call counts the thread in until it exits. */
 static inline uint64_t strata_threads_self(void) {

@@ -82,6 +82,8 @@ strata_status_t strata_facade_ready(strata_t facade);
 /* strata_record_stream(), and whether no layer knew the borrow. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
+/* Live chunks got from the device, without a look at the stacks; 0 where the place is not served. */
+uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
 
 /* The figures of one stack, of all stacks of a place, and of those of a pool (0: of no pool), what has ended included. */
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);

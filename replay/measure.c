@@ -36,8 +36,7 @@ static bool read_statistics(const strata_measure_t *measure, strata_place_t plac
 }
 
 static void add_reserved(strata_measure_t *measure, strata_place_t place, bool device, void *sum) {
-    strata_statistics_t statistics;
-    if (device && read_statistics(measure, place, &statistics)) *(uint64_t *)sum += statistics.reserved_bytes;
+    if (device) *(uint64_t *)sum += strata_facade_reserved(measure->facade, place);
 }
 
 typedef struct totals {

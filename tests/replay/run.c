@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "facade/facade.h"
 #include "platform/host_memory.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
@@ -315,4 +316,31 @@ TEST(run, figures_that_rest_on_the_pool_model_are_marked) {
     EXPECT_EQ(r.figures.borrows_waited, 0);
     EXPECT_EQ(r.figures.deferred_frees, 1);
     EXPECT_FALSE(run_text(COLUMNS "alloc,1,1000,0,0\nfree,1,0,0,20\n", "strata", 0).figures.modelled);
+}
+
+enum { STREAMS = 300, LOOKS_PER_STREAM = 15 };
+
+static void look_at_looks(void *context, const strata_run_moment_t *moment) {
+    strata_domain_t *domain;
+    ASSERT_OK(strata_facade_domain(strata_facade_of(moment->facade), strata_gpu(0), &domain));
+    *(uint64_t *)context = domain->looked;
+}
+
+/* Each stream's first request grows: what is reserved then is asked without a look at the other streams' stacks. */
+TEST(run, a_growth_does_not_look_at_every_stream) {
+    static char rows[STREAMS * 40];
+    int length = snprintf(rows, sizeof rows, COLUMNS);
+    for (int i = 0; i < STREAMS; i++) length += snprintf(rows + length, sizeof rows - (size_t)length, "alloc,%d,1000,%d,%d\n", i, i, i);
+    strata_trace_t *trace = trace_of(rows);
+    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    uint64_t looks = 0;
+    strata_run_result_t result;
+    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}, .look = look_at_looks, .look_context = &looks};
+    ASSERT_OK(strata_run(trace, strategy, &options, &result));
+    EXPECT_EQ(result.figures.operations, STREAMS);
+    EXPECT_EQ(result.figures.peak_requested_bytes, STREAMS * 1000);
+    EXPECT_GT(looks, 0);
+    EXPECT_LE(looks, STREAMS * LOOKS_PER_STREAM);
+    strata_trace_delete(trace);
+    strata_strategy_delete(strategy);
 }
