@@ -18,13 +18,25 @@ strata_shown_t strata_shown(const char *field) {
     return shown;
 }
 
-strata_status_t strata_lines_wrong(const strata_lines_t *lines, const char *format, ...) {
+strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column, const char *format, ...) {
     char text[1024];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return strata_fail_at(STRATA_E_FORMAT, lines->line, 0, "%s:%u: %s", lines->path, lines->line, text);
+    return strata_fail_at(STRATA_E_FORMAT, lines->line, column, "%s:%u:%u: %s", lines->path, lines->line, column, text);
+}
+
+/* Characters of UTF-8, as an editor counts them. */
+static uint32_t characters(const char *bytes, size_t count) {
+    uint32_t found = 0;
+    for (size_t i = 0; i < count; i++) found += ((unsigned char)bytes[i] & 0xc0) != 0x80;
+    return found;
+}
+
+/* Of what stands `length` bytes behind the beginning of the line. */
+static uint32_t column_at(const strata_lines_t *lines, size_t length) {
+    return characters(lines->text, length) + 1;
 }
 
 strata_status_t strata_lines_open(strata_lines_t *lines, const char *path) {
@@ -40,18 +52,22 @@ void strata_lines_close(strata_lines_t *lines) {
     strata_host_delete(lines->path);
 }
 
-static strata_status_t more(strata_lines_t *lines) {
+static strata_status_t more(strata_lines_t *lines, size_t length) {
     strata_status_t status = strata_input_read(lines->input, &lines->bytes, &lines->count);
     if (status == STRATA_OK) return STRATA_OK;
-    return strata_fail_at(status, lines->line, 0, "%s:%u: %s", lines->path, lines->line, strata_last_error()->text);
+    uint32_t column = column_at(lines, length);
+    return strata_fail_at(status, lines->line, column, "%s:%u:%u: %s", lines->path, lines->line, column, strata_last_error()->text);
 }
 
 /* Adds a piece of a line to `text`. */
 static strata_status_t append(strata_lines_t *lines, size_t *length, size_t count) {
-    if (memchr(lines->bytes, '\0', count))
-        return strata_lines_wrong(lines, "a zero byte stands in the line; a trace is text");
+    const char *zero = memchr(lines->bytes, '\0', count);
+    if (zero)
+        return strata_lines_wrong(lines, column_at(lines, *length) + characters(lines->bytes, (size_t)(zero - lines->bytes)),
+                                  "a zero byte stands in the line; a trace is text");
     if (count > sizeof lines->text - 1 - *length)
-        return strata_lines_wrong(lines, "the line is longer than %zu bytes; write shorter rows", sizeof lines->text - 1);
+        return strata_lines_wrong(lines, STRATA_TRACE_LINE_BYTES,
+                                  "the line is longer than %zu bytes; write shorter rows", sizeof lines->text - 1);
     memcpy(lines->text + *length, lines->bytes, count);
     *length += count;
     lines->bytes += count;
@@ -59,14 +75,23 @@ static strata_status_t append(strata_lines_t *lines, size_t *length, size_t coun
     return STRATA_OK;
 }
 
+/* Some editors put it in front of every text. */
+static size_t strip_mark(char *text, size_t length) {
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t bytes = sizeof mark - 1;
+    if (length < bytes || memcmp(text, mark, bytes) != 0) return length;
+    memmove(text, text + bytes, length - bytes);
+    return length - bytes;
+}
+
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     size_t length = 0;
     bool ended = false, begun = false;
-    if (lines->line == UINT32_MAX) return strata_lines_wrong(lines, "the file has more than %u lines", UINT32_MAX);
+    if (lines->line == UINT32_MAX) return strata_lines_wrong(lines, 1, "the file has more than %u lines", UINT32_MAX);
     lines->line++;
     while (!ended) {
         if (lines->count == 0) {
-            strata_status_t status = more(lines);
+            strata_status_t status = more(lines, length);
             if (status != STRATA_OK) return status;
             if (lines->count == 0) break;
         }
@@ -81,41 +106,66 @@ strata_status_t strata_lines_next(strata_lines_t *lines, bool *end) {
     }
     *end = !begun;
     if (length > 0 && lines->text[length - 1] == '\r') length--;
+    if (lines->line == 1) length = strip_mark(lines->text, length);
     lines->text[length] = '\0';
-    if (!memchr(lines->text, '\r', length)) return STRATA_OK;
-    return strata_lines_wrong(lines, "a carriage return stands in the line; end lines with LF or CRLF");
+    const char *stray = memchr(lines->text, '\r', length);
+    if (!stray) return STRATA_OK;
+    return strata_lines_wrong(lines, column_at(lines, (size_t)(stray - lines->text)),
+                              "a carriage return stands in the line; end lines with LF or CRLF");
 }
 
-/* Takes the quotes off the field at `from`; what follows its closing quote, or NULL if that is missing. */
-static char *unquote(char *from) {
-    char *to = from;
-    for (char *at = from + 1; *at; at++) {
-        if (*at == '"' && at[1] != '"') {
-            *to = '\0';
-            return at + 1;
-        }
-        if (*at == '"') at++;
-        *to++ = *at;
+/* The quote that ends the field at `from`; NULL if it is missing. */
+static const char *find_closing(const char *from) {
+    for (const char *at = from + 1; *at; at++) {
+        if (*at != '"') continue;
+        if (at[1] != '"') return at;
+        at++;
     }
     return NULL;
 }
 
+/* Takes the quotes off the field at `from`. */
+static void unquote(char *from, const char *closing) {
+    char *to = from;
+    for (const char *at = from + 1; at < closing; at++) {
+        if (*at == '"') at++;
+        *to++ = *at;
+    }
+    *to = '\0';
+}
+
+static strata_shown_t field_name(const strata_lines_t *lines, uint32_t field) {
+    strata_shown_t name;
+    const char *known = lines->names[field].text;
+    snprintf(name.text, sizeof name.text, *known ? "field %u (%.30s)" : "field %u", field + 1, known);
+    return name;
+}
+
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count) {
     char *at = lines->text;
+    uint32_t column = 1;
     for (uint32_t i = 0;; i++) {
         if (i == STRATA_TRACE_FIELDS)
-            return strata_lines_wrong(lines, "more than %d fields; write fewer columns", STRATA_TRACE_FIELDS);
+            return strata_lines_wrong(lines, column, "more than %d fields; write fewer columns", STRATA_TRACE_FIELDS);
         lines->fields[i] = at;
-        char *behind = *at == '"' ? unquote(at) : at + strcspn(at, ",");
-        if (!behind) return strata_lines_wrong(lines, "field %u has no closing quote; write \"...\" on one line", i + 1);
+        lines->columns[i] = column;
+        const char *closing = *at == '"' ? find_closing(at) : NULL;
+        if (*at == '"' && !closing)
+            return strata_lines_wrong(lines, column,
+                                      "%s has no closing quote; write \"...\" on one line", field_name(lines, i).text);
+        char *behind = closing ? at + (closing - at) + 1 : at + strcspn(at, ",");
+        column += characters(at, (size_t)(behind - at));
         if (*behind != ',' && *behind != '\0')
-            return strata_lines_wrong(lines, "text follows the closing quote of field %u; write a comma there", i + 1);
+            return strata_lines_wrong(lines, column, "text follows the closing quote of %s; write a comma there",
+                                      field_name(lines, i).text);
         bool last = *behind == '\0';
         *behind = '\0';
+        if (closing) unquote(at, closing);
         if (last) {
             *count = i + 1;
             return STRATA_OK;
         }
         at = behind + 1;
+        column++;
     }
 }

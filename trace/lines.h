@@ -8,6 +8,12 @@
 #include "trace/input.h"
 #include "trace/trace.h"
 
+/* A field as it may be shown in a message: printable and short. */
+typedef struct strata_shown {
+    char text[48];
+} strata_shown_t;
+strata_shown_t strata_shown(const char *field);
+
 typedef struct strata_lines {
     strata_input_t *input;
     char *path;
@@ -16,22 +22,19 @@ typedef struct strata_lines {
     uint32_t line;                     /* number of the line in `text` */
     char text[STRATA_TRACE_LINE_BYTES]; /* without its end; split in place */
     char *fields[STRATA_TRACE_FIELDS];
+    strata_shown_t names[STRATA_TRACE_FIELDS]; /* of the columns, for errors; "": not known yet */
+    uint32_t columns[STRATA_TRACE_FIELDS]; /* where each began in the line: 1 and the characters before it */
 } strata_lines_t;
 
 /* On failure nothing is left to close. */
 strata_status_t strata_lines_open(strata_lines_t *lines, const char *path);
 void strata_lines_close(strata_lines_t *lines);
-/* The next line, its end taken off, without a zero byte or a carriage return; *end behind the last. */
+/* The next line, its end taken off, without a zero byte or a carriage return, the first without a mark of UTF-8 (EF BB BF) in front;
+ * *end behind the last. */
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
 /* Splits the line into fields[]; a field may stand in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);
-/* E_FORMAT, "path:line: ..." of the current line. */
-strata_status_t strata_lines_wrong(const strata_lines_t *lines, const char *format, ...) STRATA_PRINTF(2, 3);
-
-/* A field as it may be shown in a message: printable and short. */
-typedef struct strata_shown {
-    char text[48];
-} strata_shown_t;
-strata_shown_t strata_shown(const char *field);
+/* E_FORMAT, "path:line:column: ..." of the current line. */
+strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column, const char *format, ...) STRATA_PRINTF(3, 4);
 
 #endif

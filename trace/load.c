@@ -33,6 +33,7 @@ typedef struct begun {
 
 typedef struct loader {
     strata_trace_t *trace;
+    strata_trace_reader_t *reader;
     size_t capacity; /* of trace->events */
     lifetime_t *lifetimes;
     size_t lifetime_capacity;
@@ -43,13 +44,15 @@ typedef struct loader {
     uint64_t work_us; /* sum of the kernels */
 } loader_t;
 
-static STRATA_PRINTF(3, 4) strata_status_t wrong(const loader_t *loader, uint32_t line, const char *format, ...) {
+static STRATA_PRINTF(4, 5) strata_status_t wrong(const loader_t *loader, uint32_t line, strata_trace_column_t of, const char *format,
+                                                 ...) {
+    uint32_t column = strata_trace_reader_column(loader->reader, of);
     char text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return strata_fail_at(STRATA_E_FORMAT, line, 0, "%s:%u: %s", loader->trace->path, line, text);
+    return strata_fail_at(STRATA_E_FORMAT, line, column, "%s:%u:%u: %s", loader->trace->path, line, column, text);
 }
 
 /* Makes room for one more element behind `count`, growing by half. */
@@ -65,16 +68,19 @@ static strata_status_t reserve(void **array, size_t *capacity, size_t count, siz
 
 /* ---- small numbers for streams, pools and tags ------------------------------------------------------------------------- */
 
-static strata_status_t intern_stream(loader_t *loader, uint32_t device, uint64_t number, uint32_t line, uint16_t *index) {
+/* The stream that a column of the row names. */
+static strata_status_t intern_stream(loader_t *loader, const strata_trace_record_t *record, strata_trace_column_t column,
+                                     uint16_t *index) {
     strata_trace_t *trace = loader->trace;
-    uint64_t key = number * STRATA_TRACE_DEVICES + device;
+    uint64_t number = column == STRATA_COLUMN_other ? record->other : record->stream;
+    uint64_t key = number * STRATA_TRACE_DEVICES + record->device;
     uint32_t found = strata_ids_find(&loader->streams, key);
     if (found == STRATA_IDS_NONE) {
         found = trace->stream_count;
-        if (found == STRATA_TRACE_STREAMS) return wrong(loader, line, "more than %d streams", STRATA_TRACE_STREAMS);
+        if (found == STRATA_TRACE_STREAMS) return wrong(loader, record->line, column, "more than %d streams", STRATA_TRACE_STREAMS);
         strata_status_t status = strata_ids_add(&loader->streams, key);
         if (status != STRATA_OK) return status;
-        trace->streams[found] = (strata_trace_stream_t){.number = number, .device = device};
+        trace->streams[found] = (strata_trace_stream_t){.number = number, .device = record->device};
         trace->stream_count++;
     }
     *index = (uint16_t)found;
@@ -88,7 +94,8 @@ static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t
     uint32_t found = strata_ids_find(&loader->pools, record->pool);
     if (found == STRATA_IDS_NONE) {
         found = trace->pool_count;
-        if (found == STRATA_TRACE_POOLS) return wrong(loader, record->line, "more than %d pools", STRATA_TRACE_POOLS);
+        if (found == STRATA_TRACE_POOLS) return wrong(loader, record->line, STRATA_COLUMN_pool,
+                                                      "more than %d pools", STRATA_TRACE_POOLS);
         strata_status_t status = strata_ids_add(&loader->pools, record->pool);
         if (status != STRATA_OK) return status;
         trace->pools[trace->pool_count++] = record->pool;
@@ -100,8 +107,9 @@ static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t
 static strata_status_t begin_pool(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
     begun_t *begun = &loader->begun[event->stream];
     if (begun->count == STRATA_TRACE_BEGUN)
-        return wrong(loader, record->line, "stream %llu has begun %d pools and ended none of them, the most; write their pool_end "
-                     "first", (unsigned long long)record->stream, STRATA_TRACE_BEGUN);
+        return wrong(loader, record->line, STRATA_COLUMN_pool,
+                     "stream %llu has begun %d pools and ended none of them, the most; write their pool_end first",
+                     (unsigned long long)record->stream, STRATA_TRACE_BEGUN);
     begun->pools[begun->count++] = event->pool;
     return STRATA_OK;
 }
@@ -111,7 +119,8 @@ static strata_status_t end_pool(loader_t *loader, const strata_trace_record_t *r
     uint32_t at = begun->count;
     while (at > 0 && begun->pools[at - 1] != event->pool) at--;
     if (at == 0)
-        return wrong(loader, record->line, "pool_end of pool %llu, which stream %llu has not begun; write its pool_begin first",
+        return wrong(loader, record->line, STRATA_COLUMN_pool,
+                     "pool_end of pool %llu, which stream %llu has not begun; write its pool_begin first",
                      (unsigned long long)record->pool, (unsigned long long)record->stream);
     for (begun->count--; at <= begun->count; at++) begun->pools[at - 1] = begun->pools[at];
     return STRATA_OK;
@@ -132,7 +141,8 @@ static strata_status_t set_pool(loader_t *loader, const strata_trace_record_t *r
 
 static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, uint32_t line) {
     strata_trace_t *trace = loader->trace;
-    if (trace->tag_count == STRATA_TRACE_TAGS) return wrong(loader, line, "more than %d different tags", STRATA_TRACE_TAGS);
+    if (trace->tag_count == STRATA_TRACE_TAGS) return wrong(loader, line, STRATA_COLUMN_tag,
+                                                            "more than %d different tags", STRATA_TRACE_TAGS);
     if ((trace->tag_count & (trace->tag_count - 1)) == 0) {
         char **grown = strata_host_resize(trace->tags, trace->tag_count ? trace->tag_count * 2 : 1, sizeof *grown);
         if (!grown) return STRATA_E_HOST_MEMORY;
@@ -167,7 +177,7 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
     strata_trace_t *trace = loader->trace;
     uint32_t known = strata_ids_find(&loader->ids, record->id);
     if (known != STRATA_IDS_NONE)
-        return wrong(loader, record->line,
+        return wrong(loader, record->line, STRATA_COLUMN_id,
                      "id %llu is allocated a second time (first on line %u); give each lifetime its own id",
                      (unsigned long long)record->id, loader->lifetimes[known].begun);
     strata_status_t status = reserve((void **)&loader->lifetimes, &loader->lifetime_capacity, trace->lifetimes,
@@ -181,7 +191,8 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
     trace->places |= 1u << record->place;
     loader->live_bytes += record->size; /* both are far below 2^63 */
     if (loader->live_bytes > STRATA_TRACE_LIVE_MAX)
-        return wrong(loader, record->line, "the sizes of all live ids add up to more than 2^60 bytes; write sizes in bytes");
+        return wrong(loader, record->line, STRATA_COLUMN_size,
+                     "the sizes of all live ids add up to more than 2^60 bytes; write sizes in bytes");
     trace->peak_requested = strata_max(trace->peak_requested, loader->live_bytes);
     return STRATA_OK;
 }
@@ -192,14 +203,17 @@ static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_
     unsigned long long id = record->id;
     event->id = strata_ids_find(&loader->ids, record->id);
     if (event->id == STRATA_IDS_NONE)
-        return wrong(loader, record->line, "%s of id %llu, which no row above allocates; write its alloc first", op, id);
+        return wrong(loader, record->line, STRATA_COLUMN_id,
+                     "%s of id %llu, which no row above allocates; write its alloc first", op, id);
     lifetime_t *lifetime = &loader->lifetimes[event->id];
     if (lifetime->ended)
-        return wrong(loader, record->line, "%s of id %llu, which was freed on line %u; give each lifetime its own id", op, id,
+        return wrong(loader, record->line, STRATA_COLUMN_id,
+                     "%s of id %llu, which was freed on line %u; give each lifetime its own id", op, id,
                      lifetime->ended);
     bool device_memory = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;
     if (device_memory && lifetime->device != record->device)
-        return wrong(loader, record->line, "%s of id %llu on device %u, but it was allocated on device %u (line %u)", op, id,
+        return wrong(loader, record->line, STRATA_COLUMN_device,
+                     "%s of id %llu on device %u, but it was allocated on device %u (line %u)", op, id,
                      record->device, lifetime->device, lifetime->begun);
     event->place = lifetime->place;
     if (record->op != STRATA_TRACE_free) return STRATA_OK;
@@ -214,13 +228,15 @@ static strata_status_t check_kernel(loader_t *loader, const strata_trace_record_
     event->value = record->dur_us;
     if (kernel->line && kernel->time_us == record->time_us) {
         if (kernel->dur_us == record->dur_us) return STRATA_OK;
-        return wrong(loader, record->line, "dur_us is %llu, but %llu on line %u of the same kernel (same stream and time_us)",
+        return wrong(loader, record->line, STRATA_COLUMN_dur_us,
+                     "dur_us is %llu, but %llu on line %u of the same kernel (same stream and time_us)",
                      (unsigned long long)record->dur_us, (unsigned long long)kernel->dur_us, kernel->line);
     }
     *kernel = (kernel_t){.time_us = record->time_us, .dur_us = record->dur_us, .line = record->line};
     loader->work_us += record->dur_us;
     if (loader->work_us <= STRATA_TRACE_TIME_MAX) return STRATA_OK;
-    return wrong(loader, record->line, "the dur_us of all kernels add up to more than %llu; write microseconds",
+    return wrong(loader, record->line, STRATA_COLUMN_dur_us,
+                 "the dur_us of all kernels add up to more than %llu; write microseconds",
                  (unsigned long long)STRATA_TRACE_TIME_MAX);
 }
 
@@ -233,9 +249,9 @@ static strata_status_t set_streams(loader_t *loader, const strata_trace_record_t
         event->other = (uint16_t)record->device;
         return STRATA_OK;
     }
-    strata_status_t status = intern_stream(loader, record->device, record->stream, record->line, &event->stream);
+    strata_status_t status = intern_stream(loader, record, STRATA_COLUMN_stream, &event->stream);
     if (status == STRATA_OK && record->op == STRATA_TRACE_wait)
-        status = intern_stream(loader, record->device, record->other, record->line, &event->other);
+        status = intern_stream(loader, record, STRATA_COLUMN_other, &event->other);
     return status;
 }
 
@@ -253,7 +269,7 @@ static strata_status_t set_subject(loader_t *loader, const strata_trace_record_t
 static strata_status_t add(loader_t *loader, const strata_trace_record_t *record) {
     strata_trace_t *trace = loader->trace;
     if (trace->count == STRATA_TRACE_EVENTS)
-        return wrong(loader, record->line, "more than %d rows; split the trace", STRATA_TRACE_EVENTS);
+        return wrong(loader, record->line, STRATA_COLUMN_op, "more than %d rows; split the trace", STRATA_TRACE_EVENTS);
     strata_status_t status = reserve((void **)&trace->events, &loader->capacity, trace->count, sizeof *trace->events);
     if (status != STRATA_OK) return status;
     strata_trace_event_t event = {.time_us = record->time_us,
@@ -271,11 +287,11 @@ static strata_status_t add(loader_t *loader, const strata_trace_record_t *record
     return status;
 }
 
-static strata_status_t load_rows(loader_t *loader, strata_trace_reader_t *reader) {
+static strata_status_t load_rows(loader_t *loader) {
     for (;;) {
         strata_trace_record_t record;
         bool end;
-        strata_status_t status = strata_trace_read(reader, &record, &end);
+        strata_status_t status = strata_trace_read(loader->reader, &record, &end);
         if (status != STRATA_OK || end) return status;
         status = add(loader, &record);
         if (status != STRATA_OK) return status;
@@ -306,12 +322,11 @@ static void loader_end(loader_t *loader) {
 }
 
 strata_status_t strata_trace_load(const char *path, strata_trace_t **trace) {
-    strata_trace_reader_t *reader = NULL;
     loader_t loader = {0};
     strata_status_t status = loader_begin(&loader, path);
-    if (status == STRATA_OK) status = strata_trace_reader_open(path, &reader);
-    if (status == STRATA_OK) status = load_rows(&loader, reader);
-    strata_trace_reader_close(reader);
+    if (status == STRATA_OK) status = strata_trace_reader_open(path, &loader.reader);
+    if (status == STRATA_OK) status = load_rows(&loader);
+    strata_trace_reader_close(loader.reader);
     loader_end(&loader);
     if (status == STRATA_OK) {
         *trace = loader.trace;

@@ -11,8 +11,13 @@ struct strata_trace_reader {
     uint32_t field_count;
     uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
     const char *value[STRATA_TRACE_COLUMNS]; /* of the current row; "" where there is no such column */
+    uint8_t field_of[STRATA_TRACE_COLUMNS];  /* where each stands in the rows; that of `op` where the file has no such column */
     uint64_t last_time;
 };
+
+uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column) {
+    return reader->lines.columns[reader->field_of[column]];
+}
 
 /* ---- the header -------------------------------------------------------------------------------------------------------- */
 
@@ -32,14 +37,14 @@ static int find_column(const char *name) {
     return column;
 }
 
-static strata_status_t unknown_column(const strata_lines_t *lines, const char *name) {
+static strata_status_t unknown_column(const strata_lines_t *lines, uint32_t field) {
     char known[256];
     size_t length = 0;
     for (int i = 0; i < STRATA_TRACE_COLUMNS; i++)
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
                                    strata_trace_column_name((strata_trace_column_t)i));
-    return strata_lines_wrong(lines, "unknown column \"%s\"; write one of %s, or x_... for one of your own",
-                              strata_shown(name).text, known);
+    return strata_lines_wrong(lines, lines->columns[field], "unknown column \"%s\"; write one of %s, or x_... for one of your own",
+                              strata_shown(lines->fields[field]).text, known);
 }
 
 static strata_status_t read_columns(strata_trace_reader_t *reader) {
@@ -50,36 +55,50 @@ static strata_status_t read_columns(strata_trace_reader_t *reader) {
     for (uint32_t i = 0; i < reader->field_count; i++) {
         int column = find_column(lines->fields[i]);
         reader->column_of[i] = (uint8_t)column;
+        lines->names[i] = strata_shown(lines->fields[i]);
         if (column == STRATA_TRACE_COLUMNS) {
             if (strncmp(lines->fields[i], "x_", 2) == 0) continue;
-            return unknown_column(lines, lines->fields[i]);
+            return unknown_column(lines, i);
         }
-        if (seen[column]) return strata_lines_wrong(lines, "column \"%s\" stands twice; write it once", lines->fields[i]);
+        if (seen[column])
+            return strata_lines_wrong(lines, lines->columns[i], "column \"%s\" stands twice; write it once", lines->fields[i]);
         seen[column] = true;
+        reader->field_of[column] = (uint8_t)i;
     }
     for (int i = 0; i < STRATA_TRACE_COLUMNS; i++) {
         if (mandatory(i) && !seen[i])
-            return strata_lines_wrong(lines, "column \"%s\" is missing; a header has op,id,size,stream,time_us",
+            return strata_lines_wrong(lines, 1, "column \"%s\" is missing; a header has op,id,size,stream,time_us",
                                       strata_trace_column_name((strata_trace_column_t)i));
+        if (!seen[i]) reader->field_of[i] = reader->field_of[STRATA_COLUMN_op];
     }
     return STRATA_OK;
+}
+
+/* Empty lines are passed over. */
+static strata_status_t next_line(strata_lines_t *lines, bool *end) {
+    strata_status_t status;
+    do {
+        status = strata_lines_next(lines, end);
+    } while (status == STRATA_OK && !*end && !*lines->text);
+    return status;
 }
 
 static strata_status_t read_header(strata_trace_reader_t *reader) {
     static const char mark[] = "# strata-trace ";
     strata_lines_t *lines = &reader->lines;
     bool end;
-    strata_status_t status = strata_lines_next(lines, &end);
+    strata_status_t status = next_line(lines, &end);
     if (status == STRATA_OK && !end && lines->text[0] == '#') {
         if (strncmp(lines->text, mark, strlen(mark)) == 0 && strcmp(lines->text + strlen(mark), "1") != 0)
-            return strata_lines_wrong(lines, "version \"%s\" of the format is not known; write # strata-trace 1",
+            return strata_lines_wrong(lines, (uint32_t)sizeof mark,
+                                      "version \"%s\" of the format is not known; write # strata-trace 1",
                                       strata_shown(lines->text + strlen(mark)).text);
         if (strncmp(lines->text, mark, strlen(mark)) != 0)
-            return strata_lines_wrong(lines, "a comment; write # strata-trace 1 or the header here");
-        status = strata_lines_next(lines, &end);
+            return strata_lines_wrong(lines, 1, "a comment; write # strata-trace 1 or the header here");
+        status = next_line(lines, &end);
     }
     if (status != STRATA_OK) return status;
-    if (end) return strata_lines_wrong(lines, "the header is missing; write op,id,size,stream,time_us");
+    if (end) return strata_lines_wrong(lines, 1, "the header is missing; write op,id,size,stream,time_us");
     return read_columns(reader);
 }
 
@@ -107,6 +126,9 @@ void strata_trace_reader_close(strata_trace_reader_t *reader) {
     strata_host_delete(reader);
 }
 
+/* E_FORMAT at the field of a column in the current row. */
+#define WRONG(reader, column, ...) strata_lines_wrong(&(reader)->lines, strata_trace_reader_column(reader, column), __VA_ARGS__)
+
 /* ---- fields ------------------------------------------------------------------------------------------------------------ */
 
 static bool parse_number(const char *text, uint64_t *number) {
@@ -129,8 +151,8 @@ static strata_status_t number(const strata_trace_reader_t *reader, strata_trace_
         return STRATA_OK;
     }
     if (parse_number(text, value) && *value <= most) return STRATA_OK;
-    return strata_lines_wrong(&reader->lines, "%s is \"%s\"; write a whole number from 0 to %llu",
-                              strata_trace_column_name(column), strata_shown(text).text, (unsigned long long)most);
+    return WRONG(reader, column, "%s is \"%s\"; write a whole number from 0 to %llu",
+                 strata_trace_column_name(column), strata_shown(text).text, (unsigned long long)most);
 }
 
 static strata_status_t small_number(const strata_trace_reader_t *reader, strata_trace_column_t column, uint32_t most,
@@ -151,7 +173,7 @@ static strata_status_t read_op(const strata_trace_reader_t *reader, strata_trace
         if (strcmp(word, name) == 0) return STRATA_OK;
         length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", name);
     }
-    return strata_lines_wrong(&reader->lines, "unknown op \"%s\"; write one of %s", strata_shown(word).text, known);
+    return WRONG(reader, STRATA_COLUMN_op, "unknown op \"%s\"; write one of %s", strata_shown(word).text, known);
 }
 
 static strata_status_t read_place(const strata_trace_reader_t *reader, strata_place_kind_t *place) {
@@ -162,15 +184,15 @@ static strata_status_t read_place(const strata_trace_reader_t *reader, strata_pl
         *place = (strata_place_kind_t)i;
         if (strcmp(word, strata_trace_place_name(*place)) == 0) return STRATA_OK;
     }
-    return strata_lines_wrong(&reader->lines, "unknown place \"%s\"; write one of gpu, managed, pinned, host",
-                              strata_shown(word).text);
+    return WRONG(reader, STRATA_COLUMN_place, "unknown place \"%s\"; write one of gpu, managed, pinned, host",
+                 strata_shown(word).text);
 }
 
 static strata_status_t read_time(strata_trace_reader_t *reader, strata_trace_record_t *record) {
     strata_status_t status = number(reader, STRATA_COLUMN_time_us, STRATA_TRACE_TIME_MAX, UINT64_MAX, &record->time_us);
     if (status == STRATA_OK && record->time_us < reader->last_time)
-        return strata_lines_wrong(&reader->lines, "time_us falls from %llu to %llu; sort the rows by time",
-                                  (unsigned long long)reader->last_time, (unsigned long long)record->time_us);
+        return WRONG(reader, STRATA_COLUMN_time_us, "time_us falls from %llu to %llu; sort the rows by time",
+                     (unsigned long long)reader->last_time, (unsigned long long)record->time_us);
     reader->last_time = record->time_us;
     return status;
 }
@@ -178,16 +200,15 @@ static strata_status_t read_time(strata_trace_reader_t *reader, strata_trace_rec
 static strata_status_t read_align(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
     strata_status_t status = number(reader, STRATA_COLUMN_align, STRATA_TRACE_SIZE_MAX, 0, &record->align);
     if (status == STRATA_OK && record->align != 0 && !strata_is_power_of_two(record->align))
-        return strata_lines_wrong(&reader->lines, "align is %llu; write a power of two, or nothing",
-                                  (unsigned long long)record->align);
+        return WRONG(reader, STRATA_COLUMN_align,
+                     "align is %llu; write a power of two, or nothing", (unsigned long long)record->align);
     return status;
 }
 
 static strata_status_t read_tag(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
     record->tag = reader->value[STRATA_COLUMN_tag];
     if (strlen(record->tag) < STRATA_TRACE_TAG_BYTES) return STRATA_OK;
-    return strata_lines_wrong(&reader->lines, "the tag is longer than %d bytes; write a shorter one",
-                              STRATA_TRACE_TAG_BYTES - 1);
+    return WRONG(reader, STRATA_COLUMN_tag, "the tag is longer than %d bytes; write a shorter one", STRATA_TRACE_TAG_BYTES - 1);
 }
 
 static strata_status_t read_stream(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
@@ -244,23 +265,27 @@ static strata_status_t read_row(strata_trace_reader_t *reader, strata_trace_reco
     return status;
 }
 
+static strata_status_t wrong_count(const strata_trace_reader_t *reader, uint32_t count) {
+    const strata_lines_t *lines = &reader->lines;
+    bool few = count < reader->field_count;
+    return strata_lines_wrong(lines, lines->columns[few ? count - 1 : reader->field_count],
+                              "%s%s%u fields, but the header has %u; write one for each column, empty or not",
+                              few ? lines->names[count].text : "", few ? " is missing: " : "", count, reader->field_count);
+}
+
 strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end) {
     strata_lines_t *lines = &reader->lines;
     bool over = false;
-    do { /* empty lines are passed over */
-        strata_status_t status = strata_lines_next(lines, &over);
-        if (status != STRATA_OK) return status;
-    } while (!over && !*lines->text);
+    strata_status_t status = next_line(lines, &over);
+    if (status != STRATA_OK) return status;
     if (over) {
         *end = true;
         return STRATA_OK;
     }
     uint32_t count;
-    strata_status_t status = strata_lines_split(lines, &count);
+    status = strata_lines_split(lines, &count);
     if (status != STRATA_OK) return status;
-    if (count != reader->field_count)
-        return strata_lines_wrong(lines, "%u fields, but the header has %u; write one for each column, empty or not", count,
-                                  reader->field_count);
+    if (count != reader->field_count) return wrong_count(reader, count);
     for (uint32_t i = 0; i < count; i++) {
         if (reader->column_of[i] < STRATA_TRACE_COLUMNS) reader->value[reader->column_of[i]] = lines->fields[i];
     }

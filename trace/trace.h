@@ -107,6 +107,9 @@ typedef struct strata_trace_reader strata_trace_reader_t;
 strata_status_t strata_trace_reader_open(const char *path, strata_trace_reader_t **reader);
 /* The next row; *end is true, and the record untouched, behind the last. After a failure the reader can only be closed. */
 strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end);
+/* Where the field of a column begins in the line that was read last, for errors: 1 and the characters before it. Where the file has no
+ * such column, its `op`'s. */
+uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column);
 void strata_trace_reader_close(strata_trace_reader_t *reader);
 
 /* ---- a whole trace in memory ---------------------------------------------------------------------------------------- */

@@ -159,8 +159,8 @@ TEST(command, refuses_wrong_traces) {
     ran_t ran = run_command("replay " BATCH " --strategy paddle %s wrong.csv", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
-    EXPECT_STREQ(ran.errors, "wrong.csv:2: free of id 1, which no row above allocates; write its alloc first\n");
-    expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2: pool_end of pool 3, which stream 0 has not begun");
+    EXPECT_STREQ(ran.errors, "wrong.csv:2:6: free of id 1, which no row above allocates; write its alloc first\n");
+    expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2:17: pool_end of pool 3, which stream 0 has not begun");
 }
 
 TEST(command, labels_and_sets) {

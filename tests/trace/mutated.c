@@ -43,8 +43,8 @@ static void expect_read_or_refused(const char *path, size_t *read) {
     strata_trace_delete(trace);
     if (status == STRATA_OK) return;
     char begin[300];
-    snprintf(begin, sizeof begin, "%s:%u: ", path, strata_last_error()->line);
-    if (status != STRATA_E_FORMAT || strncmp(strata_last_error()->text, begin, strlen(begin)) != 0)
+    snprintf(begin, sizeof begin, "%s:%u:%u: ", path, strata_last_error()->line, strata_last_error()->column);
+    if (status != STRATA_E_FORMAT || strata_last_error()->column == 0 || strncmp(strata_last_error()->text, begin, strlen(begin)) != 0)
         FAIL_TEST("%s: %s", strata_status_name(status), strata_last_error()->text);
 }
 
