@@ -24,6 +24,7 @@ typedef struct strata_plan {
     strata_place_kind_t place;
     uint32_t count; /* nodes 1 .. count */
     bool threaded;  /* a layer is of thread scope: every thread has stacks of its own */
+    uint64_t alignment; /* the largest that a request may ask for */
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
 

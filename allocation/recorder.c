@@ -11,7 +11,7 @@
 #include "trace/ids.h"
 
 enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
-#define COLUMNS (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_tag)
+#define COLUMNS (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_align | 1u << STRATA_COLUMN_tag)
 
 /* What the file knows of a block's name: the lifetime that it has now. */
 typedef struct lifetime {
@@ -77,7 +77,8 @@ static strata_status_t write_event(strata_recorder_file_t *file, const strata_re
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op, .place = strata_place_kind(ring->place), .id = life->id,
                                  .size = event->size, .stream = event->op == STRATA_TRACE_free ? life->owner : stream,
                                  .time_us = time_of(file, event->time_ns), .device = strata_place_device(ring->place),
-                                 .thread = event->thread, .has_id = true, .tag = event->tag};
+                                 .thread = event->thread, .has_id = true, .tag = event->tag,
+                                 .align = event->align ? UINT64_C(1) << event->align : 0};
     if (event->op == STRATA_TRACE_free) life->id = 0;
     return strata_trace_write(file->writer, &row);
 }

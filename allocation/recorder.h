@@ -19,7 +19,8 @@ typedef struct strata_recorder_event {
     uint64_t stream; /* its handle; of the per-thread default stream told apart by thread */
     uint32_t thread;
     uint8_t op;      /* strata_trace_op_t: alloc, free, borrow, unborrow */
-    char tag[27];    /* its beginning */
+    uint8_t align;   /* alloc: log2, 0: the place's */
+    char tag[26];    /* its beginning */
 } strata_recorder_event_t;
 
 typedef struct strata_recorder_file strata_recorder_file_t;

@@ -57,6 +57,31 @@ static void random_sizes_are_aligned_and_large_enough(const subject_t *subject) 
     rig_close(&rig);
 }
 
+/* Up to the place's all are served; a stack that refuses one says what to put in, and serves none that is larger. */
+static void larger_alignments_are_served_or_refused(const subject_t *subject) {
+    rig_t rig;
+    subject_open(subject, 0, &rig);
+    bool refused = false;
+    for (size_t alignment = 1; alignment <= 4 * MIB; alignment *= 2) {
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000 + alignment % 511, .alignment = alignment};
+        strata_block_t before = rig_allocate(&rig, NULL, 700), b = {.ref = 3};
+        strata_status_t status = strata_allocate_with(rig.s, rig.gpu, NULL, &options, &b);
+        refused = refused || status != STRATA_OK;
+        EXPECT_EQ(status, refused ? STRATA_E_UNSUPPORTED : STRATA_OK);
+        if (refused) EXPECT_GT(alignment, 256);
+        if (status == STRATA_OK) {
+            EXPECT_EQ((uintptr_t)b.ptr % alignment, 0);
+            EXPECT_TRUE(b.size >= options.size && ((uintptr_t)b.ptr + b.size <= (uintptr_t)before.ptr ||
+                                                   (uintptr_t)before.ptr + before.size <= (uintptr_t)b.ptr));
+            EXPECT_OK(strata_free(rig.s, b.ref));
+        }
+        EXPECT_OK(strata_free(rig.s, before.ref));
+    }
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+    rig_close(&rig);
+}
+
 typedef struct live {
     strata_block_t blocks[64];
     size_t requested[64];

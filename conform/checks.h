@@ -15,6 +15,7 @@ typedef struct check {
     X(zero_size)                                  \
     X(two_live_blocks_differ)                     \
     X(random_sizes_are_aligned_and_large_enough)  \
+    X(larger_alignments_are_served_or_refused)    \
     X(random_program)                             \
     X(statistics_are_sums)                        \
     X(release_returns_everything)                 \

@@ -3,16 +3,14 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/option.h"
 #include "allocation/story.h"
 #include "allocation/threads.h"
 #include "facade/annotate.h"
 #include "facade/lookup.h"
 #include "facade/stream_ids.h"
 #include "facade/wrong.h"
-
-static uint64_t alignment_of(strata_place_t place) {
-    return strata_place_alignment(strata_place_kind(place));
-}
+#include "platform/arithmetic.h"
 
 static void fill_block(const strata_record_t *record, strata_block_t *block) {
     block->ptr = (void *)(uintptr_t)record->ptr;
@@ -36,16 +34,41 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
     return STRATA_OK;
 }
 
-static strata_status_t check_options(strata_place_t place, const strata_allocate_options_t *options) {
-    uint64_t most = alignment_of(place);
+static strata_status_t check_options(const strata_allocate_options_t *options) {
     if (options->struct_size < offsetof(strata_allocate_options_t, freed_before)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
-    if (options->alignment > most)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "alignments above %llu are not served yet", (unsigned long long)most);
+    if (options->alignment > STRATA_LARGEST_REQUEST)
+        return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes", options->alignment);
     if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO))
         return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
     return STRATA_OK;
+}
+
+static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignment, uint64_t most) {
+    char wanted[32], serves[32];
+    strata_print_size(alignment, wanted, sizeof wanted);
+    strata_print_size(most, serves, sizeof serves);
+    const char *of = *stack->family->name ? " in " : "";
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "an alignment of %s: the stack of the place %s%s%.40s serves up to %s; put aligned above "
+                       "its caches, as in \"- aligned: {alignment: %s}\", which leaves other requests as they are", wanted,
+                       strata_place_name(stack->family->plan->place), of, stack->family->name, serves,
+                       stack->family->plan->place == STRATA_PLACE_HOST ? "64" : "256");
+}
+
+/* What a stack is asked for: the place's alignment, or more where its layers serve that. */
+static strata_status_t settle_alignment(const strata_stack_t *stack, size_t wanted, size_t *alignment) {
+    uint64_t place = strata_place_alignment(stack->family->plan->place), most = strata_max(stack->family->plan->alignment, place);
+    if (wanted > most) return fail_alignment(stack, wanted, most);
+    *alignment = strata_max(wanted, place);
+    return STRATA_OK;
+}
+
+/* A layer from outside may say that it passes alignments on, and move an address. */
+static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
+    if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%#llx was served where multiples of %zu were asked for: a layer of the stack moves "
+                       "addresses and has no alignment operation", (unsigned long long)record->ptr, alignment);
 }
 
 /* Who asks: the tag of the request, the operator that the thread is in. A name that finds no room costs the note, not the
@@ -80,13 +103,15 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_stack_t *stack;
-    strata_status_t status = check_options(place, options);
+    size_t alignment = 0;
+    strata_status_t status = check_options(options);
     if (status == STRATA_OK) status = find_stack(facade, place, stream, options->pool, &stack);
+    if (status == STRATA_OK) status = settle_alignment(stack, options->alignment, &alignment);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
     uint64_t reserved = strata_domain_reserved(stack->domain);
     if (!stack->ownerless) stream = stack->stream;
-    strata_serve_t serve = {.size = options->size, .alignment = alignment_of(place), .stream = stream, .flags = options->flags,
+    strata_serve_t serve = {.size = options->size, .alignment = alignment, .stream = stream, .flags = options->flags,
                             .pool = stack->family->pool, .tag = options->tag};
     if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
     status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
@@ -96,7 +121,8 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     note_who_asks(facade, options->tag, record);
     strata_block_t served;
     fill_block(record, &served);
-    if (options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
+    status = check_served(record, alignment);
+    if (status == STRATA_OK && options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
     if (status == STRATA_OK) *block = served;
     else take_back(handle, stack, served.ref, reserved);
     return status;

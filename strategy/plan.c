@@ -64,6 +64,7 @@ typedef struct building {
     uint32_t above[STRATA_PLAN_NODES + 1]; /* 0: the top */
     uint32_t last[STRATA_PLAN_NODES + 1];  /* the highest number below it */
     uint32_t given[STRATA_PLAN_NODES + 1]; /* traits above it */
+    uint64_t serves[STRATA_PLAN_NODES + 1]; /* the largest alignment */
     uint32_t count;
     strata_place_kind_t place;
 } building_t;
@@ -240,12 +241,12 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
 /* ---- alignment ---- */
 
 /* What all that stands directly below serves; *least is whose it is. A source stands on the place. */
-static uint64_t alignment_below(const building_t *built, const uint64_t *serves, uint32_t n, uint32_t *least) {
+static uint64_t alignment_below(const building_t *built, uint32_t n, uint32_t *least) {
     uint64_t below = UINT64_MAX;
     *least = 0;
     for (uint32_t m = n + 1; m <= built->last[n]; m++) {
-        if (built->above[m] != n || (*least && serves[m] >= below)) continue;
-        below = serves[m];
+        if (built->above[m] != n || (*least && built->serves[m] >= below)) continue;
+        below = built->serves[m];
         *least = m;
     }
     return *least ? below : strata_place_alignment(built->place);
@@ -264,24 +265,23 @@ static strata_status_t fail_alignment(const strata_model_layer_t *upper, const s
 }
 
 /* From the sources up: each layer has below it what it needs. */
-static strata_status_t check_alignment(const building_t *built) {
-    uint64_t serves[STRATA_PLAN_NODES + 1];
+static strata_status_t check_alignment(building_t *built) {
     for (uint32_t n = built->count; n > 0; n--) {
         const strata_model_layer_t *layer = built->layers[n];
         const strata_layer_type_t *type = layer->type;
         uint64_t place = strata_place_alignment(built->place), wanted = place;
         uint32_t least;
-        uint64_t below = alignment_below(built, serves, n, &least);
+        uint64_t below = alignment_below(built, n, &least);
         bool cuts = type->role == STRATA_SOURCE || type->role == STRATA_CACHE;
-        serves[n] = STRATA_LAYER_HAS(type, alignment) ? type->alignment(layer->options, built->place, below, &wanted)
-                    : cuts                            ? strata_place_alignment(STRATA_PLACE_GPU)
-                                                      : below;
+        built->serves[n] = STRATA_LAYER_HAS(type, alignment) ? type->alignment(layer->options, built->place, below, &wanted)
+                           : cuts                            ? strata_place_alignment(STRATA_PLACE_GPU)
+                                                             : below;
         if (least && below < wanted) return fail_alignment(layer, built->layers[least], wanted, below);
     }
     return STRATA_OK;
 }
 
-static strata_status_t check_layers(const building_t *built) {
+static strata_status_t check_layers(building_t *built) {
     strata_status_t status = STRATA_OK;
     for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) status = check_memory(built, n);
     for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) {
@@ -302,7 +302,7 @@ static strata_status_t fail_too_many(const strata_model_stack_t *stack, strata_p
 }
 
 static void fill_plan(const building_t *built, strata_plan_t *plan) {
-    *plan = (strata_plan_t){.place = built->place, .count = built->count};
+    *plan = (strata_plan_t){.place = built->place, .count = built->count, .alignment = built->serves[1]};
     for (uint32_t n = 1; n <= built->count; n++) {
         const strata_model_layer_t *layer = built->layers[n];
         plan->nodes[n] = (strata_plan_node_t){.type = layer->type, .options = layer->options, .name = layer->name,

@@ -74,11 +74,15 @@ static void copy_tag(char *to, size_t capacity, const char *tag) {
     to[length] = '\0';
 }
 
-static void put(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream, const char *tag) {
+static void put(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
+                const strata_request_t *request) {
     strata_recorder_event_t event = {.time_ns = now(self), .block = name_of(record), .stream = key_of(stream),
                                      .size = op == STRATA_TRACE_alloc ? strata_record_requested(record) : 0,
                                      .thread = (uint32_t)strata_threads_own, .op = (uint8_t)op};
-    copy_tag(event.tag, sizeof event.tag, tag);
+    uint64_t alignment = request ? request->alignment : 0;
+    if (alignment > strata_place_alignment(strata_place_kind(self->base.domain->place)))
+        event.align = (uint8_t)__builtin_ctzll(alignment);
+    copy_tag(event.tag, sizeof event.tag, request ? request->tag : NULL);
     strata_recorder_put(&self->ring, &event);
     self->recorded++;
 }
@@ -92,7 +96,7 @@ static void note_alloc(trace_layer_t *self, strata_record_t *record, const strat
     self->lives++;
     record->attention |= self->base.attention;
     /* Without an owner stream every user is told as a borrower, the one of the request too. */
-    put(self, record, STRATA_TRACE_alloc, request->path->stack->ownerless ? NULL : request->stream, request->tag);
+    put(self, record, STRATA_TRACE_alloc, request->path->stack->ownerless ? NULL : request->stream, request);
 }
 
 static bool is_noted(const trace_layer_t *self, const strata_record_t *record) {

@@ -63,7 +63,7 @@ enum {
 typedef struct strata_request {
     size_t struct_size;
     size_t size;      /* bytes, never 0 */
-    size_t alignment; /* a power of two; a program's is never more than the place's, a layer above may ask for more */
+    size_t alignment; /* a power of two; more than the place's where this layer's `alignment` says that it serves it, or one above asks so */
     strata_stream_t stream;
     uint64_t pool;
     uint64_t freed_before; /* of memory whose free carries a count, only what was freed up to this one may be served; 0: any */

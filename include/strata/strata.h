@@ -174,7 +174,9 @@ enum {
 typedef struct strata_allocate_options {
     size_t struct_size;
     size_t size;
-    size_t alignment; /* 0: the place's; else a power of two, at most the place's. Larger: not yet, E_UNSUPPORTED */
+    size_t alignment; /* 0: the place's; else a power of two. Larger than the place's where the stack has the layer `aligned`, or
+                         layers whose blocks lie so (auto_growth with such an `alignment`, bfc, system in host places);
+                         elsewhere E_UNSUPPORTED, with the layer to put in */
     uint32_t flags;   /* STRATA_NO_RETRY | ... */
     uint64_t pool;    /* 0: where the thread's requests go (strata_pool_begin()); STRATA_POOL_ORDINARY; one of strata_pool() */
     const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told

@@ -76,6 +76,8 @@ TEST(facade_hot, wrong_arguments_are_refused) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     o.alignment = 4096;
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
+    o.alignment = (size_t)1 << 49;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     o.alignment = 64;
     o.flags = 1u << 16;
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));

@@ -91,6 +91,24 @@ TEST(recorder, every_event_stands_in_the_file) {
     strata_trace_delete(trace);
 }
 
+TEST(recorder, alignments_above_the_places) {
+    recording_t r;
+    open_with(&r, "aligned.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - aligned: {alignment: 256}\n  - system\n", 64,
+              "drop");
+    static const size_t asked[] = {0, 256, 512, 1 << 20};
+    for (int i = 0; i < 4; i++) {
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .alignment = asked[i]};
+        strata_block_t block;
+        ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, NULL, &options, &block));
+        EXPECT_OK(strata_free(r.rig.s, block.ref));
+    }
+    strata_trace_t *trace = end(&r);
+    ASSERT_TRUE(trace);
+    static const uint8_t told[] = {0, 0, 9, 20};
+    for (int i = 0; i < 4; i++) EXPECT_EQ(trace->events[2 * i].align, told[i]);
+    strata_trace_delete(trace);
+}
+
 /* Where no layer knows borrows the trace still tells them, and the core still waits. */
 TEST(recorder, borrows_that_no_layer_knows) {
     recording_t r;

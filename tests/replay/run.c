@@ -129,6 +129,13 @@ TEST(run, a_larger_alignment_is_a_failed_operation) {
     EXPECT_CONTAINS(r.first_failure, "trace.csv:2: alloc failed: ");
 }
 
+TEST(run, a_larger_alignment_is_served_where_a_layer_serves_it) {
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\nfree,1,0,0,2,\n",
+                                     "stack: [aligned: {alignment: 256}, auto_growth, system]\n", 0);
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_EQ(r.figures.operations, 2);
+}
+
 TEST(run, an_empty_trace_ends_at_once) {
     strata_run_result_t r = run_text(COLUMNS, "strata", 0);
     EXPECT_EQ(r.figures.operations, 0);
