@@ -82,8 +82,9 @@ typedef struct strata_figures {
 
 /* {"schema":1,"runs":[{...}]}. */
 strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count);
-/* For people: a table for every `columns` runs, which are those of one trace; a column a run. */
-void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns);
+/* For people: a table for every `columns` runs, which are those of one trace; a column a run. In `width` letters, with what is too
+ * long cut, and as several tables where the columns would be too narrow; 0: as wide as it needs. */
+void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns, size_t width);
 /* The page of the fields, docs/fields.md. */
 void strata_figures_page(FILE *out);
 

@@ -92,7 +92,7 @@ static strata_status_t put_json(const strata_stats_t *stats, const strata_run_mo
 void strata_stats_write(void *context, const strata_run_moment_t *moment) {
     strata_stats_t *stats = context;
     switch (stats->form) {
-    case STRATA_STATS_TABLE: stats->status = strata_stats_table(stats->out, moment, stats->blocks); break;
+    case STRATA_STATS_TABLE: stats->status = strata_stats_table(stats->out, moment, stats->blocks, stats->width); break;
     case STRATA_STATS_JSON: stats->status = put_json(stats, moment); break;
     case STRATA_STATS_PROMETHEUS:
         stats->status = copy_text(stats->out, moment->facade, strata_statistics_prometheus);

@@ -10,6 +10,7 @@ typedef enum strata_stats_form { STRATA_STATS_TABLE, STRATA_STATS_JSON, STRATA_S
 typedef struct strata_stats {
     strata_stats_form_t form;
     bool blocks; /* the chunks and blocks too; not for Prometheus */
+    size_t width; /* of the table; 0: as it needs for six streams */
     strata_output_t *out;
     strata_status_t status; /* of the writing: E_HOST_MEMORY, E_IO */
 } strata_stats_t;
@@ -23,7 +24,7 @@ void strata_stats_place_name(strata_place_t place, char name[STRATA_STATS_NAME])
 /* What the table calls a stream of the moment: "stream 7" as the trace has it. */
 void strata_stats_stream_name(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream,
                               char name[STRATA_STATS_NAME]);
-/* For people. */
-strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks);
+/* For people; as several tables where the streams do not fit into `width` letters. 0: six streams across. */
+strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks, size_t width);
 
 #endif

@@ -12,7 +12,7 @@
 #include "replay/cell.h"
 #include "replay/stats.h"
 
-enum { NAME_WIDTH = 34, STREAMS_ACROSS = 6, WIDTH = 14 };
+enum { NAME_WIDTH = 34, STREAMS_ACROSS = 6, WIDTH = 14, NARROW = 12 };
 
 /* A place and the streams that one table shows beside the sum; nothing else runs, so the stacks stay. */
 typedef struct table {
@@ -21,6 +21,8 @@ typedef struct table {
     strata_domain_t *domain;
     strata_stack_t **stacks;
     uint32_t count;
+    size_t across; /* streams of a table */
+    int width;     /* of a column */
 } table_t;
 
 /* ---- cells ---- */
@@ -30,11 +32,11 @@ static strata_cell_t cell_of(uint64_t value, const char *unit) {
 }
 
 static void begin_row(const table_t *table, const char *name, strata_cell_t all) {
-    strata_output_print(table->out, "  %-*s  %*s", NAME_WIDTH, name, WIDTH, all.text);
+    strata_output_print(table->out, "  %-*s  %*s", NAME_WIDTH, name, table->width, all.text);
 }
 
 static void say_cell(const table_t *table, strata_cell_t cell) {
-    strata_output_print(table->out, "  %*s", WIDTH, cell.text);
+    strata_output_print(table->out, "  %*s", table->width, cell.text);
 }
 
 static void end_row(const table_t *table) {
@@ -77,7 +79,7 @@ static void say_heading(const table_t *table) {
     char name[STRATA_STATS_NAME], place[STRATA_STATS_NAME];
     strata_place_t at = table->domain->place;
     strata_stats_place_name(at, place);
-    strata_output_print(table->out, "\n%-*s  %*s", NAME_WIDTH + 2, place, WIDTH, "all");
+    strata_output_print(table->out, "\n%-*s  %*s", NAME_WIDTH + 2, place, table->width, "all");
     for (uint32_t i = 0; i < table->count; i++) {
         strata_stats_stream_name(table->moment, at, table->stacks[i]->stream, name);
         say_cell(table, strata_cell("%s", name));
@@ -125,6 +127,7 @@ static void say_layer(const table_t *table, strata_family_t *family, uint32_t nu
     uint32_t count = strata_family_own_figures(family, number, sums);
     for (uint32_t row = 0; row < count; row++) {
         strata_cell_t name = layer_name(family, number, sums[row].name);
+        if (table->width == NARROW) name = strata_cell_fit(name, NAME_WIDTH);
         begin_row(table, name.text, cell_of(sums[row].value, sums[row].unit));
         for (uint32_t i = 0; i < table->count; i++) {
             strata_layer_t *layer = table->stacks[i]->family == family ? table->stacks[i]->layers[number] : NULL;
@@ -171,7 +174,7 @@ static void say_tables(const table_t *whole) {
     do {
         table_t table = *whole;
         table.stacks += first;
-        table.count = (uint32_t)strata_min(whole->count - first, STREAMS_ACROSS);
+        table.count = (uint32_t)strata_min(whole->count - first, whole->across);
         first += table.count;
         say_heading(&table);
         say_statistics(&table);
@@ -194,7 +197,17 @@ static bool place_was_used(strata_domain_t *domain) {
     return (figures.allocations | figures.peak_reserved_bytes | figures.out_of_memory) != 0;
 }
 
-strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks) {
+/* One stream beside the sum at least. */
+static void divide(table_t *table, size_t width) {
+    size_t whole = NAME_WIDTH + 2 + (size_t)(WIDTH + 2) * (STREAMS_ACROSS + 1);
+    table->width = width == 0 || width >= whole ? WIDTH : NARROW;
+    table->across = STREAMS_ACROSS;
+    if (table->width == WIDTH) return;
+    size_t room = width > NAME_WIDTH + 2 ? (width - NAME_WIDTH - 2) / (NARROW + 2) : 0;
+    table->across = strata_min(STREAMS_ACROSS, strata_max(room, 2) - 1);
+}
+
+strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks, size_t width) {
     const strata_figures_t *figures = &moment->result->figures;
     strata_output_print(out, "%s behind row %zu of %zu (line %u): %s on %s\n", strata_run_trace_name(moment->trace),
                         moment->rows, moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line, figures->strategy,
@@ -207,6 +220,7 @@ strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment
     strata_status_t status = STRATA_OK;
     while (status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
         table_t table = {.out = out, .moment = moment, .domain = domain};
+        divide(&table, width);
         if (place_was_used(domain)) status = say_place(&table, blocks);
     }
     return status;

@@ -2,10 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "platform/arithmetic.h"
 #include "replay/cell.h"
 #include "replay/figures.h"
 
-enum { NAME_WIDTH = 24 };
+enum { NAME_WIDTH = 24, NARROWEST = 16, MOST = 64 };
 
 /* ---- one figure as text ------------------------------------------------------------------------------------------------ */
 
@@ -68,25 +69,33 @@ typedef struct table {
     FILE *out;
     const strata_figures_t *runs;
     size_t count;
-    int width; /* of a column */
+    size_t width;                /* of a column */
+    bool cut;                    /* what is wider */
+    const strata_cell_t *labels; /* of these runs, as wide as a column */
 } table_t;
+
+static strata_cell_t fit(const table_t *table, strata_cell_t cell) {
+    return table->cut ? strata_cell_fit(cell, table->width) : cell;
+}
 
 #define ROW(table, name, cell_of_run)                                        \
     do {                                                                     \
         fprintf((table)->out, "  %-*s", NAME_WIDTH, name);                   \
         for (size_t i = 0; i < (table)->count; i++) {                        \
             const strata_figures_t *run = &(table)->runs[i];                 \
-            fprintf((table)->out, "  %*s", (table)->width, (cell_of_run).text); \
+            (void)run; /* labels are no run's own */                         \
+            strata_cell_t cell = fit(table, cell_of_run);                    \
+            fprintf((table)->out, "  %*s", (int)(table)->width, cell.text);  \
         }                                                                    \
         fputc('\n', (table)->out);                                           \
     } while (0)
 
-static int widest(const strata_figures_t *runs, size_t count) {
-    int width = 12;
+static size_t widest(const strata_figures_t *runs, size_t count) {
+    size_t width = 12;
     for (size_t i = 0; i < count; i++) {
 #define STRATA_FIGURE_WIDTH(kind, name, unit, meaning)                                                        \
-    if ((int)strlen(show_##kind(runs[i].name).text) > width && strcmp(#name, "trace") != 0)                   \
-        width = (int)strlen(show_##kind(runs[i].name).text);
+    if (strlen(show_##kind(runs[i].name).text) > width && strcmp(#name, "trace") != 0)                        \
+        width = strlen(show_##kind(runs[i].name).text);
         STRATA_FIGURE_MAP(STRATA_FIGURE_WIDTH)
 #undef STRATA_FIGURE_WIDTH
     }
@@ -118,10 +127,11 @@ static bool wanted(const table_t *table, const char *name) {
         checked = checked || table->runs[i].hazards != STRATA_FIGURE_NULL;
     }
     if (is(name, "smallest_device_bytes")) return searched;
-    return is(name, "hazards") ? checked : !is(name, "trace");
+    return is(name, "hazards") ? checked : !is(name, "trace") && !is(name, "label");
 }
 
 static void rows(const table_t *table) {
+    ROW(table, "label", table->labels[i]);
 #define STRATA_FIGURE_SHOW(kind, name, unit, meaning)                          \
     if (wanted(table, #name)) ROW(table, #name, show_##kind(run->name));        \
     if (is(#name, "peak_reserved_bytes")) ROW(table, "  over requested", show_ratio(run)); \
@@ -140,10 +150,31 @@ static void one_table(const table_t *table) {
                 "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
 }
 
-void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns) {
-    for (size_t first = 0; first < count; first += columns) {
-        table_t table = {.out = out, .runs = runs + first, .count = columns, .width = widest(runs + first, columns)};
+/* The runs of one trace; as many tables as the width needs, none of them narrower than the first. */
+static void tables(FILE *out, const strata_figures_t *runs, size_t count, size_t width) {
+    strata_cell_t labels[MOST];
+    size_t room = width > NAME_WIDTH + 2 ? width - NAME_WIDTH - 2 : 0, across = count, natural = widest(runs, count);
+    table_t table = {.out = out, .width = natural};
+    count = count < MOST ? count : MOST;
+    for (size_t i = 0; i < count; i++) labels[i] = show_TEXT(runs[i].label);
+    if (width > 0 && count * (natural + 2) > room) {
+        across = strata_max(1, strata_min(count, room / (NARROWEST + 2)));
+        table.width = strata_min(natural, strata_max(NARROWEST, room / across - 2));
+        table.cut = true;
+        strata_cells_fit_apart(labels, count, table.width);
+    }
+    for (size_t first = 0; first < count; first += across) {
         if (first) fputc('\n', out);
+        table.runs = runs + first;
+        table.labels = labels + first;
+        table.count = strata_min(across, count - first);
         one_table(&table);
+    }
+}
+
+void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns, size_t width) {
+    for (size_t first = 0; first < count; first += columns) {
+        if (first) fputc('\n', out);
+        tables(out, runs + first, columns, width);
     }
 }

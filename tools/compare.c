@@ -4,6 +4,7 @@
 
 #include "platform/host_memory.h"
 #include "tools/draw.h"
+#include "tools/terminal.h"
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -135,7 +136,8 @@ static int report(session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
     bool table = !json || json[0] != '-' || json[1];
-    if (table) strata_figures_table(stdout, session->figures, runs, session->contenders.count);
+    if (table) 
+        strata_figures_table(stdout, session->figures, runs, session->contenders.count, strata_terminal_width(0));
     if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();

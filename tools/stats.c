@@ -4,6 +4,7 @@
 #include "platform/host_memory.h"
 #include "replay/stats.h"
 #include "tools/contenders.h"
+#include "tools/terminal.h"
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -53,6 +54,7 @@ static strata_status_t find_row(session_t *session, size_t *row) {
 static int tell(session_t *session, size_t row) {
     const strata_arguments_t *arguments = &session->arguments;
     strata_stats_t stats = {.blocks = arguments->blocks,
+                            .width = strata_terminal_width(0),
                             .form = arguments->json         ? STRATA_STATS_JSON
                                     : arguments->prometheus ? STRATA_STATS_PROMETHEUS
                                                             : STRATA_STATS_TABLE};

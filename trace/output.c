@@ -70,6 +70,15 @@ static bool keep_rights(int file, const struct stat *replaced) {
     return fchmod(file, mode) == 0;
 }
 
+/* Where a standard file is closed its number is the first that is free: whatever is printed would go into this one. */
+static int above_standard(int file) {
+    if (file < 0 || file > STDERR_FILENO) return file;
+    int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
+    (void)close(file);
+    errno = why;
+    return moved;
+}
+
 /* Of names that nobody has. errno tells why there is no file. */
 static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
     enum { TRIES = 100 };
@@ -80,7 +89,10 @@ static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
         output->file = open(output->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (output->file < 0 && errno != EEXIST) break;
     }
+    bool made = output->file >= 0;
+    output->file = above_standard(output->file);
     int why = errno;
+    if (made && output->file < 0) (void)unlink(output->beside);
     if (output->file >= 0) strata_begun_add(&output->begun, output->beside);
     strata_begun_unblock(&before);
     errno = why;
@@ -101,7 +113,7 @@ static strata_status_t open_beside(strata_output_t *output, const struct stat *r
 /* A pipe that nobody reads is an error, not a wait. */
 static strata_status_t open_direct(strata_output_t *output) {
     output->direct = true;
-    output->file = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    output->file = above_standard(open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     int flags = output->file < 0 ? -1 : fcntl(output->file, F_GETFL);
     if (flags < 0 || fcntl(output->file, F_SETFL, flags & ~O_NONBLOCK) != 0)
         return fail(output, errno == ENXIO ? "nobody reads the pipe" : strerror(errno));

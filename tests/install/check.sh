@@ -36,6 +36,7 @@ shown_in_readme() { # shown_in_readme PROGRAM
 
 # The project's own first page, and of the pages and examples that the pages name each one. DOCDIR is the folder of this.
 pages_hold_together() {
+    cmp "$SOURCE/traces/NOTICE" "$1/traces/NOTICE"
     cmp "$SOURCE/README.md" "$1/README.md" || { echo "another README.md is installed"; return 1; }
     for page in "$1"/README.md "$1"/docs/*.md "$1"/examples/README.md; do
         for named in $(grep -oE '\b(docs|examples|traces)/[a-z_0-9-]+\.(md|c|csv|csv\.gz)\b' "$page"); do

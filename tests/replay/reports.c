@@ -156,7 +156,7 @@ static void print_table(FILE *out) {
     figures[1].gpu_lag_us = STRATA_FIGURE_NULL;
     figures[2].trace = figures[3].trace = "u.csv";
     figures[3].smallest_device_bytes = 3 << 20;
-    strata_figures_table(out, figures, 4, 2);
+    strata_figures_table(out, figures, 4, 2, 0);
 }
 
 TEST(reports, the_table_can_be_read) {
