@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocation/option.h"
+#include "config/config.h"
 #include "platform/arithmetic.h"
 #include "replay/draw.h"
 #include "trace/trace.h"
@@ -90,7 +92,7 @@ static int take_shard(const strata_taking_t *taking, const char *value) {
     const char *rest = "";
     if (strcmp(value, "auto") == 0) {
         if (!launcher_shard(arguments))
-            return strata_wrong_usage(taking->self, "--shard auto: no launcher says its rank and size");
+            return strata_wrong_usage(taking->self, "--shard auto: no launcher says its rank and size; write 0/4 to 3/4");
     } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
         return strata_wrong_usage(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
     }
@@ -241,8 +243,18 @@ const char *strata_arguments_trace_name(const strata_arguments_t *arguments, siz
     return name;
 }
 
-/* Their runs would be each other's. */
+static bool is_strategy(const char *word) {
+    size_t length = strlen(word);
+    return (length > 5 && strcmp(word + length - 5, ".yaml") == 0) || (length > 4 && strcmp(word + length - 4, ".yml") == 0) ||
+           (strata_preset_text(word) && access(word, F_OK) != 0);
+}
+
+/* Two of one name: their runs would be each other's. */
 static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
+    for (size_t i = 0; i < arguments->given_count; i++)
+        if (is_strategy(arguments->given[i]))
+            return strata_wrong_usage(self, "%.200s is a strategy and no trace; write --strategy %.200s", arguments->given[i],
+                                      arguments->given[i]);
     for (size_t i = 0; i < arguments->given_count; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(arguments->given[i], arguments->given[k]) == 0)

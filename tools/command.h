@@ -22,6 +22,7 @@ struct strata_command {
     const struct strata_option *options;                             /* closed by a NULL name; NULL: none */
     const char *example;                                             /* what follows the name */
     const char *more;                                                /* paragraphs; NULL: none */
+    bool may_be_empty;                                               /* a word, which else is an oversight */
 };
 
 extern const strata_command_t strata_command_compare, strata_command_replay, strata_command_stats, strata_command_merge,

@@ -151,7 +151,7 @@ static int run_conform(const strata_command_t *self, int argc, char **argv) {
     int objects;
     int result = strata_options_read(self, NULL, argc, argv, &objects);
     if (result != STRATA_EXIT_DONE) return result;
-    if (objects == 0) return strata_wrong_usage(self, "which shared object?");
+    if (objects == 0) return strata_wrong_usage(self, "which shared object? write one, as in ./libmine.so");
     for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
         strata_status_t status = strata_code_load(argv[i], &table);

@@ -155,7 +155,11 @@ static strata_status_t choose_target(const strata_arguments_t *arguments, const 
     if (status == STRATA_OK)
         status =
             strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
-    if (insists) return status;
+    if (insists) {
+        char why[256];
+        snprintf(why, sizeof why, "%.250s", strata_last_error()->text);
+        return strata_fail(status, 0, "--device %s: %s; write --device sim:h100 to simulate one", device, why);
+    }
     if (!told) fprintf(stderr, "strata: no GPU (%s): simulating h100\n", strata_last_error()->text);
     told = true;
     return strata_target_parse("sim:h100", target);

@@ -49,6 +49,7 @@ const strata_command_t strata_command_import = {
     .words = "pytorch|paddle|tensorflow [STRING]",
     .help = "makes a strategy of what another allocator is told",
     .options = options,
+    .may_be_empty = true,
     .example = "pytorch max_split_size_mb:128",
     .more = "STRING is the value of PYTORCH_CUDA_ALLOC_CONF, or NAME=VALUE NAME=VALUE; without it the environment's variables "
             "are read. The strategy goes to standard output, what has no equivalent to standard error too. A running program "

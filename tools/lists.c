@@ -1,5 +1,6 @@
 /* The commands that print what there is. */
 #include <string.h>
+#include <unistd.h>
 
 #include "config/config.h"
 #include "platform/printable.h"
@@ -29,7 +30,10 @@ static int run_check(const strata_command_t *self, int argc, char **argv) {
     int files;
     int status = strata_options_read(self, &check, argc, argv, &files);
     if (status != STRATA_EXIT_DONE) return status;
-    if (files == 0) return strata_wrong_usage(self, "which file?");
+    if (files == 0) return strata_wrong_usage(self, "which file? write a strategy file, as in mine.yaml");
+    for (int i = 0; i < files; i++)
+        if (strata_preset_text(argv[i]) && access(argv[i], F_OK) != 0)
+            return strata_wrong_usage(self, "%s is a preset and no file; strata explain %s shows it", argv[i], argv[i]);
     for (int i = 0; i < files; i++) wrong += strata_config_check(argv[i], check.allow_code, stderr);
     return wrong ? STRATA_EXIT_WRONG : STRATA_EXIT_DONE;
 }
@@ -147,7 +151,7 @@ static int run_diff(const strata_command_t *self, int argc, char **argv) {
     int exit_status = strata_options_read(self, NULL, argc, argv, &words);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
     strata_status_t status = STRATA_OK;
-    if (words != 2) return strata_wrong_usage(self, "two strategies, please");
+    if (words != 2) return strata_wrong_usage(self, "two strategies, please, as in strata mine.yaml");
     for (int i = 0; i < 2 && status == STRATA_OK; i++) {
         strata_config_request_t request = {.preset = NULL};
         strata_named_strategy(argv[i], &request);

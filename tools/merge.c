@@ -49,7 +49,7 @@ static strata_status_t read_text(const char *path, char **text) {
     }
     strata_input_close(input);
     if (status == STRATA_OK && (!*text || strlen(*text) != length))
-        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: no JSON text", path);
+        status = strata_fail_at(STRATA_E_FORMAT, 1, 0, "%s:1: no JSON text; write what strata compare --json writes", path);
     return status;
 }
 
@@ -123,7 +123,9 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
     if (merge->refused == STRATA_E_HOST_MEMORY) return merge->refused; /* not the file's, and told already */
     if (merge->wrong_run) scan.at = merge->wrong_run;
     unsigned line = strata_json_line(&scan);
-    return strata_fail_at(merge->refused, line, 0, "%s:%u: %s", path, line, scan.wrong);
+    bool ours = merge->refused == STRATA_E_FORMAT && !strstr(scan.wrong, "; ");
+    return strata_fail_at(merge->refused, line, 0, "%s:%u: %s%s", path, line, scan.wrong,
+                          ours ? "; write what strata compare --json writes" : "");
 }
 
 /* ---- one of each ------------------------------------------------------------------------------------------------------- */

@@ -114,6 +114,7 @@ int strata_options_read(const strata_command_t *self, void *into, int argc, char
     *words = 0;
     for (int i = 0; i < argc; i++) {
         if (only_words || is_word(argv[i])) {
+            if (!*argv[i] && !self->may_be_empty) return strata_wrong_usage(self, "an argument is empty; write a name, or leave it out");
             argv[(*words)++] = argv[i];
         } else if (strcmp(argv[i], "--") == 0) {
             only_words = true;
