@@ -73,6 +73,24 @@ TEST(sim_orders, a_legacy_record_and_a_legacy_wait_stand_between_blocking_stream
     fixture_close(&f);
 }
 
+/* All blocking streams count, whichever was given its work last; and a stream's wait is an operation, behind legacy work. */
+TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_behind_legacy_work) {
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
+    strata_handle_t event = event_new(f.device);
+    ASSERT_OK(strata_device_event_record(f.device, event, b));
+    ASSERT_OK(strata_device_work(f.device, a, 5000 * US, NULL, 0));
+    uint64_t end = strata_sim_stream_end(f.device, a);
+    ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f.device, NULL), end);
+    ASSERT_OK(strata_device_work(f.device, NULL, 10 * US, NULL, 0));
+    EXPECT_EQ(strata_sim_stream_end(f.device, NULL), end + 10 * US);
+    ASSERT_OK(strata_device_stream_wait(f.device, b, event)); /* it has passed long since */
+    EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 10 * US);
+    EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f.device, b));
+    fixture_close(&f);
+}
+
 /* ---- waits ---- */
 
 /* A stream that has waited for the later of two events, then waits for the earlier: its work begins behind the later one. */

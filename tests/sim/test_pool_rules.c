@@ -1,4 +1,6 @@
 /* What pools keep, who may have what, and what it costs, to the letter of platform/sim/sim_pool.h. */
+#include <pthread.h>
+
 #include "tests/sim/sim_fixture.h"
 
 static strata_address_t take_of(strata_device_t *device, strata_handle_t pool, uint64_t size, strata_handle_t stream) {
@@ -252,6 +254,32 @@ TEST(sim_pool_rules, a_free_on_a_blocking_stream_is_behind_legacy_work) {
     ASSERT_OK(strata_device_free_async(s.d, s.low, blocking));
     EXPECT_FALSE(can_take(&s, HALF, s.b));
     strata_sim_advance_to(s.f.world, strata_sim_stream_end(s.d, NULL));
+    EXPECT_TRUE(can_take(&s, HALF, s.b));
+    fixture_close(&s.f);
+}
+
+typedef struct ahead {
+    halves_t *s;
+    uint64_t at;
+} ahead_t;
+
+static void *free_ahead(void *argument) {
+    const ahead_t *ahead = argument;
+    strata_sim_advance_to(ahead->s->f.world, ahead->at);
+    EXPECT_OK(strata_device_free_async(ahead->s->d, ahead->s->low, ahead->s->a));
+    return NULL;
+}
+
+/* A free of a thread whose clock is ahead is done when it was made, by the clock of who asks. */
+TEST(sim_pool_rules, a_free_is_done_no_earlier_than_it_was_made) {
+    halves_t s = halves_open(false, true);
+    ahead_t ahead = {&s, strata_sim_now(s.f.world) + 1000 * US};
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, free_ahead, &ahead), 0);
+    pthread_join(thread, NULL);
+    EXPECT_LT(strata_sim_now(s.f.world), ahead.at);
+    EXPECT_FALSE(can_take(&s, HALF, s.b));
+    strata_sim_advance_to(s.f.world, ahead.at + 1000); /* the free's own price went before */
     EXPECT_TRUE(can_take(&s, HALF, s.b));
     fixture_close(&s.f);
 }

@@ -1,0 +1,290 @@
+/* What the host gives: its memory, failed in turn; mapped memory where it is wanted; files; locks and time. */
+#include "platform/host_memory.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/clock.h"
+#include "platform/file.h"
+#include "platform/host_nodes.h"
+#include "platform/lock.h"
+#include "tests/harness/test.h"
+
+#define PAGE ((size_t)4096)
+
+/* ---- memory that can be failed ---- */
+
+/* Allocation i of four: one by each of the ways. */
+static bool allocate(int way) {
+    size_t got;
+    void *memory = way == 0   ? strata_host_new(4, 8)
+                   : way == 1 ? strata_host_resize(NULL, 4, 8)
+                   : way == 2 ? (void *)strata_host_strdup("text")
+                              : strata_host_reserve(PAGE, PAGE, &got);
+    if (memory && way == 3) strata_host_unreserve(memory, got);
+    else strata_host_delete(memory);
+    return memory != NULL;
+}
+
+TEST(platform_host, the_kth_allocation_fails_and_with_onward_all_behind_it) {
+    for (int onward = 0; onward < 2; onward++) {
+        for (int k = 1; k <= 4; k++) {
+            uint64_t before = strata_host_allocations();
+            strata_host_fail_at((uint64_t)k, onward);
+            for (int i = 0; i < 6; i++) {
+                bool fails = i + 1 == k || (onward && i + 1 > k);
+                if (allocate(i % 4) == fails) FAIL_TEST("allocation %d of %d, onward %d", i + 1, k, onward);
+                if (fails) EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
+            }
+            strata_host_fail_at(0, 0);
+            EXPECT_TRUE(allocate(0));
+            EXPECT_EQ(strata_host_allocations(), before + 7);
+        }
+    }
+}
+
+TEST(platform_host, new_memory_is_zero_and_a_resize_that_fails_leaves_the_old) {
+    uint8_t *memory = strata_host_new(3, 100);
+    ASSERT_TRUE(memory != NULL);
+    for (int i = 0; i < 300; i++) EXPECT_EQ(memory[i], 0);
+    memset(memory, 7, 300);
+    EXPECT_TRUE(strata_host_resize(memory, SIZE_MAX / 2, 3) == NULL);
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
+    strata_host_fail_at(1, 0);
+    EXPECT_TRUE(strata_host_resize(memory, 2, 300) == NULL);
+    strata_host_fail_at(0, 0);
+    EXPECT_EQ(memory[299], 7);
+    memory = strata_host_resize(memory, 2, 300);
+    ASSERT_TRUE(memory != NULL);
+    EXPECT_EQ(memory[299], 7);
+    strata_host_delete(memory);
+    char *copy = strata_host_strdup("words");
+    EXPECT_STREQ(copy, "words");
+    strata_host_delete(copy);
+}
+
+/* Where the size does not fit it is halved, down to the least and no further. */
+TEST(platform_host, a_reservation_is_halved_until_it_fits) {
+    size_t got = 0, huge = (size_t)1 << 62;
+    uint8_t *memory = strata_host_reserve(16 * PAGE, PAGE, &got);
+    ASSERT_TRUE(memory != NULL);
+    EXPECT_EQ(got, 16 * PAGE);
+    EXPECT_EQ(memory[0] | memory[16 * PAGE - 1], 0);
+    memset(memory, 9, 2 * PAGE);
+    EXPECT_TRUE(strata_host_discard(memory, PAGE));
+    EXPECT_EQ(memory[0], 0);
+    EXPECT_EQ(memory[PAGE], 9);
+    strata_host_unreserve(memory, got);
+    got = 77;
+    EXPECT_TRUE(strata_host_reserve(huge, huge, &got) == NULL);
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
+    EXPECT_EQ(got, 77);
+    memory = strata_host_reserve(huge, PAGE, &got);
+    ASSERT_TRUE(memory != NULL);
+    EXPECT_TRUE(got >= PAGE && got < huge && (got & (got - 1)) == 0);
+    strata_host_unreserve(memory, got);
+    EXPECT_FALSE(strata_host_discard((void *)(uintptr_t)3, PAGE));
+    EXPECT_FALSE(strata_host_want_huge_pages((void *)(uintptr_t)3, PAGE));
+    EXPECT_GE(strata_host_memory_size(), (uint64_t)1 << 20);
+    EXPECT_EQ(strata_host_memory_size() % PAGE, 0);
+}
+
+static bool is_mapped(const uint8_t *page) {
+    unsigned char in;
+    return mincore((void *)(uintptr_t)page, PAGE, &in) == 0;
+}
+
+/* Aligned, all of it there, and given back whole. */
+TEST(platform_host, memory_is_mapped_where_it_is_aligned) {
+    for (size_t alignment = PAGE; alignment <= 64 * PAGE; alignment *= 4) {
+        uint8_t *memory = strata_host_map(3 * PAGE, alignment);
+        ASSERT_TRUE(memory != NULL);
+        EXPECT_EQ((uintptr_t)memory % alignment, 0);
+        memset(memory, 1, 3 * PAGE);
+        strata_host_unmap(memory, 3 * PAGE);
+        for (size_t i = 0; i < 3; i++) EXPECT_FALSE(is_mapped(memory + i * PAGE));
+    }
+    EXPECT_TRUE(strata_host_map(SIZE_MAX - PAGE, 2 * PAGE) == NULL);
+    EXPECT_FALSE(strata_host_take_from(NULL, PAGE, STRATA_HOST_NODES));
+}
+
+/* ---- files ---- */
+
+typedef struct folder {
+    char path[64], file[96], pipe[96], none[96];
+} folder_t;
+
+static void folder_open(folder_t *folder) {
+    snprintf(folder->path, sizeof folder->path, "/tmp/strata-platform-XXXXXX");
+    ASSERT_TRUE(mkdtemp(folder->path) != NULL);
+    snprintf(folder->file, sizeof folder->file, "%s/file", folder->path);
+    snprintf(folder->pipe, sizeof folder->pipe, "%s/pipe", folder->path);
+    snprintf(folder->none, sizeof folder->none, "%s/none", folder->path);
+    FILE *file = fopen(folder->file, "w");
+    ASSERT_TRUE(file != NULL);
+    fputs("bytes", file);
+    fclose(file);
+    ASSERT_EQ(mkfifo(folder->pipe, 0600), 0);
+}
+
+static void folder_close(folder_t *folder) {
+    unlink(folder->file);
+    unlink(folder->pipe);
+    rmdir(folder->path);
+}
+
+static void expect_refused(const char *path, strata_file_named_t named, const char *why) {
+    int file = -7;
+    EXPECT_STATUS(STRATA_E_IO, strata_file_open(path, named, &file));
+    EXPECT_CONTAINS(strata_last_error()->text, path);
+    EXPECT_CONTAINS(strata_last_error()->text, why);
+    EXPECT_EQ(file, -7);
+}
+
+TEST(platform_host, a_file_is_opened_to_be_read_by_this_process_alone) {
+    folder_t folder;
+    folder_open(&folder);
+    for (int named = STRATA_FILE_NAMED_BY_USER; named <= STRATA_FILE_NAMED_BY_FILE; named++) {
+        int file = -1;
+        char bytes[8] = "";
+        ASSERT_OK(strata_file_open(folder.file, (strata_file_named_t)named, &file));
+        EXPECT_EQ(read(file, bytes, sizeof bytes), 5);
+        EXPECT_STREQ(bytes, "bytes");
+        EXPECT_TRUE(fcntl(file, F_GETFD) & FD_CLOEXEC);
+        EXPECT_FALSE(fcntl(file, F_GETFL) & O_NONBLOCK);
+        EXPECT_EQ(fcntl(file, F_GETFL) & O_ACCMODE, O_RDONLY);
+        close(file);
+        expect_refused(folder.path, (strata_file_named_t)named, "directory");
+        expect_refused(folder.none, (strata_file_named_t)named, "No such file");
+    }
+    EXPECT_OK(strata_file_is_regular(folder.file));
+    EXPECT_STATUS(STRATA_E_IO, strata_file_is_regular(folder.pipe));
+    EXPECT_STATUS(STRATA_E_IO, strata_file_is_regular(folder.none));
+    folder_close(&folder);
+}
+
+/* A pipe and a device are the user's to name, and a text's never; a socket is nobody's. None is waited for. */
+TEST(platform_host, pipes_and_devices_are_for_the_user_to_name) {
+    folder_t folder;
+    int file = -1;
+    char byte;
+    folder_open(&folder);
+    ASSERT_OK(strata_file_open(folder.pipe, STRATA_FILE_NAMED_BY_USER, &file));
+    EXPECT_EQ(read(file, &byte, 1), 0); /* without a writer it is at its end */
+    EXPECT_FALSE(fcntl(file, F_GETFL) & O_NONBLOCK);
+    close(file);
+    ASSERT_OK(strata_file_open("/dev/null", STRATA_FILE_NAMED_BY_USER, &file));
+    close(file);
+    expect_refused(folder.pipe, STRATA_FILE_NAMED_BY_FILE, "no regular file");
+    expect_refused("/dev/null", STRATA_FILE_NAMED_BY_FILE, "no regular file");
+    folder_close(&folder);
+}
+
+/* ---- locks, conditions, time ---- */
+
+typedef struct heard {
+    strata_lock_observer_t observer;
+    strata_lock_t *lock;
+    int acquired, releasing;
+} heard_t;
+
+static void on_acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
+    heard_t *heard = (heard_t *)(void *)self;
+    heard->acquired += lock == heard->lock && pthread_mutex_trylock(&lock->mutex) != 0;
+}
+
+static void on_releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
+    heard_t *heard = (heard_t *)(void *)self;
+    heard->releasing += lock == heard->lock && pthread_mutex_trylock(&lock->mutex) != 0;
+}
+
+/* Each hand-over is heard with the lock held, in a wait too; while it is not active nothing is. */
+TEST(platform_host, an_observer_hears_of_every_hand_over) {
+    strata_lock_t lock;
+    strata_condition_t condition;
+    heard_t heard = {.observer = {.acquired = on_acquired, .releasing = on_releasing}, .lock = &lock};
+    strata_lock_init(&lock, STRATA_RANK_STACK, &heard.observer);
+    strata_condition_init(&condition);
+    strata_lock(&lock);
+    strata_unlock(&lock);
+    EXPECT_EQ(heard.acquired + heard.releasing, 0);
+    atomic_store(&heard.observer.active, true);
+    strata_lock(&lock);
+    EXPECT_EQ(heard.acquired * 10 + heard.releasing, 10);
+    strata_condition_wait(&condition, &lock, 1);
+    EXPECT_EQ(heard.acquired * 10 + heard.releasing, 21);
+    strata_unlock(&lock);
+    EXPECT_EQ(heard.acquired * 10 + heard.releasing, 22);
+    strata_condition_destroy(&condition);
+    strata_lock_destroy(&lock);
+}
+
+typedef struct sleeper {
+    strata_lock_t lock;
+    strata_condition_t condition;
+    uint64_t timeout;
+    bool asleep, go, woke;
+} sleeper_t;
+
+static void *sleep_until_told(void *context) {
+    sleeper_t *sleeper = context;
+    strata_lock(&sleeper->lock);
+    sleeper->asleep = true;
+    strata_condition_broadcast(&sleeper->condition);
+    while (!sleeper->go) strata_condition_wait(&sleeper->condition, &sleeper->lock, sleeper->timeout);
+    sleeper->woke = true;
+    strata_unlock(&sleeper->lock);
+    return NULL;
+}
+
+/* With a bound or without one, a sleeper gives the lock up and is woken. */
+TEST(platform_host, a_sleeper_gives_the_lock_up_and_is_woken) {
+    static const uint64_t timeouts[] = {UINT64_MAX, UINT64_C(3600) * 1000000000 - 1};
+    for (size_t i = 0; i < 2; i++) {
+        sleeper_t sleeper = {.timeout = timeouts[i]};
+        pthread_t thread;
+        strata_lock_init(&sleeper.lock, STRATA_RANK_STACK, NULL);
+        strata_condition_init(&sleeper.condition);
+        ASSERT_EQ(pthread_create(&thread, NULL, sleep_until_told, &sleeper), 0);
+        strata_lock(&sleeper.lock);
+        while (!sleeper.asleep) strata_condition_wait(&sleeper.condition, &sleeper.lock, UINT64_MAX);
+        sleeper.go = true;
+        strata_condition_broadcast(&sleeper.condition);
+        strata_unlock(&sleeper.lock);
+        pthread_join(thread, NULL);
+        EXPECT_TRUE(sleeper.woke);
+        strata_condition_destroy(&sleeper.condition);
+        strata_lock_destroy(&sleeper.lock);
+    }
+}
+
+/* A bounded wait that nobody ends is over no sooner than its bound; spurious ends are waited out. */
+TEST(platform_host, a_bounded_wait_ends_by_itself) {
+    strata_lock_t lock;
+    strata_condition_t condition;
+    strata_lock_init(&lock, STRATA_RANK_STACK, NULL);
+    strata_condition_init(&condition);
+    strata_lock(&lock);
+    uint64_t begin = strata_real_now(), end = begin + 2000000;
+    while (strata_real_now() < end) strata_condition_wait(&condition, &lock, end - strata_real_now());
+    EXPECT_GE(strata_real_now() - begin, 2000000);
+    strata_unlock(&lock);
+    strata_condition_destroy(&condition);
+    strata_lock_destroy(&lock);
+}
+
+TEST(platform_host, the_real_clock_sleeps_to_a_moment) {
+    strata_clock_t *clock = strata_real_clock();
+    EXPECT_FALSE(clock->is_virtual);
+    uint64_t begin = clock->now(clock);
+    EXPECT_LE(begin, strata_real_now());
+    clock->sleep_until(clock, begin + 1000000);
+    EXPECT_GE(clock->now(clock), begin + 1000000);
+    clock->sleep_until(clock, 5); /* long past */
+}
