@@ -226,6 +226,18 @@ TEST(sim_capture_rules, each_branch_must_be_joined) {
     }
 }
 
+/* A stream that was drawn in is part of the capture, be there work on it or not. */
+TEST(sim_capture_rules, a_branch_without_work_must_be_joined_too) {
+    for (int joined = 0; joined < 2; joined++) {
+        captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
+        strata_handle_t graph = NULL;
+        ASSERT_OK(join(&s, s.b, s.a));
+        if (joined) ASSERT_OK(join(&s, s.a, s.b));
+        EXPECT_EQ(end(&s, &graph), joined ? STRATA_OK : STRATA_E_CAPTURE);
+        fixture_close(&s.f);
+    }
+}
+
 TEST(sim_capture_rules, a_stream_that_is_not_captured_has_no_id) {
     captured_t s = captured_open(STRATA_STREAM_NON_BLOCKING, (strata_sim_options_t){0});
     strata_capture_status_t status;
