@@ -50,15 +50,14 @@ static strata_cell_t cut(const char *text, size_t width, size_t head) {
     return strata_cell("%.*s..%s", (int)head, text, text + tail);
 }
 
-/* "71.6 (40.0 .. 77.9) ns" as "71.6 ns". */
-static strata_cell_t without_brackets(strata_cell_t cell) {
+strata_cell_t strata_cell_brief(strata_cell_t cell) {
     const char *open = strstr(cell.text, " ("), *close = open ? strchr(open, ')') : NULL;
     return close ? strata_cell("%.*s%s", (int)(open - cell.text), cell.text, close + 1) : cell;
 }
 
 strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width) {
     if (strlen(cell.text) <= width) return cell;
-    cell = without_brackets(cell);
+    cell = strata_cell_brief(cell);
     return strlen(cell.text) <= width ? cell : cut(cell.text, width, (width - 2) / 2);
 }
 

@@ -20,6 +20,8 @@ strata_cell_t strata_cell_count(uint64_t value);
 strata_cell_t strata_cell_bytes(uint64_t value);
 
 
+/* "71.6 (40.0 .. 77.9) ns" as "71.6 ns". */
+strata_cell_t strata_cell_brief(strata_cell_t cell);
 /* The same in at most `width` letters: what stands in brackets goes first, then the middle, for "..". */
 strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width);
 /* Cuts `count` names to at most `width` letters (8 at least), so that those that differ do still. */

@@ -197,6 +197,17 @@ static bool place_was_used(strata_domain_t *domain) {
     return (figures.allocations | figures.peak_reserved_bytes | figures.out_of_memory) != 0;
 }
 
+/* On two lines where one is too long. */
+static void say_title(strata_output_t *out, const strata_run_moment_t *moment, size_t width) {
+    char where[512], what[512];
+    const strata_figures_t *figures = &moment->result->figures;
+    snprintf(where, sizeof where, "%.380s behind row %zu of %zu (line %u):", strata_run_trace_name(moment->trace), moment->rows,
+             moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line);
+    snprintf(what, sizeof what, "%.400s on %.60s", figures->strategy, figures->device);
+    bool fits = width == 0 || strlen(where) + 1 + strlen(what) <= width;
+    strata_output_print(out, "%s%s%s\n", where, fits ? " " : "\n  ", what);
+}
+
 /* One stream beside the sum at least. */
 static void divide(table_t *table, size_t width) {
     size_t whole = NAME_WIDTH + 2 + (size_t)(WIDTH + 2) * (STREAMS_ACROSS + 1);
@@ -209,9 +220,7 @@ static void divide(table_t *table, size_t width) {
 
 strata_status_t strata_stats_table(strata_output_t *out, const strata_run_moment_t *moment, bool blocks, size_t width) {
     const strata_figures_t *figures = &moment->result->figures;
-    strata_output_print(out, "%s behind row %zu of %zu (line %u): %s on %s\n", strata_run_trace_name(moment->trace),
-                        moment->rows, moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line, figures->strategy,
-                        figures->device);
+    say_title(out, moment, width);
     if (figures->oom_count)
         strata_output_print(out, "%" PRIu64 " request%s failed for memory so far\n", figures->oom_count,
                             figures->oom_count == 1 ? " has" : "s have");

@@ -74,20 +74,24 @@ typedef struct table {
     const strata_cell_t *labels; /* of these runs, as wide as a column */
 } table_t;
 
-static strata_cell_t fit(const table_t *table, strata_cell_t cell) {
-    return table->cut ? strata_cell_fit(cell, table->width) : cell;
+/* `wide`: some cell of the row is wider than the column. */
+static strata_cell_t fit(const table_t *table, bool wide, strata_cell_t cell) {
+    return table->cut && wide ? strata_cell_fit(strata_cell_brief(cell), table->width) : cell;
 }
 
-#define ROW(table, name, cell_of_run)                                        \
-    do {                                                                     \
-        fprintf((table)->out, "  %-*s", NAME_WIDTH, name);                   \
-        for (size_t i = 0; i < (table)->count; i++) {                        \
-            const strata_figures_t *run = &(table)->runs[i];                 \
-            (void)run; /* labels are no run's own */                         \
-            strata_cell_t cell = fit(table, cell_of_run);                    \
-            fprintf((table)->out, "  %*s", (int)(table)->width, cell.text);  \
-        }                                                                    \
-        fputc('\n', (table)->out);                                           \
+#define ROW(table, name, cell_of_run)                                             \
+    do {                                                                          \
+        bool wide = false;                                                        \
+        fprintf((table)->out, "  %-*s", NAME_WIDTH, name);                        \
+        for (size_t i = 0; i < 2 * (table)->count; i++) {                         \
+            const strata_figures_t *run = &(table)->runs[i % (table)->count];     \
+            strata_cell_t cell = cell_of_run;                                     \
+            wide = wide || strlen(cell.text) > (table)->width;                    \
+            if (i < (table)->count) continue;                                     \
+            cell = fit(table, wide, cell);                                        \
+            fprintf((table)->out, "  %*s", (int)(table)->width, cell.text);       \
+        }                                                                         \
+        fputc('\n', (table)->out);                                                \
     } while (0)
 
 static size_t widest(const strata_figures_t *runs, size_t count) {
@@ -131,7 +135,7 @@ static bool wanted(const table_t *table, const char *name) {
 }
 
 static void rows(const table_t *table) {
-    ROW(table, "label", table->labels[i]);
+    ROW(table, "label", table->labels[run - table->runs]);
 #define STRATA_FIGURE_SHOW(kind, name, unit, meaning)                          \
     if (wanted(table, #name)) ROW(table, #name, show_##kind(run->name));        \
     if (is(#name, "peak_reserved_bytes")) ROW(table, "  over requested", show_ratio(run)); \

@@ -10,7 +10,7 @@
 #include "tools/options.h"
 #include "tools/terminal.h"
 
-enum { WIDTH = 80, SETS = 64 };
+enum { WIDTH = 80, ONE_LINE = 10000, SETS = 64 };
 
 #define ALLOW_CODE(type, member)                                                                                       \
     {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(type, member), 0, 0,                                 \
@@ -98,7 +98,7 @@ static int run_presets(const strata_command_t *self, int argc, char **argv) {
     int status = strata_options_read(self, NULL, argc, argv, &names);
     if (status != STRATA_EXIT_DONE) return status;
     if (names > 1) return strata_wrong_usage(self, "one name at most");
-    if (names == 0) return strata_tell_written(strata_config_presets(stdout, strata_terminal_width(WIDTH)));
+    if (names == 0) return strata_tell_written(strata_config_presets(stdout, strata_terminal_width(ONE_LINE)));
     const char *text = strata_preset_text(argv[0]);
     if (!text) {
         (void)strata_config_no_preset(argv[0]);

@@ -159,6 +159,28 @@ static void print_table(FILE *out) {
     strata_figures_table(out, figures, 4, 2, 0);
 }
 
+/* 28 letters of 25 that there are, beside 18. */
+static void print_spreads(FILE *out) {
+    strata_figures_t figures[2] = {some_figures(), some_figures()};
+    figures[0].host_ns_per_op = (strata_figure_spread_t){.min = 4664.4, .median = 4729.7, .max = 4810.6, .count = 3};
+    figures[1].host_ns_per_op = (strata_figure_spread_t){.min = 1, .median = 2, .max = 3, .count = 3};
+    strata_figures_table(out, figures, 2, 2, 80);
+}
+
+TEST(reports, a_row_is_cut_in_all_columns_or_none) {
+    char *table = printed(print_spreads);
+    ASSERT_TRUE(table != NULL);
+    char line[256] = "", first[32], second[32];
+    const char *row = strstr(table, "  host_ns_per_op ");
+    ASSERT_TRUE(row != NULL);
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(row, "\n"), row);
+    EXPECT_EQ(sscanf(line, " host_ns_per_op %31s ns %31s ns", first, second), 2);
+    EXPECT_STREQ(first, "4729.7");
+    EXPECT_STREQ(second, "2.0");
+    EXPECT_TRUE(strchr(line, '(') == NULL);
+    free(table);
+}
+
 TEST(reports, the_table_can_be_read) {
     char *table = printed(print_table);
     ASSERT_TRUE(table != NULL);

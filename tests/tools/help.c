@@ -192,8 +192,11 @@ TEST(help, the_example_of_a_layer_is_a_strategy) {
 }
 
 TEST(help, presets_are_described) {
-    ran_t ran = run_command("COLUMNS=200 -- presets");
+    ran_t ran = run_command("COLUMNS=80 -- presets");
+    for (const char *at = ran.out; *at; at += strcspn(at, "\n") + 1) EXPECT_LE((int)strcspn(at, "\n"), 80);
+    ran = run_command("presets"); /* for programs: a line each, the name first */
     EXPECT_EQ(ran.exit_status, 0);
+    EXPECT_TRUE(strstr(ran.out, "\n ") == NULL);
     EXPECT_CONTAINS(ran.out, "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
     EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
     EXPECT_CONTAINS(run_command("presets paddle").out, "\nstrategy: paddle\n");
