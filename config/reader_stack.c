@@ -8,7 +8,20 @@
 #include "config/page.h"
 #include "config/reader.h"
 
+/* A layer's name that something follows on its line: "auto_growth {chunk_size". */
+static const strata_layer_type_t *layer_before_blank(const char *name) {
+    char first[64];
+    size_t length = strcspn(name, " {");
+    if (!name[length] || length >= sizeof first) return NULL;
+    snprintf(first, sizeof first, "%.*s", (int)length, name);
+    return strata_layer_find(first);
+}
+
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
+    const strata_layer_type_t *meant = layer_before_blank(name);
+    if (meant)
+        return strata_fail_origin(origin, "there is no layer \"%.40s\"; write a colon behind the name, as in - %s: {...}", name,
+                                  meant->name);
     strata_hint_t hint = strata_hint(name, strata_layer_words(), strata_layer_word, NULL);
     return strata_fail_origin(origin, "there is no layer \"%.40s\"; %s", name, hint.text);
 }

@@ -291,6 +291,8 @@ strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const 
     length -= mark;
     reading_t reading = {.arena = arena, .file = file, .text = text, .length = length};
     if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "this is larger than 1 MiB; a strategy is smaller");
+    if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return fail_at(&reading, 1, 1, "this is text in UTF-16; save it in UTF-8");
     const char *zero = memchr(text, '\0', length);
     if (zero) return fail_byte(&reading, (size_t)(zero - text), "there is a NUL byte here; write plain text in UTF-8");
     if (!yaml_parser_initialize(&reading.parser))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/import/import.h"
+#include "config/tree.h"
 #include "tests/config/refused.h"
 
 TEST(pitfalls, a_byte_order_mark_is_no_text) {
@@ -16,6 +17,24 @@ TEST(pitfalls, a_byte_order_mark_is_no_text) {
     expect_refused("\xef\xbb\xbf# \xc3\xa9\nstack: [system]\n%TAG !a! !\n", 3, 1, "", "");
     expect_refused("\xef\xbb\xbfstack: [\x01]\n", 1, 9, "control characters are not allowed", "write plain text in UTF-8");
     expect_refused("\xef\xbb\xbf", 1, 1, "there is nothing in it", "write a strategy");
+}
+
+TEST(pitfalls, text_of_another_encoding_is_called_so) {
+    strata_tree_t *tree;
+    strata_arena_t *arena = strata_arena_new();
+    static const char *const texts[] = {"\xff\xfes\0t\0", "\xfe\xff\0s\0t"};
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT_STATUS(STRATA_E_STRATEGY, strata_tree_read(arena, "f.yaml", texts[i], 6, &tree));
+        EXPECT_STREQ(strata_last_error()->text, "f.yaml:1:1: this is text in UTF-16; save it in UTF-8");
+    }
+    strata_arena_delete(arena);
+}
+
+TEST(pitfalls, a_colon_that_is_missing_is_told) {
+    expect_refused("stack:\n  - auto_growth {chunk_size: 2MiB}\n  - system\n", 2, 5, "there is no layer \"auto_growth {chunk_size\"",
+                   "write a colon behind the name, as in - auto_growth: {...}");
+    expect_refused("stack: [retry timeout, system]\n", 1, 9, "there is no layer \"retry timeout\"", "write a colon behind the name");
+    expect_refused("stack: [nothing here, system]\n", 1, 9, "there is no layer \"nothing here\"", "write one of retry,");
 }
 
 TEST(pitfalls, a_tab_is_called_a_tab) {
