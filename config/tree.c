@@ -68,7 +68,8 @@ static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
 static size_t find_tab(const reading_t *reading, yaml_mark_t mark) {
     size_t at = byte_of(reading, mark), begin = at;
     if (at < reading->length && reading->text[at] == '\t') return at;
-    if (reading->parser.flow_level > 0) return reading->length;
+    const char *context = reading->parser.context;
+    if (reading->parser.flow_level > 0 || (context && strstr(context, "flow"))) return reading->length;
     while (begin > 0 && reading->text[begin - 1] != '\n') begin--;
     while (begin < at && reading->text[begin] == ' ') begin++;
     return begin < at && reading->text[begin] == '\t' ? begin : reading->length;

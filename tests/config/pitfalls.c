@@ -51,6 +51,8 @@ TEST(pitfalls, a_tab_is_called_a_tab) {
     };
     for (size_t i = 0; i < sizeof tabs / sizeof *tabs; i++)
         expect_refused(tabs[i].text, tabs[i].line, tabs[i].column, "a tab", "write blanks");
+    /* What is wrong between brackets is not the tab in front of it. */
+    expect_refused("stack: [system,\n\t}\n", 2, 2, "did not find expected node content", "brackets");
     /* Behind a value, in a comment and between brackets it does no harm. */
     strata_strategy_delete(load_text("stack: [system]\t# a\tcomment\n"));
     strata_strategy_delete(load_text("stack: [auto_growth: {\n\tchunk_size: 2MiB},\n\tsystem]\n"));
@@ -95,6 +97,7 @@ static strata_status_t import_as_of(const char *peer, const char *version) {
 TEST(pitfalls, a_version_that_there_never_was_is_refused) {
     static const char *const none[][2] = {{"pytorch", "9.9"},     {"pytorch", "1.14"},      {"pytorch", "0.4"},    {"pytorch", "2.14"},
                                           {"pytorch", "2026-01"}, {"paddle", "77"},         {"paddle", "2025-13"}, {"paddle", "2025-00"},
+                                          {"paddle", "2026-08-32"},
                                           {"paddle", "2.6"},      {"tensorflow", "2031-01"}, {"tensorflow", "2.9"}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of(none[i][0], none[i][1]));
