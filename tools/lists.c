@@ -145,15 +145,22 @@ const strata_command_t strata_command_fields = {.name = "fields",
 
 /* ---- diff ---- */
 
+typedef struct differing {
+    bool allow_code;
+} differing_t;
+
+static const strata_option_t diff_options[] = {ALLOW_CODE(differing_t, allow_code), STRATA_OPTIONS_END};
+
 static int run_diff(const strata_command_t *self, int argc, char **argv) {
     strata_strategy_t *strategies[2] = {NULL, NULL};
+    differing_t differing = {.allow_code = false};
     int words;
-    int exit_status = strata_options_read(self, NULL, argc, argv, &words);
+    int exit_status = strata_options_read(self, &differing, argc, argv, &words);
     if (exit_status != STRATA_EXIT_DONE) return exit_status;
     strata_status_t status = STRATA_OK;
     if (words != 2) return strata_wrong_usage(self, "two strategies, please, as in strata mine.yaml");
     for (int i = 0; i < 2 && status == STRATA_OK; i++) {
-        strata_config_request_t request = {.preset = NULL};
+        strata_config_request_t request = {.allow_code = differing.allow_code};
         strata_named_strategy(argv[i], &request);
         status = strata_config_load(&request, &strategies[i]);
     }
@@ -169,6 +176,7 @@ const strata_command_t strata_command_diff = {
     .name = "diff",
     .run = run_diff,
     .words = "NAME|FILE NAME|FILE",
+    .options = diff_options,
     .help = "tells what two strategies differ in",
     .example = "strata mine.yaml",
     .more = "Layers that one alone has, and values that differ, each with where it came from. The environment's STRATA_SET counts "

@@ -26,6 +26,23 @@ TEST(oversights, a_preset_in_the_place_of_a_file) {
     expect_wrong("check nobody", "nobody: the file cannot be read");
 }
 
+/* Whatever reads a strategy takes the word that its refusal of code tells. */
+TEST(oversights, code_is_allowed_wherever_a_strategy_is_read) {
+    static const char *const commands[] = {"check mine.yaml", "explain mine.yaml", "diff mine.yaml strata",
+                                           "compare --device sim --repeat 1 --strategy mine.yaml t.csv",
+                                           "replay --device sim --repeat 1 --strategy mine.yaml t.csv",
+                                           "stats --device sim --strategy mine.yaml t.csv",
+                                           "torture --programs 1 --strategy mine.yaml"};
+    write_text("mine.yaml", "load: [" STRATA_BINARY_DIR "/modules/my_layer.so]\nstack: [my_quota, auto_growth, system]\n");
+    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,100,0,0\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        ran_t ran = run_command("%s", commands[i]);
+        EXPECT_EQ(ran.exit_status, 2);
+        EXPECT_CONTAINS(ran.errors, "strata: --allow-code");
+        EXPECT_EQ(run_command("%s --allow-code", commands[i]).exit_status, 0);
+    }
+}
+
 TEST(oversights, an_empty_argument) {
     static const char *const commands[] = {"check", "merge", "conform", "layers", "presets", "explain", "help",
                                            "compare --strategy strata", "stats --strategy strata", "diff strata"};
