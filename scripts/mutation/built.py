@@ -49,7 +49,7 @@ def copy_tree():
 
 def refused(text):
     """What the compiler says of a text that is no code; an empty string if it is."""
-    words = ["cc", "-std=gnu17", "-fsyntax-only", STRICT, "-I", ROOT, "-I", os.path.join(ROOT, "include"), "-x", "c", "-"]
+    words = ["cc", "-std=gnu17", "-fsyntax-only", "-D_GNU_SOURCE", STRICT, "-I", ROOT, "-I", os.path.join(ROOT, "include"), "-x", "c", "-"]
     done = subprocess.run(words, input=text, capture_output=True, text=True)
     return done.stderr.strip() if done.returncode != 0 else ""
 

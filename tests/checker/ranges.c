@@ -160,3 +160,16 @@ TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_behind_the_allocation
         watched_close(&w);
     }
 }
+
+/* It concerns its own bytes alone: a block beside it in the same memory is behind nothing of it. */
+TEST(checker_ranges, a_fill_of_raw_memory_holds_up_nobody_beside_it) {
+    for (uint64_t mib = 0; mib < 2; mib++) {
+        watched_t w;
+        watched_open(&w, STRATA_CHECKER_ALL);
+        fill_at(&w, 4096, 4096, B(&w));
+        serve(&w, 1, mib, A(&w));
+        work_at(&w, mib, A(&w), true);
+        EXPECT_HAZARDS(&w, NEW_OWNER, mib == 0 ? 1 : 0);
+        watched_close(&w);
+    }
+}

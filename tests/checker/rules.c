@@ -175,6 +175,23 @@ TEST(checker_rules, work_for_a_block_on_memory_of_none_is_a_use_after_free) {
     watched_close(&w);
 }
 
+/* What work was said to be for is said of one launch alone. */
+TEST(checker_rules, an_expectation_is_of_the_next_work_alone) {
+    watched_t w;
+    watched_open(&w, STRATA_CHECKER_ALL);
+    const uint64_t name = 1;
+    serve(&w, 1, 0, A(&w));
+    serve(&w, 2, 1, A(&w));
+    strata_checker_expect(w.checker, &name, 1);
+    work_at(&w, 0, A(&w), true);
+    work_at(&w, 1, A(&w), true);
+    EXPECT_HAZARDS(&w, FOREIGN, 0);
+    strata_checker_expect(w.checker, &name, 1);
+    work_at(&w, 1, A(&w), true);
+    EXPECT_HAZARDS(&w, FOREIGN, 1);
+    watched_close(&w);
+}
+
 /* Of one life each kind of fault is told once. */
 TEST(checker_rules, two_kinds_of_fault_of_one_block_are_two) {
     watched_t w;

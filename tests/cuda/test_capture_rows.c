@@ -132,6 +132,8 @@ TEST(cuda, row4_legacy_stream_is_left_alone) {
         strata_handle_t stream = (strata_handle_t)legacy;
         EXPECT_OK(strata_device_capture_status(device, stream, &status, &id));
         EXPECT_EQ(status, STRATA_CAPTURE_IMPLICIT);
+        EXPECT_EQ(id, 0);
+        id = 7;
         EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_event_record(device, event, stream));
         EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_wait(device, stream, things.event));
         EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_stream_query(device, stream));

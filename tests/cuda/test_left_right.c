@@ -134,6 +134,46 @@ TEST(cuda_left_right, a_free_whose_wait_meets_a_capture_still_frees) {
     }
 }
 
+/* One of a blocking stream is seen from the legacy stream: neither a synchronise nor a free waits, and it stays whole. */
+TEST(cuda_left_right, an_unannounced_capture_of_a_blocking_stream_is_seen) {
+    fake_reset();
+    every_call_t things;
+    CUstream stream;
+    CUcontext popped;
+    if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+    strata_cuda_driver_t program = fake_table();
+    program.CtxPushCurrent(fake_context(0));
+    EXPECT_EQ(program.StreamCreate(&stream, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+    EXPECT_EQ(program.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    program.CtxPopCurrent(&popped);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
+    EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
+    EXPECT_EQ(fake_count("CtxSynchronize"), 0);
+    EXPECT_EQ(fake_capture_of(stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    strata_device_close(things.device);
+}
+
+/* A captured stream that the program destroyed by itself is still on our books; its handle, used again, is counted once. */
+TEST(cuda_left_right, a_capture_on_a_recycled_handle_is_counted_once) {
+    fake_reset();
+    every_call_t things;
+    strata_handle_t again;
+    CUcontext popped;
+    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    strata_cuda_driver_t program = fake_table();
+    ASSERT_OK(strata_device_capture_begin(things.device, things.other_stream, STRATA_CAPTURE_RELAXED));
+    program.CtxPushCurrent(fake_context(0));
+    EXPECT_EQ(program.StreamDestroy((CUstream)things.other_stream), CUDA_SUCCESS);
+    program.CtxPopCurrent(&popped);
+    ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_NON_BLOCKING, &again));
+    ASSERT_TRUE(again == things.other_stream);
+    ASSERT_OK(strata_device_capture_begin(things.device, again, STRATA_CAPTURE_RELAXED));
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
+    ASSERT_OK(strata_device_capture_end(things.device, again, &things.graph));
+    EXPECT_OK(strata_device_synchronise(things.device));
+    strata_device_close(things.device);
+}
+
 /* Any other reason for which the wait fails keeps the memory: somebody may still be at it. */
 TEST(cuda_left_right, a_free_whose_wait_fails_otherwise_keeps_the_memory) {
     fake_reset();
@@ -206,4 +246,69 @@ TEST(cuda_left_right, a_user_object_that_fails_leaves_no_count) {
         EXPECT_EQ(every_call_gone, before);
         strata_device_close(things.device);
     }
+}
+
+/* ---- modes ---- */
+
+/* What a capture records is done in the thread's own mode, all else in relaxed mode. */
+TEST(cuda_left_right, what_a_capture_records_is_called_in_the_threads_own_mode) {
+    static const struct { strata_device_call_t call; const char *name; } rows[] = {
+        {STRATA_CALL_event_record, "EventRecord"}, {STRATA_CALL_stream_wait, "StreamWaitEvent"},
+        {STRATA_CALL_fill, "MemsetD8Async"}, {STRATA_CALL_capture_begin, "StreamBeginCapture"},
+        {STRATA_CALL_capture_end, "StreamEndCapture"}, {STRATA_CALL_capture_status, "StreamGetCaptureInfo"},
+        {STRATA_CALL_stream_id, "StreamGetId"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int mode = CU_STREAM_CAPTURE_MODE_GLOBAL; mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
+            fake_reset();
+            every_call_t things;
+            if (!every_call_prepare(&things, rows[i].call)) return;
+            fake_table().ThreadExchangeStreamCaptureMode(&(CUstreamCaptureMode){(CUstreamCaptureMode)mode});
+            ASSERT_OK(every_call_make(&things, rows[i].call));
+            if (fake_last(rows[i].name)->mode != (CUstreamCaptureMode)mode) FAIL_TEST("%s in mode %d", rows[i].name, mode);
+            every_call_clear(&things);
+            strata_device_close(things.device);
+        }
+    }
+    fake_reset();
+}
+
+/* ---- streams that are gone ---- */
+
+typedef strata_status_t (*of_stream_t)(strata_device_t *, strata_handle_t);
+
+/* A driver says of a destroyed stream that it does not know it, or that the context is destroyed, which is asked then; it is, beside
+ * a capture that keeps the legacy stream for itself. A default stream is never destroyed: there it is the context. */
+TEST(cuda_left_right, a_destroyed_stream_is_unknown_whatever_the_driver_says) {
+    static const of_stream_t calls[] = {strata_device_stream_query, strata_device_stream_synchronise, strata_device_stream_destroy};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        for (int way = 0; way < 3; way++) {
+            fake_reset();
+            every_call_t things;
+            strata_handle_t blocking;
+            if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+            if (way > 0) fake_options.unknown_stream = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+            ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_BLOCKING, &blocking));
+            if (way > 1) ASSERT_OK(strata_device_capture_begin(things.device, blocking, STRATA_CAPTURE_THREAD_LOCAL));
+            ASSERT_OK(strata_device_stream_destroy(things.device, things.other_stream));
+            EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, calls[i](things.device, things.other_stream));
+            uint64_t id;
+            EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_device_stream_id(things.device, things.other_stream, &id));
+            EXPECT_OK(strata_device_stream_query(things.device, things.stream)); /* nothing is lost */
+            strata_device_close(things.device);
+        }
+    }
+}
+
+TEST(cuda_left_right, a_default_stream_without_its_context_is_a_lost_device) {
+    static strata_handle_t const defaults[] = {NULL, STRATA_STREAM_LEGACY, STRATA_STREAM_PER_THREAD};
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        fake_reset();
+        every_call_t things;
+        if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+        fake_fail("StreamSynchronize", 1, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_stream_synchronise(things.device, defaults[i]));
+        EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_stream_query(things.device, things.stream));
+        strata_device_close(things.device);
+    }
+    fake_reset();
 }

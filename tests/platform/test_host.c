@@ -42,7 +42,7 @@ TEST(platform_host, the_kth_allocation_fails_and_with_onward_all_behind_it) {
                 if (allocate(i % 4) == fails) FAIL_TEST("allocation %d of %d, onward %d", i + 1, k, onward);
                 if (fails) EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
             }
-            strata_host_fail_at(0, 0);
+            strata_host_fail_at(0, onward);
             EXPECT_TRUE(allocate(0));
             EXPECT_EQ(strata_host_allocations(), before + 7);
         }
@@ -107,11 +107,12 @@ TEST(platform_host, memory_is_mapped_where_it_is_aligned) {
         ASSERT_TRUE(memory != NULL);
         EXPECT_EQ((uintptr_t)memory % alignment, 0);
         memset(memory, 1, 3 * PAGE);
+        EXPECT_FALSE(is_mapped(memory + 3 * PAGE)); /* what was only room to align in */
+        EXPECT_FALSE(strata_host_take_from(memory, 3 * PAGE, STRATA_HOST_NODES));
         strata_host_unmap(memory, 3 * PAGE);
         for (size_t i = 0; i < 3; i++) EXPECT_FALSE(is_mapped(memory + i * PAGE));
     }
     EXPECT_TRUE(strata_host_map(SIZE_MAX - PAGE, 2 * PAGE) == NULL);
-    EXPECT_FALSE(strata_host_take_from(NULL, PAGE, STRATA_HOST_NODES));
 }
 
 /* ---- files ---- */
@@ -262,6 +263,47 @@ TEST(platform_host, a_sleeper_gives_the_lock_up_and_is_woken) {
         strata_condition_destroy(&sleeper.condition);
         strata_lock_destroy(&sleeper.lock);
     }
+}
+
+/* A broadcast is for all of them. */
+TEST(platform_host, every_sleeper_is_woken) {
+    sleeper_t sleeper = {.timeout = UINT64_MAX};
+    pthread_t threads[3];
+    strata_lock_init(&sleeper.lock, STRATA_RANK_STACK, NULL);
+    strata_condition_init(&sleeper.condition);
+    for (int i = 0; i < 3; i++) {
+        strata_lock(&sleeper.lock);
+        sleeper.asleep = false;
+        ASSERT_EQ(pthread_create(&threads[i], NULL, sleep_until_told, &sleeper), 0);
+        while (!sleeper.asleep) strata_condition_wait(&sleeper.condition, &sleeper.lock, UINT64_MAX);
+        strata_unlock(&sleeper.lock);
+    }
+    strata_lock(&sleeper.lock);
+    sleeper.go = true;
+    strata_condition_broadcast(&sleeper.condition);
+    strata_unlock(&sleeper.lock);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    strata_condition_destroy(&sleeper.condition);
+    strata_lock_destroy(&sleeper.lock);
+}
+
+/* A bound is a length of time from now: of many waits that nobody ends not all are over at once. */
+TEST(platform_host, a_bounded_wait_lasts) {
+    strata_lock_t lock;
+    strata_condition_t condition;
+    bool lasted = false;
+    strata_lock_init(&lock, STRATA_RANK_STACK, NULL);
+    strata_condition_init(&condition);
+    strata_lock(&lock);
+    for (int i = 0; i < 20 && !lasted; i++) {
+        uint64_t begin = strata_real_now();
+        strata_condition_wait(&condition, &lock, 20000000);
+        lasted = strata_real_now() - begin >= 20000000;
+    }
+    EXPECT_TRUE(lasted);
+    strata_unlock(&lock);
+    strata_condition_destroy(&condition);
+    strata_lock_destroy(&lock);
 }
 
 /* A bounded wait that nobody ends is over no sooner than its bound; spurious ends are waited out. */

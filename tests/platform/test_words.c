@@ -59,8 +59,11 @@ TEST(platform_words, lines_are_of_reports_alone) {
     EXPECT_STREQ(strata_last_error()->text, "one\ntwo?three");
     EXPECT_EQ(strata_fail_context("a\nb"), STRATA_E_NO_MEMORY);
     EXPECT_STREQ(strata_last_error()->text, "a?b: one\ntwo?three");
-    strata_fail(STRATA_E_IO, 0, "one\ntwo");
-    EXPECT_STREQ(strata_last_error()->text, "one?two");
+    static const strata_status_t others[] = {STRATA_E_IO, STRATA_E_HOST_MEMORY, STRATA_E_DEVICE, STRATA_E_LIMIT};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        strata_fail(others[i], 0, "one\ntwo");
+        EXPECT_STREQ(strata_last_error()->text, "one?two");
+    }
 }
 
 TEST(platform_words, a_text_too_long_is_cut_and_ends) {
