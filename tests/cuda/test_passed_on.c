@@ -163,3 +163,152 @@ TEST(cuda_passed_on, managed_memory_is_sent_where_it_was_said) {
     }
     fake_reset();
 }
+
+/* ---- virtual memory ---- */
+
+static CUmemAllocationProp asked, granule_asked;
+static CUmemAllocationGranularity_flags granule_option;
+static bool has_rdma;
+
+static CUresult CUDAAPI note_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+                                    unsigned long long flags) {
+    asked = *properties;
+    strata_cuda_driver_t program = fake_table();
+    return program.MemCreate(handle, size, properties, flags);
+}
+
+static CUresult CUDAAPI note_granularity(size_t *unit, const CUmemAllocationProp *properties,
+                                         CUmemAllocationGranularity_flags option) {
+    granule_asked = *properties;
+    granule_option = option;
+    strata_cuda_driver_t program = fake_table();
+    return program.MemGetAllocationGranularity(unit, properties, option);
+}
+
+static CUresult CUDAAPI with_rdma(int *value, CUdevice_attribute attribute, CUdevice device) {
+    strata_cuda_driver_t program = fake_table();
+    CUresult code = program.DeviceGetAttribute(value, attribute, device);
+    if (attribute == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) *value = has_rdma;
+    return code;
+}
+
+/* Of the device itself, known to network cards where that can be, to other processes where that was said; the least granule. */
+TEST(cuda_passed_on, physical_memory_is_what_was_asked_for) {
+    for (int way = 0; way < 4; way++) {
+        fake_reset();
+        strata_cuda_driver_t driver = fake_table();
+        driver.MemCreate = note_create;
+        driver.MemGetAllocationGranularity = note_granularity;
+        driver.DeviceGetAttribute = with_rdma;
+        has_rdma = way & 1;
+        strata_cuda_set_table_for_tests(&driver);
+        strata_device_t *device;
+        strata_physical_t handle;
+        ASSERT_OK(strata_cuda_open(1, &device));
+        EXPECT_EQ(granule_option, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+        EXPECT_EQ(granule_asked.location.id, 1);
+        ASSERT_OK(strata_device_create(device, FAKE_GRANULE, way & 2, &handle));
+        EXPECT_EQ(asked.location.id, 1);
+        EXPECT_EQ(asked.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+        EXPECT_EQ(asked.allocFlags.gpuDirectRDMACapable, way & 1);
+        EXPECT_EQ(asked.requestedHandleTypes,
+                  way & 2 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
+        EXPECT_EQ(fake_used(1), FAKE_GRANULE);
+        strata_device_close(device);
+    }
+    fake_reset();
+}
+
+/* The second device gets access to its own memory, with and without a peer. */
+TEST(cuda_passed_on, access_is_of_the_device_itself_and_of_its_peers) {
+    for (int peer = 0; peer < 2; peer++) {
+        fake_reset();
+        strata_device_t *device;
+        strata_physical_t handle;
+        strata_address_t range;
+        ASSERT_OK(strata_cuda_open(1, &device));
+        ASSERT_OK(strata_device_reserve(device, FAKE_GRANULE, 4 * FAKE_GRANULE, &range));
+        EXPECT_EQ(fake_last("MemAddressReserve")->value, FAKE_GRANULE);
+        EXPECT_EQ(fake_last("MemAddressReserve")->extra, 4 * FAKE_GRANULE);
+        ASSERT_OK(strata_device_create(device, FAKE_GRANULE, false, &handle));
+        ASSERT_OK(strata_device_map(device, range, FAKE_GRANULE, handle));
+        ASSERT_OK(strata_device_set_access(device, range, FAKE_GRANULE, (uint32_t[]){0}, (size_t)peer));
+        EXPECT_EQ(fake_peer_reachable(range, 1), 1);
+        EXPECT_EQ(fake_peer_reachable(range, 0), (uint64_t)peer);
+        strata_device_close(device);
+    }
+}
+
+/* Less than two granules free: then it is the memory that ran out, and not what has none. */
+TEST(cuda_passed_on, what_ran_out_is_told_by_what_is_left) {
+    for (uint64_t left = 1; left <= 3; left++) {
+        fake_reset();
+        fake_options.address_space = FAKE_GRANULE;
+        fake_options.memory = left * FAKE_GRANULE;
+        strata_device_t *device;
+        strata_address_t range;
+        ASSERT_OK(strata_cuda_open(0, &device));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 2 * FAKE_GRANULE, FAKE_GRANULE, &range));
+        EXPECT_EQ(strstr(strata_last_error()->text, "it is address space that ran out") != NULL, left >= 2);
+        strata_device_close(device);
+    }
+    fake_reset();
+}
+
+/* Sharing by descriptors is refused before the driver is asked, where it cannot be had. */
+TEST(cuda_passed_on, memory_to_share_needs_descriptors) {
+    fake_reset();
+    fake_options.no_fd = true;
+    strata_device_t *device;
+    strata_physical_t handle;
+    ASSERT_OK(strata_cuda_open(0, &device));
+    EXPECT_TRUE(device->capabilities.virtual_memory && !device->capabilities.share);
+    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_create(device, FAKE_GRANULE, true, &handle));
+    EXPECT_EQ(fake_count("MemCreate"), 0);
+    EXPECT_OK(strata_device_create(device, FAKE_GRANULE, false, &handle));
+    strata_device_close(device);
+    fake_reset();
+}
+
+/* ---- capabilities ---- */
+
+static int numa_id, compute_major;
+
+static CUresult CUDAAPI with_attributes(int *value, CUdevice_attribute attribute, CUdevice device) {
+    strata_cuda_driver_t program = fake_table();
+    CUresult code = program.DeviceGetAttribute(value, attribute, device);
+    if ((int)attribute == 134) *value = numa_id;
+    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = compute_major;
+    return code;
+}
+
+static strata_device_capabilities_t capabilities_with(int node, int major) {
+    strata_cuda_driver_t driver = fake_table();
+    strata_device_t *device = NULL;
+    driver.DeviceGetAttribute = with_attributes;
+    numa_id = node;
+    compute_major = major;
+    strata_cuda_set_table_for_tests(&driver);
+    EXPECT_OK(strata_cuda_open(0, &device));
+    strata_device_capabilities_t capabilities = device->capabilities;
+    strata_device_close(device);
+    return capabilities;
+}
+
+TEST(cuda_passed_on, capabilities_are_what_the_driver_says) {
+    fake_reset();
+    EXPECT_EQ(capabilities_with(3, 9).near_node, 3);
+    EXPECT_EQ(capabilities_with(0, 9).near_node, 0);
+    EXPECT_GE(capabilities_with(-1, 9).near_node, 64); /* the driver knows none: one that no host has */
+    EXPECT_TRUE(capabilities_with(0, 7).work);
+    EXPECT_FALSE(capabilities_with(0, 6).work);
+    EXPECT_TRUE(capabilities_with(0, 9).concurrent_managed);
+    fake_options.no_concurrent = true;
+    EXPECT_TRUE(capabilities_with(0, 9).managed);
+    EXPECT_FALSE(capabilities_with(0, 9).concurrent_managed);
+    fake_options.no_concurrent = false;
+    fake_options.no_managed = true;
+    EXPECT_FALSE(capabilities_with(0, 9).managed);
+    EXPECT_FALSE(capabilities_with(0, 9).concurrent_managed);
+    fake_reset();
+}
