@@ -2,7 +2,9 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "platform/host_memory.h"
@@ -11,11 +13,20 @@
 
 /* ---- the terminal ---- */
 
-/* Whether somebody looks who sees more than ASCII. */
+/* Whether the locale that is asked for is one of UTF-8 by its name, as "en_GB.UTF-8" or "C.utf8". */
+static bool named_utf8(void) {
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    const char *name = NULL;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables && (!name || !*name); i++) name = getenv(variables[i]);
+    const char *set = name ? strchr(name, '.') : NULL;
+    return set && (strncasecmp(set, ".utf-8", 6) == 0 || strncasecmp(set, ".utf8", 5) == 0);
+}
+
+/* Whether somebody looks who sees more than ASCII. A terminal may be far from the machine: its locale need not be installed here. */
 static bool terminal_has_unicode(void) {
     if (!isatty(STDOUT_FILENO)) return false;
     locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    if (!locale) return false;
+    if (!locale) return named_utf8();
     bool utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
     freelocale(locale);
     return utf8;

@@ -12,6 +12,7 @@ import touched
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORK = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(WORK, "tree")
+COMMAND = "strata"
 STRICT = "-Werror=implicit-function-declaration"  # else what calls nothing would be found by the linker
 
 
@@ -90,12 +91,16 @@ class Built:
             words = [word for word in shlex.split(entry["command"]) if os.path.basename(word) != "ccache"]
             out = words.index("-o") + 1
             object_file = os.path.normpath(os.path.join(entry["directory"], words[out]))
+            if not touched.NOTES.search(object_file):
+                continue  # no program that is run has this one
             self.commands[os.path.relpath(entry["file"], TREE)].append((words, entry["directory"], object_file))
         for program in touched.PROGRAMS:
             folder = os.path.join(self.folder, "tests", program)
             path = os.path.join(folder, "CMakeFiles", "test_%s.dir" % program, "link.txt")
             if os.path.exists(path):
                 self.links[program] = (shlex.split(read(path)), folder)
+        path = os.path.join(self.folder, "CMakeFiles", "strata_command.dir", "link.txt")
+        self.links[COMMAND] = (shlex.split(read(path)), self.folder)
 
     def compile(self, name, text, folder, extra=()):
         """{object file: the one made of the text}, or None: it does not compile."""
@@ -115,8 +120,13 @@ class Built:
         return objects
 
     def link(self, program, objects, folder):
+        if program in touched.BY_COMMAND:
+            self.link_one(COMMAND, objects, folder, COMMAND)
+        return self.link_one(program, objects, folder, "test_" + program)
+
+    def link_one(self, program, objects, folder, name):
         words, directory = self.links[program]
-        target = os.path.join(folder, "test_" + program)
+        target = os.path.join(folder, name)
         changed = [objects.get(os.path.normpath(os.path.join(directory, word)), word) for word in words]
         changed[changed.index("-o") + 1] = target
         subprocess.run(changed, cwd=directory, check=True)
@@ -127,9 +137,12 @@ class Built:
         return os.path.join(self.links[program][1], "test_" + program)
 
     def test(self, path, chosen, folder, seconds):
-        """As bounded.run."""
+        """As bounded.run. The command that such a program runs is the one beside it, if there is one."""
+        command, environment = os.path.join(os.path.dirname(path), COMMAND), self.environment
+        if os.path.exists(command):
+            environment = dict(environment, STRATA_TEST_COMMAND=command)
         return bounded.run(self.before + [path, "--gtest_filter=" + ":".join(chosen), "--gtest_fail_fast", "--gtest_brief=1"], folder,
-                           max(2 * self.budget, 6 * seconds), self.environment)
+                           max(2 * self.budget, 6 * seconds), environment)
 
 
 def is_equivalent(plain, name, text, folder):

@@ -9,12 +9,20 @@ import subprocess
 
 import bounded
 
-# The programs whose tests may kill a mutant of a layer or of the facade.
-PROGRAMS = ["mechanism", "allocation", "async", "strategy", "config", "outside", "decorators", "recorder", "replay", "facade",
-            "naive", "bfc", "caching", "checker", "peers", "torture", "conformance"]
+# The programs whose tests may kill a mutant. Left out are the rules of the house, the installed package and the real GPU, which
+# reach no line that others do not, and test_failures: one of its tests runs a program thousands of times.
+PROGRAMS = ["sim", "trace", "cuda", "mechanism", "allocation", "async", "strategy", "config", "outside", "decorators", "recorder",
+            "replay", "facade", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security", "fuzz", "tools",
+            "conformance"]
 # Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
 BY_SUITE = {"conformance"}
-WATCHED = ("allocation/", "facade/")
+# These run the command too.
+BY_COMMAND = {"tools", "security"}
+# What is mutated: the library, and the replay, whose figures every decision rests on. conform/, torture/ and tools/ are left out:
+# they are instruments, which plant faults of their own in what they measure (tests/mutated, tests/checker), and what they print.
+WATCHED = ("platform/", "trace/", "allocation/", "strategy/", "config/", "facade/", "replay/")
+# Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.
+NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder[:-1] for folder in WATCHED))
 LONGEST = 120
 
 
@@ -51,7 +59,7 @@ class Worker:
         shutil.rmtree(folder, ignore_errors=True)
         for top, _, names in os.walk(build):
             for name in names:
-                if name.endswith(".gcno") and re.search(r"strata_(allocation|facade)\.dir|test_mechanism\.dir/.*allocation", top):
+                if name.endswith(".gcno") and NOTES.search(top):
                     os.makedirs(folder + top, exist_ok=True)
                     os.symlink(os.path.join(top, name), os.path.join(folder + top, name))
 

@@ -557,9 +557,27 @@ TEST(verdicts, a_report_tells_both_sides) {
     ASSERT_TRUE(report);
     static const char *const parts[] = {"a new owner uses memory", "(rule 7)", "1048576 bytes", "line 13", "served to copies",
                                         "used by work on copies", "<- here", "the other side", "borrowed by kernels", "line 12",
-                                        "used by work on kernels", "<- this", "freed on copies", "event 1 recorded on kernels"};
+                                        "used by work on kernels", "<- this", "freed on copies (thread 1)",
+                                        "event 1 recorded on kernels (thread 1)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(report, parts[i]);
     EXPECT_TRUE(strata_checker_report(w.checker, 1) == NULL);
+    watched_close(&w);
+}
+
+/* Of memory that no block covers: where it came from, and on which thread without a stream. */
+TEST(verdicts, a_report_tells_where_device_memory_came_from) {
+    watched_t w;
+    watched_open(&w, STRATA_CHECKER_ALL);
+    strata_address_t address;
+    ASSERT_OK(strata_device_malloc(w.device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(strata_device_fill(w.device, address, 1, 1 << 20, i ? B(&w) : A(&w)));
+    const char *report = strata_checker_report(w.checker, 0);
+    ASSERT_TRUE(report);
+    EXPECT_CONTAINS(report, "device memory ");
+    EXPECT_CONTAINS(report, "came from the device\n");
+    EXPECT_CONTAINS(report, " (thread 1)");
+    EXPECT_OK(strata_device_free(w.device, STRATA_MEMORY_DEVICE, address));
     watched_close(&w);
 }
 

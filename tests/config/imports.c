@@ -444,6 +444,7 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"pytorch", "roundup_power2_divisions:[256:1", NULL, "<pytorch>:1:1: "},
         {"pytorch", "per_process_memory_fraction:1.5", NULL, "caching.memory_fraction: \"1.5\" is too large"},
         {"pytorch", "garbage_collection_threshold:x", NULL, "write a decimal number, as in 0.75"},
+        {"pytorch", "garbage_collection_threshold:.", NULL, "write a decimal number, as in 0.75"},
         {"pytorch", "expandable_segments:Maybe", NULL, "write True or False"},
         {"pytorch", "backend:native max_split_size_mb:64", NULL, "<pytorch>:1:16: a comma should follow the value of backend"},
         {"pytorch", ":5", NULL, "<pytorch>:1:1: a key is missing"},

@@ -57,7 +57,9 @@ prefix)
         [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
     done
     pages_hold_together "$prefix/$DOCDIR"
-    if grep -rlF -e "$SOURCE" -e "$prefix" "$prefix" --include='*.h' --include='*.pc' --include='*.cmake'; then
+    # A path begins where no other goes on: the project may lie in /strata, and lib/cmake/strata is no part of it.
+    begins='(?:(?<![\w.})\/-])|(?<=-[IL]))'
+    if grep -rlP "$begins(?:\\Q$SOURCE\\E|\\Q$prefix\\E)(?![\w.-])" "$prefix" --include='*.h' --include='*.pc' --include='*.cmake'; then
         echo "the files above name a folder of this machine"
         exit 1
     fi

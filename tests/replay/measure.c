@@ -48,3 +48,25 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     strata_machine_close(&machine);
     strata_trace_delete(trace);
 }
+
+TEST(measure, an_operation_that_was_not_made_took_no_time) {
+    strata_target_t target = {.profile = strata_sim_profile("h100")};
+    strata_timeline_options_t options = {0};
+    strata_machine_t machine;
+    strata_timeline_t timeline;
+    strata_figures_t figures = {0};
+    double own_ns = 1;
+    strata_trace_t *trace = trace_of(COLUMNS);
+    ASSERT_TRUE(trace != NULL);
+    ASSERT_OK(strata_machine_open(&target, 1, &machine));
+    ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
+    strata_measure_t measure = {.trace = trace, .machine = &machine, .timeline = &timeline, .figures = &figures};
+    strata_measure_begin(&measure);
+    strata_measure_rows(&measure);
+    measure.wall_ns = inside(&machine) + EACH_NS;
+    strata_measure_finish(&measure, &own_ns);
+    EXPECT_EQ(own_ns, 0);
+    strata_timeline_end(&timeline);
+    strata_machine_close(&machine);
+    strata_trace_delete(trace);
+}

@@ -16,7 +16,7 @@ enum { SAID = 16384 };
 static int run_lost(const char *arguments, char *said) {
     char command[1200], folder[256];
     snprintf(folder, sizeof folder, "%s", temporary("."));
-    snprintf(command, sizeof command, "cd %s && %s %s 2>&1 >/dev/full", folder, STRATA_COMMAND, arguments);
+    snprintf(command, sizeof command, "cd %s && %s %s 2>&1 >/dev/full", folder, command_path(), arguments);
     FILE *pipe = popen(command, "r");
     said[pipe ? fread(said, 1, SAID - 1, pipe) : 0] = '\0';
     int status = pipe ? pclose(pipe) : -1;

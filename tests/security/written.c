@@ -10,6 +10,7 @@
 
 #include "tests/facade/fixture.h"
 #include "tests/security/kept.h"
+#include "tests/tools/ran.h"
 #include "tests/trace/files.h"
 #include "trace/output.h"
 #include "trace/trace.h"
@@ -110,7 +111,7 @@ TEST(written, a_map_that_finds_no_room_is_told_in_the_report) {
 /* `before` is done in the shell that becomes the command; what it says on standard error comes back. */
 static int run_full(const char *arguments, char *said, size_t capacity) {
     char command[2048];
-    snprintf(command, sizeof command, "trap '' XFSZ; ulimit -f 0; exec %s %s 2>&1 >/dev/null", STRATA_COMMAND, arguments);
+    snprintf(command, sizeof command, "trap '' XFSZ; ulimit -f 0; exec %s %s 2>&1 >/dev/null", command_path(), arguments);
     FILE *pipe = popen(command, "r");
     said[pipe ? fread(said, 1, capacity - 1, pipe) : 0] = '\0';
     int status = pipe ? pclose(pipe) : -1;

@@ -1,4 +1,6 @@
 /* Capacity, granules and addresses of malloc and managed memory. */
+#include <fcntl.h>
+
 #include "tests/sim/sim_fixture.h"
 
 TEST(sim_memory, sizes_are_rounded_to_granules) {
@@ -279,4 +281,25 @@ TEST(sim_memory, a_world_ends_with_the_last_of_its_holders) {
     strata_sim_drop(world);
     put(device, get(device, 100));
     strata_device_close(device);
+}
+
+static int open_files(void) {
+    int count = 0;
+    for (int file = 0; file < 256; file++) count += fcntl(file, F_GETFD) >= 0;
+    return count;
+}
+
+/* A world that was dropped lasts until the last of its devices is closed, and no longer: the file of its contents goes with it. */
+TEST(sim_memory, a_dropped_world_ends_with_the_last_of_its_devices) {
+    int before = open_files();
+    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
+    mapped_t m = map_new(f.device, 2 * MIB);
+    EXPECT_EQ(open_files(), before + 1);
+    strata_sim_drop(f.world);
+    strata_device_close(f.other);
+    ASSERT_OK(strata_device_fill(f.device, m.address, 3, 2 * MIB, NULL));
+    EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.device, m.address, 1), 3);
+    EXPECT_EQ(open_files(), before + 1);
+    strata_device_close(f.device);
+    EXPECT_EQ(open_files(), before);
 }

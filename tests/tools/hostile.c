@@ -6,6 +6,7 @@
 
 #include "platform/clock.h"
 #include "tests/harness/test.h"
+#include "tests/tools/ran.h"
 #include "tests/trace/files.h"
 
 enum { WRONG = 2, NINES = 9 };
@@ -15,7 +16,7 @@ enum { WRONG = 2, NINES = 9 };
 static int run_limited(const char *before, const char *arguments, const char **errors) {
     static char line[1024];
     char command[2048];
-    snprintf(command, sizeof command, "ulimit -v 65536; %s %s %s 2>&1 >/dev/null", before, STRATA_COMMAND, arguments);
+    snprintf(command, sizeof command, "ulimit -v 65536; %s %s %s 2>&1 >/dev/null", before, command_path(), arguments);
     *line = '\0';
     *errors = line;
     FILE *said = popen(command, "r");

@@ -15,6 +15,11 @@ static char *read_text(const char *name) {
     return text;
 }
 
+const char *command_path(void) {
+    const char *named = getenv("STRATA_TEST_COMMAND");
+    return named ? named : STRATA_COMMAND;
+}
+
 ran_t run_command(const char *arguments, ...) {
     static char *last_out, *last_errors;
     char rest[4096], command[16384], folder[256];
@@ -32,7 +37,7 @@ ran_t run_command(const char *arguments, ...) {
     snprintf(folder, sizeof folder, "%s", temporary("."));
     snprintf(command, sizeof command,
              "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s %s > out.txt 2> errors.txt < /dev/null", folder, variables,
-             STRATA_COMMAND, words);
+             command_path(), words);
     int status = system(command);
     free(last_out);
     free(last_errors);

@@ -13,6 +13,8 @@ typedef struct ran {
 /* Runs `strata` with these arguments through the shell, in a folder of the test's own, with neither COLUMNS, STRATA_SET nor
  * STRATA_STRATEGY set; variables may be set before the arguments, as in "STRATA_SET=a=b -- replay ...". */
 ran_t run_command(const char *arguments, ...) __attribute__((__format__(__printf__, 1, 2)));
+/* The built command, or the one that STRATA_TEST_COMMAND names (scripts/mutants: the command with a mutant in it). */
+const char *command_path(void);
 /* A trace of the project. Valid for the next four calls. */
 const char *project_trace_path(const char *name);
 
