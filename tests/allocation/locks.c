@@ -69,6 +69,50 @@ static void facade_under_domain(bench_t *bench) {
     strata_unlock(&facade);
     strata_unlock(&bench->domain->lock);
 }
+
+enum { MANY = 5001 };
+
+/* As many stacks as a thread may hold and one more; `order` is the rank of the last. */
+static void hold(size_t count, strata_lock_rank_t order) {
+    static strata_lock_t domain, stacks[MANY], last;
+    strata_lock_init(&domain, STRATA_RANK_DOMAIN, NULL);
+    strata_lock(&domain);
+    for (size_t i = 0; i < count; i++) {
+        strata_lock_init(&stacks[i], STRATA_RANK_STACK, NULL);
+        strata_lock(&stacks[i]);
+    }
+    strata_lock_init(&last, order, NULL);
+    strata_lock(&last);
+}
+
+static void too_many(bench_t *bench) {
+    (void)bench;
+    hold(MANY - 2, STRATA_RANK_STACK);
+    strata_lock_t one_more;
+    strata_lock_init(&one_more, STRATA_RANK_STACK, NULL);
+    strata_lock(&one_more);
+}
+
+static void as_many_as_may_be(bench_t *bench) {
+    (void)bench;
+    hold(MANY - 3, STRATA_RANK_STACK);
+}
+
+static void out_of_order_behind_many(bench_t *bench) {
+    (void)bench;
+    hold(40, STRATA_RANK_FACADE);
+}
+
+/* The trunk is one that is noted behind the first few. */
+static void stack_under_a_trunk_behind_many(bench_t *bench) {
+    (void)bench;
+    hold(20, STRATA_RANK_TRUNK);
+    strata_lock_t more[2];
+    strata_lock_init(&more[0], STRATA_RANK_TRUNK, NULL);
+    strata_lock_init(&more[1], STRATA_RANK_STACK, NULL);
+    strata_lock(&more[0]);
+    strata_lock(&more[1]);
+}
 #endif
 
 static void open_plain(bench_t *bench) {
@@ -89,6 +133,10 @@ TEST(allocation_locks, wrong_orders_and_blocking_calls_abort) {
     EXPECT_FALSE(aborts(stack_before_trunk, &bench));
     EXPECT_TRUE(aborts(domain_under_stack, &bench));
     EXPECT_TRUE(aborts(facade_under_domain, &bench));
+    EXPECT_TRUE(aborts(too_many, &bench));
+    EXPECT_FALSE(aborts(as_many_as_may_be, &bench));
+    EXPECT_TRUE(aborts(out_of_order_behind_many, &bench));
+    EXPECT_TRUE(aborts(stack_under_a_trunk_behind_many, &bench));
     bench_close(&bench);
 #else
     TEST_SKIP("this build does not check locks");

@@ -168,6 +168,16 @@ TEST(imports, the_last_version_of_a_key_has_patches) {
     expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2", "up to 1.13, not as of 2");
 }
 
+/* A fraction of the whole is none. */
+TEST(imports, nothing_is_collected_under_the_whole_memory) {
+    made_t made = make("pytorch", "per_process_memory_fraction:1.0,garbage_collection_threshold:0.8", NULL);
+    EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.8 is passed over: nothing is collected");
+    end(&made);
+    made = make("pytorch", "per_process_memory_fraction:0.999,garbage_collection_threshold:0.8", NULL);
+    EXPECT_STREQ(made.told, "");
+    end(&made);
+}
+
 TEST(imports, what_has_no_equivalent_is_told) {
     made_t made = make("pytorch", "expandable_segments:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
                                   "max_split_size_mb:40,max_split_size_mb:50", NULL);

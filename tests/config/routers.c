@@ -125,6 +125,7 @@ TEST(routers, are_refused_at_their_place) {
                    "stack 1 of \"binning\" has no up_to, and only the last can do without", "write up_to: 64KiB");
     expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_to: 2MiB, stack: [system]}]}\n", 2, 64,
                    "the last takes what is left", "take up_to of stack 2 out");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}]}\n", 2, 32, "\"binning\" has 1 stacks", "take up_to of stack 1 out");
     expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_to: 1MiB, stack: [system]}, {stack: "
                    "[system]}]}\n", 2, 64, "binning.up_to_2: not above that of the route before it", "write a larger size");
 }

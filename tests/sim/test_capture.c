@@ -282,3 +282,20 @@ TEST(sim_capture, memory_not_freed_inside_outlives_the_graph) {
     EXPECT_EQ(figures_of(s.device).used_bytes, 0);
     fixture_close(&s.f);
 }
+
+/* A stream that left a capture by its end is out of it once: the legacy stream is free again when the capture is over. */
+TEST(sim_capture, a_destroyed_branch_has_left) {
+    setup_t s = setup_open((strata_sim_options_t){0});
+    strata_handle_t branch = stream_new(s.device, STRATA_STREAM_BLOCKING), graph = NULL;
+    ASSERT_OK(strata_device_capture_begin(s.device, s.a, RELAXED));
+    ASSERT_OK(strata_device_event_record(s.device, s.e, s.a));
+    ASSERT_OK(strata_device_stream_wait(s.device, branch, s.e));
+    EXPECT_EQ(status_of(s.device, NULL), STRATA_CAPTURE_IMPLICIT);
+    ASSERT_OK(strata_device_stream_destroy(s.device, branch));
+    EXPECT_EQ(status_of(s.device, NULL), STRATA_CAPTURE_NONE);
+    EXPECT_EQ(status_of(s.device, s.a), STRATA_CAPTURE_INVALIDATED);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(s.device, s.a, &graph));
+    EXPECT_EQ(status_of(s.device, NULL), STRATA_CAPTURE_NONE);
+    EXPECT_EQ(status_of(s.device, s.a), STRATA_CAPTURE_NONE);
+    fixture_close(&s.f);
+}

@@ -47,6 +47,18 @@ TEST(trace_ids, sip_hash_is_the_published_one) {
     EXPECT_EQ(strata_sip_hash(&zero, "abcdefgh", 8), UINT64_C(0x3f7b849c0b8e35ea));
 }
 
+/* The first slot is as empty as the others: with this secret the number 0 belongs there. */
+TEST(trace_ids, what_was_never_added_is_not_found) {
+    strata_ids_t ids = {.secret = {.low = 0, .high = 1}};
+    EXPECT_EQ(strata_ids_find(&ids, 0), STRATA_IDS_NONE);
+    ASSERT_OK(strata_ids_add(&ids, 77));
+    EXPECT_EQ(strata_ids_find(&ids, 0), STRATA_IDS_NONE);
+    EXPECT_EQ(strata_ids_find(&ids, 77), 0);
+    ASSERT_OK(strata_ids_add(&ids, 0));
+    EXPECT_EQ(strata_ids_find(&ids, 0), 1);
+    strata_ids_clear(&ids);
+}
+
 /* A plain hash is one that a file can be written against; one with a key is not, and each table has its own. */
 TEST(trace_ids, words_of_one_plain_hash_have_keys_of_their_own) {
     strata_ids_t ids = {0}, others = {0};
