@@ -535,6 +535,28 @@ TEST(verdicts, captured_edges_order_inside_a_graph) {
     EXPECT_EQ(graph_hazards(false), 1);
 }
 
+/* Recorded in a capture an event is of no moment any more; recorded again outside it is of the new one. */
+TEST(verdicts, a_captured_record_forgets_the_one_before) {
+    watched_t w;
+    watched_open(&w, STRATA_CHECKER_ALL);
+    strata_handle_t graph = NULL, event = NULL;
+    ASSERT_OK(strata_device_event_create(w.device, &event));
+    for (int i = 0; i < 3; i++) {
+        ASSERT_OK(strata_device_event_record(w.device, event, C(&w)));
+        ASSERT_OK(strata_device_capture_begin(w.device, A(&w), STRATA_CAPTURE_RELAXED));
+        ASSERT_OK(strata_device_event_record(w.device, event, A(&w)));
+        ASSERT_OK(strata_device_capture_end(w.device, A(&w), &graph));
+        EXPECT_OK(strata_device_graph_destroy(w.device, graph));
+    }
+    work_at(&w, 0, A(&w), true);
+    ASSERT_OK(strata_device_event_record(w.device, event, A(&w)));
+    ASSERT_OK(strata_device_stream_wait(w.device, B(&w), event));
+    work_at(&w, 0, B(&w), true);
+    EXPECT_HAZARDS(&w, RACE, 0);
+    EXPECT_OK(strata_device_event_destroy(w.device, event));
+    watched_close(&w);
+}
+
 /* ---- reports ---- */
 
 TEST(verdicts, a_report_tells_both_sides) {
