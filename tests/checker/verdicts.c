@@ -535,28 +535,6 @@ TEST(verdicts, captured_edges_order_inside_a_graph) {
     EXPECT_EQ(graph_hazards(false), 1);
 }
 
-/* Recorded in a capture an event is of no moment any more; recorded again outside it is of the new one. */
-TEST(verdicts, a_captured_record_forgets_the_one_before) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
-    strata_handle_t graph = NULL, event = NULL;
-    ASSERT_OK(strata_device_event_create(w.device, &event));
-    for (int i = 0; i < 3; i++) {
-        ASSERT_OK(strata_device_event_record(w.device, event, C(&w)));
-        ASSERT_OK(strata_device_capture_begin(w.device, A(&w), STRATA_CAPTURE_RELAXED));
-        ASSERT_OK(strata_device_event_record(w.device, event, A(&w)));
-        ASSERT_OK(strata_device_capture_end(w.device, A(&w), &graph));
-        EXPECT_OK(strata_device_graph_destroy(w.device, graph));
-    }
-    work_at(&w, 0, A(&w), true);
-    ASSERT_OK(strata_device_event_record(w.device, event, A(&w)));
-    ASSERT_OK(strata_device_stream_wait(w.device, B(&w), event));
-    work_at(&w, 0, B(&w), true);
-    EXPECT_HAZARDS(&w, RACE, 0);
-    EXPECT_OK(strata_device_event_destroy(w.device, event));
-    watched_close(&w);
-}
-
 /* ---- reports ---- */
 
 TEST(verdicts, a_report_tells_both_sides) {
@@ -583,23 +561,6 @@ TEST(verdicts, a_report_tells_both_sides) {
                                         "event 1 recorded on kernels (thread 1)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(report, parts[i]);
     EXPECT_TRUE(strata_checker_report(w.checker, 1) == NULL);
-    watched_close(&w);
-}
-
-/* Of memory that no block covers: where it came from, and on which thread without a stream. */
-TEST(verdicts, a_report_tells_where_device_memory_came_from) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
-    strata_address_t address;
-    ASSERT_OK(strata_device_malloc(w.device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
-    for (int i = 0; i < 2; i++)
-        ASSERT_OK(strata_device_fill(w.device, address, 1, 1 << 20, i ? B(&w) : A(&w)));
-    const char *report = strata_checker_report(w.checker, 0);
-    ASSERT_TRUE(report);
-    EXPECT_CONTAINS(report, "device memory ");
-    EXPECT_CONTAINS(report, "came from the device\n");
-    EXPECT_CONTAINS(report, " (thread 1)");
-    EXPECT_OK(strata_device_free(w.device, STRATA_MEMORY_DEVICE, address));
     watched_close(&w);
 }
 
