@@ -1,6 +1,7 @@
 /* CUDA's semantics that the device must live with, one test for each fact: memory. */
 #include <unistd.h>
 
+#include "platform/host_memory.h"
 #include "tests/cuda/every_call.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"
@@ -147,6 +148,23 @@ TEST(cuda, row11_instances_go_with_their_graph) {
     live = fake_live_objects();
     strata_device_close(things.device);
     EXPECT_EQ(fake_live_objects(), live - 1);
+}
+
+/* An instance that could not be noted would never go: none is made, and nothing runs. */
+TEST(cuda, row11_without_room_to_note_its_instance_no_graph_is_launched) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_graph_launch)) return;
+    uint64_t live = fake_live_objects();
+    strata_host_fail_at(1, 1);
+    strata_status_t status = strata_device_graph_launch(things.device, things.graph, things.stream);
+    strata_host_fail_at(0, 0);
+    EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+    EXPECT_EQ(fake_live_objects(), live);
+    EXPECT_EQ(fake_depth(), 0);
+    EXPECT_OK(strata_device_graph_launch(things.device, things.graph, things.stream));
+    EXPECT_EQ(fake_live_objects(), live + 1);
+    strata_device_close(things.device);
 }
 
 TEST(cuda, row14_virtual_memory_order) {
