@@ -121,9 +121,10 @@ strata_status_t strata_record_borrow(strata_path_t *path, strata_record_t *recor
 static strata_status_t unborrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {
     strata_record_t *known = record;
     strata_layer_t *layer = borrow_layer(path->stack, record->path, &known);
-    strata_status_t status = layer ? erase(layer, known, stream, path) : STRATA_E_UNSUPPORTED;
+    strata_status_t status = layer ? erase(layer, known, stream, path) : STRATA_OK;
     /* What no layer knew the core has noted. */
-    if (status != STRATA_E_UNSUPPORTED || (layer && !(record->attention & STRATA_ATTENTION_CORE))) return status;
+    bool noted = record->attention & STRATA_ATTENTION_CORE;
+    if (!noted || (status != STRATA_OK && status != STRATA_E_UNSUPPORTED)) return status;
     strata_host_wait_erase(path, record, stream);
     return STRATA_OK;
 }

@@ -66,6 +66,7 @@ typedef struct room {
     X(strata_stream_synchronize(s, place, stream))                                                   \
     X(strata_stream_work(s, place, stream, 10, NULL, 0))                                             \
     X(strata_release(s, place, &r.bytes))                                                            \
+    X(strata_release_pool(s, place, STRATA_POOL_ORDINARY, &r.bytes))                                 \
     X(strata_trim(s, place, 1, &r.bytes))                                                            \
     X(strata_mem_info(s, place, &r.info))                                                            \
     X(strata_set_limit(s, place, STRATA_UNLIMITED))                                                  \

@@ -96,7 +96,8 @@ TEST(facade_noted_twice, who_has_a_forgotten_streams_block_cannot_take_itself_ba
 static const char *const knowing[] = {
     "stream_safe, auto_growth, system", "stream_safe: {event: use}, auto_growth, system",
     "stream_safe: {poll: block}, auto_growth, system", "caching, system", "cuda_malloc_async",
-    "auto_growth, system", "bfc, system", "naive_best_fit, system",
+    "auto_growth, system", "bfc, system", "naive_best_fit, system", "caching: {streams: ignored}, system",
+    "aligned: {always: true}, caching: {streams: ignored}, system",
 };
 enum { KNOWING = sizeof knowing / sizeof *knowing };
 

@@ -1,0 +1,78 @@
+/* What streams and threads that have ended leave in the figures and in the caches. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "tests/facade/fixture.h"
+
+static const strata_stream_t OWN = (strata_stream_t)2;
+
+static strata_statistics_t of_no_pool(rig_t *rig) {
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_pool(rig->s, rig->gpu, STRATA_POOL_ORDINARY, &figures));
+    return figures;
+}
+
+/* Its stack ends with the stream; what it counted does not. */
+TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
+    static const char *const stacks[] = {"stream_safe, system", "cuda_malloc_async", "stream_safe, auto_growth, system", "buffered, system"};
+    for (int i = 0; i < 4; i++) {
+        char text[100];
+        rig_t rig;
+        snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
+        rig_open(&rig, text, NULL, 0, 0, 1);
+        strata_stream_t ends = rig_stream(&rig), borrower = rig_stream(&rig), stays = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, ends, 30 * MIB), again = rig_allocate(&rig, ends, MIB);
+        EXPECT_OK(strata_free(rig.s, again.ref));
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        rig_work(&rig, borrower, 1000 * 1000, block.ref);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        rig_pass(&rig, 3 * 1000 * 1000);
+        EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        strata_statistics_t before = of_no_pool(&rig), after;
+        EXPECT_GE(before.peak_reserved_bytes, 31 * MIB);
+        EXPECT_EQ(before.reserved_bytes, 0);
+        uint32_t stack_count = rig_domain(&rig)->stack_count;
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ends));
+        EXPECT_LT(rig_domain(&rig)->stack_count, stack_count);
+        after = of_no_pool(&rig);
+#define EXPECT_SAME(name, unit, meaning) EXPECT_EQ(after.name, before.name);
+        STRATA_STATISTICS_MAP(EXPECT_SAME)
+#undef EXPECT_SAME
+        EXPECT_EQ(after.peak_reserved_bytes, before.peak_reserved_bytes);
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stays, MIB).ref));
+        EXPECT_GE(of_no_pool(&rig).peak_reserved_bytes, before.peak_reserved_bytes);
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}
+
+static void *leave_idle(void *argument) {
+    rig_t *rig = argument;
+    strata_block_t blocks[2] = {rig_allocate(rig, OWN, 30 * MIB), rig_allocate(rig, OWN, 40 * MIB)};
+    for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+    return NULL;
+}
+
+/* By the first call of another thread on its own default stream. */
+TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back) {
+    static const char *const stacks[] = {"stream_safe, auto_growth, system", "buffered, system", "stream_safe, buffered, auto_growth, system"};
+    for (int i = 0; i < 3; i++) {
+        char text[100];
+        rig_t rig;
+        pthread_t thread;
+        snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
+        rig_open(&rig, text, NULL, 0, 0, 1);
+        uint64_t began = rig_figures(&rig).reserved_bytes;
+        ASSERT_EQ(pthread_create(&thread, NULL, leave_idle, &rig), 0);
+        pthread_join(thread, NULL);
+        EXPECT_GE(rig_figures(&rig).reserved_bytes, began + 70 * MIB);
+        uint32_t stack_count = rig_domain(&rig)->stack_count;
+        strata_block_t mine = rig_allocate(&rig, OWN, 50 * MIB);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, began + 50 * MIB);
+        EXPECT_EQ(rig_domain(&rig)->stack_count, stack_count);
+        EXPECT_EQ(rig_domain(&rig)->orphans, 0);
+        EXPECT_OK(strata_free(rig.s, mine.ref));
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}

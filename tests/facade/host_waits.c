@@ -1,0 +1,96 @@
+/* The core's own waits, of stacks of which no layer knows borrows, where the device refuses some of them. */
+#include "tests/facade/fixture.h"
+
+#define MILLISECOND (1000ull * 1000)
+enum { SIZE = 3 * 1024 * 1024 };
+
+static void refuse_waits(rig_t *rig, uint32_t stream_wait, bool persistent) {
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_stream_synchronise, stream_wait, persistent, STRATA_E_DEVICE));
+    EXPECT_OK(strata_sim_fail(rig->devices[0], STRATA_CALL_synchronise, 1, persistent, STRATA_E_DEVICE));
+}
+
+/* The wait at the forgetting fails: nobody can name the stream at the free, which waits for the whole device. */
+TEST(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is_waited_for_at_the_free) {
+    rig_t rig;
+    rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+    rig_work(&rig, borrower, 5 * MILLISECOND, block.ref);
+    uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
+    refuse_waits(&rig, 1, true);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
+    strata_sim_clear_faults(rig.devices[0]);
+    EXPECT_LT(strata_sim_now(rig.world), end);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
+    EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr == block.ptr);
+    rig_close_by_force(&rig);
+}
+
+/* One that was waited for then costs the free nothing. */
+TEST(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over) {
+    rig_t rig;
+    rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), busy = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, SIZE);
+    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+    rig_work(&rig, borrower, MILLISECOND, block.ref);
+    rig_work(&rig, busy, 9 * MILLISECOND, 0);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], busy));
+    rig_close(&rig);
+}
+
+/* Whichever of two borrowers it is that nothing tells the end of, and the other one was waited for. */
+TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_from_everybody) {
+    for (uint32_t refused = 1; refused <= 2; refused++) {
+        rig_t rig;
+        rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+        strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
+        strata_block_t block = rig_allocate(&rig, owner, SIZE);
+        for (int n = 0; n < 2; n++) {
+            EXPECT_OK(strata_record_stream(rig.s, block.ref, users[n]));
+            rig_work(&rig, users[n], MILLISECOND, block.ref);
+        }
+        refuse_waits(&rig, refused, false);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
+        EXPECT_EQ(rig_figures(&rig).host_waits, 2);
+        rig_pass(&rig, 9 * MILLISECOND);
+        EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr != block.ptr);
+        if (strata_test_has_failed()) FAIL_TEST("wait %u refused", refused);
+        rig_close_by_force(&rig);
+    }
+}
+
+/* ---- forgotten streams' memory ---- */
+
+/* Half of the only chunk that a forgotten stream left is live, so that it cannot go back; its other half serves a request that had to
+ * wait for the stream's work, whatever layer did the waiting. */
+TEST(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves) {
+    static const char *const stacks[] = {"stack: [retry: {timeout: 1s}, stream_safe, auto_growth, system]",
+                                         "stack: [retry: {timeout: 1s, wait_first: true}, stream_safe, auto_growth, system]"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        rig_open(&rig, stacks[i], NULL, 0, 64 * MIB, 1);
+        strata_stream_t gone = rig_stream(&rig), next = rig_stream(&rig);
+        strata_block_t whole = rig_allocate(&rig, gone, 50 * MIB);
+        EXPECT_OK(strata_free(rig.s, whole.ref));
+        strata_block_t kept = rig_allocate(&rig, gone, 20 * MIB), used = rig_allocate(&rig, gone, 30 * MIB);
+        rig_work(&rig, gone, 5 * MILLISECOND, used.ref);
+        uint64_t end = strata_sim_stream_end(rig.devices[0], gone);
+        EXPECT_OK(strata_free(rig.s, used.ref));
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
+        strata_block_t block = rig_allocate(&rig, next, 30 * MIB);
+        EXPECT_TRUE(block.ptr == used.ptr);
+        EXPECT_GE(strata_sim_now(rig.world), end);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        EXPECT_OK(strata_free(rig.s, kept.ref));
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}
