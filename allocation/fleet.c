@@ -35,13 +35,22 @@ bool strata_domain_wait_for_all(strata_domain_t *domain) {
     return done;
 }
 
-/* Where the stream is being captured nothing is waited for: a wait for the whole device would end the capture. */
+/* A stream that is being captured is not even asked to be waited for: that alone would end the capture. */
+static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) {
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
+    if (device->capabilities.capture) (void)strata_device_capture_status(device, stream, &capture, &id);
+    if (capture != STRATA_CAPTURE_NONE) return strata_fail(STRATA_E_CAPTURE, 0, "the stream is being captured: nobody waits for it");
+    return strata_device_stream_synchronise(device, stream);
+}
+
+/* Nor is a captured stream's whole device waited for. */
 bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
     strata_device_t *device;
     bool of_each = strata_domain_means_many(domain, stream);
-    strata_status_t status = strata_device_stream_synchronise(domain->device, stream);
+    strata_status_t status = wait_on(domain->device, stream);
     for (uint32_t i = 0; i < domain->fleet_count && status != STRATA_E_CAPTURE && (status == STRATA_OK) == of_each; i++)
-        if ((device = other(domain, i)) != NULL) status = strata_device_stream_synchronise(device, stream);
+        if ((device = other(domain, i)) != NULL) status = wait_on(device, stream);
     if (status == STRATA_E_CAPTURE) return false;
     return status == STRATA_OK || strata_domain_wait_for_all(domain);
 }

@@ -110,3 +110,16 @@ TEST(meter, a_full_one_forgets_what_passes_first) {
     meter.capacity = capacity;
     strata_meter_destroy(&meter);
 }
+
+/* What is ready at the very moment is deferred no more. */
+TEST(meter, what_is_ready_now_does_not_count) {
+    strata_meter_t meter;
+    ASSERT_OK(strata_meter_init(&meter));
+    strata_meter_add(&meter, 10, 20, 100);
+    strata_meter_add(&meter, 10, 10, 1000);
+    strata_meter_add(&meter, 20, 30, 50);
+    EXPECT_EQ(strata_meter_peak(&meter), 100);
+    strata_meter_add(&meter, 29, 31, 60);
+    EXPECT_EQ(strata_meter_peak(&meter), 110);
+    strata_meter_destroy(&meter);
+}

@@ -41,6 +41,7 @@ TEST(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over) {
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, borrower));
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], busy));
+    EXPECT_EQ(rig_figures(&rig).host_waits, 1); /* that of the forgetting */
     rig_close(&rig);
 }
 
@@ -63,6 +64,28 @@ TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_f
         rig_pass(&rig, 9 * MILLISECOND);
         EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr != block.ptr);
         if (strata_test_has_failed()) FAIL_TEST("wait %u refused", refused);
+        rig_close_by_force(&rig);
+    }
+}
+
+/* The program's capture goes on, whichever layer would wait for the stream, and nobody gets the block. */
+TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
+    static const char *const stacks[] = {"stack: [auto_growth, system]", "stack: [cuda_malloc_async]", "stack: [bfc, system]",
+                                         "stack: [naive_best_fit, system]", "stack: [stream_safe, auto_growth, system]",
+                                         "stack: [caching, system]", "stack: [caching: {streams: ignored}, system]"};
+    for (int i = 0; i < 7; i++) {
+        rig_t rig;
+        rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+        strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, SIZE);
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, captured));
+        rig_begin_capture(&rig, captured);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        rig_end_capture(&rig, captured);
+        rig_pass(&rig, 9 * MILLISECOND);
+        EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr != block.ptr);
+        EXPECT_OK(strata_validate(rig.s));
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
         rig_close_by_force(&rig);
     }
 }

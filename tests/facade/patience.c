@@ -90,3 +90,27 @@ TEST(facade_patience, with_no_timeout_it_looks_once_more) {
         EXPECT_GT(avoided, 0);
     }
 }
+
+/* What the program needed once it may have again without a wait, whatever it needs now: 5 MiB are on the way for a long time. */
+TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
+    rig_t rig;
+    uint64_t ms = 1000 * 1000;
+    rig_open(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t much = rig_allocate(&rig, owner, 40 * MIB), blocks[2];
+    for (int round = 0; round < 2; round++) {
+        strata_block_t pending = rig_allocate(&rig, owner, 5 * MIB);
+        EXPECT_OK(strata_record_stream(rig.s, pending.ref, borrower));
+        rig_work(&rig, borrower, 100 * ms, pending.ref);
+        uint64_t end = strata_sim_stream_end(rig.devices[0], borrower);
+        EXPECT_OK(strata_free(rig.s, pending.ref));
+        blocks[round] = rig_allocate(&rig, owner, 5 * MIB);
+        /* Above all that was needed so far it waits; far below that it does not. */
+        EXPECT_EQ(strata_sim_now(rig.world) >= end, round == 0);
+        if (round == 0) EXPECT_OK(strata_free(rig.s, much.ref));
+        EXPECT_OK(strata_free(rig.s, blocks[round].ref));
+        if (round == 0) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    }
+    rig_pass(&rig, 200 * ms);
+    rig_close(&rig);
+}
