@@ -241,6 +241,14 @@ TEST(limit, a_part_of_the_device) {
     rig_close(&rig);
 }
 
+/* The smaller of both holds, whichever it is. */
+TEST(limit, bytes_below_a_part_of_the_device_hold) {
+    rig_t rig;
+    decorated_open(&rig, "[{limit: {bytes: 100MiB, fraction: 0.25}}, system]", NULL, &(strata_sim_options_t){.capacity = GIB});
+    EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "limit_bytes"), 100 * MIB);
+    rig_close(&rig);
+}
+
 /* ---- threads ---- */
 
 typedef struct worker {

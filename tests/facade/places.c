@@ -86,7 +86,13 @@ TEST(places_managed, oversubscribe) {
     strata_block_t small = get(&rig, strata_managed(0), MIB);
     EXPECT_EQ(source_figure(&rig, strata_managed(0), "oversubscribed"), 0);
     strata_block_t a = get(&rig, strata_managed(0), 2 * total + sizeof(uint32_t));
-    EXPECT_GE(source_figure(&rig, strata_managed(0), "oversubscribed"), total + sizeof(uint32_t));
+    uint64_t beyond = source_figure(&rig, strata_managed(0), "oversubscribed");
+    EXPECT_GE(beyond, total + sizeof(uint32_t));
+    strata_block_t more = get(&rig, strata_managed(0), total);
+    EXPECT_GE(source_figure(&rig, strata_managed(0), "oversubscribed"), beyond + total);
+    EXPECT_OK(strata_free(rig.s, more.ref));
+    /* At most. */
+    EXPECT_GE(source_figure(&rig, strata_managed(0), "oversubscribed"), beyond + total);
     strata_sim_figures_t figures;
     strata_sim_figures(rig.devices[0], &figures);
     EXPECT_GE(figures.oversubscribed_bytes, source_figure(&rig, strata_managed(0), "oversubscribed"));
@@ -204,6 +210,13 @@ TEST(places_host, huge_pages) {
     open_places(&rig, "system", huge, 1, 0);
     strata_block_t a = get(&rig, host, 5 * MIB), b = get(&rig, host, 100);
     EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB), 0);
+    /* From exactly one on, wherever the last one ended. */
+    for (int i = 0; i < 8; i++) {
+        strata_block_t odd = get(&rig, host, MIB + 4096), exact = get(&rig, host, 2 * MIB);
+        EXPECT_EQ((uintptr_t)exact.ptr % (2 * MIB), 0);
+        EXPECT_OK(strata_free(rig.s, exact.ref));
+        EXPECT_OK(strata_free(rig.s, odd.ref));
+    }
     EXPECT_EQ((uintptr_t)b.ptr % 64, 0);
     memset(a.ptr, 1, a.size);
     EXPECT_OK(strata_free(rig.s, a.ref));

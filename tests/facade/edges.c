@@ -1,0 +1,193 @@
+/* Bounds at their edges, and figures in the rare case: what differs by one, by the second time, or by who is asked. */
+#include <stdio.h>
+
+#include "allocation/layer/caching.h"
+#include "tests/facade/fixture.h"
+
+static void open_stack(rig_t *rig, const char *stack, uint64_t capacity) {
+    char text[200];
+    snprintf(text, sizeof text, "stack: [%s]\n", stack);
+    rig_open(rig, text, NULL, 0, capacity, 1);
+}
+
+/* ---- fallback ---- */
+
+static const strata_device_operations_t *real;
+
+static strata_status_t without_managed(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {
+    if (memory == STRATA_MEMORY_MANAGED) return strata_fail(STRATA_E_UNSUPPORTED, 0, "no managed memory");
+    return real->malloc(device, memory, size, address);
+}
+
+/* A kind of memory that the device does not have is one more that has none left, whatever stands behind it. */
+TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
+    rig_t rig;
+    open_stack(&rig, "fallback: {stacks: [[system], [system: {memory: managed}], [system: {memory: pinned}]]}", 64 * MIB);
+    strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
+    real = rig.devices[0]->operations;
+    strata_device_operations_t table = *real;
+    table.malloc = without_managed;
+    rig.devices[0]->operations = &table;
+    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
+    rig.devices[0]->operations = real;
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_alloc), 1);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
+/* ---- auto_growth ---- */
+
+/* A request as large as its chunk has no smaller one: the device is not asked for the same once more. */
+TEST(facade_edges, a_growth_that_cannot_be_smaller_is_not_asked_for_again) {
+    uint64_t calls[2];
+    for (int smaller = 0; smaller < 2; smaller++) {
+        rig_t rig;
+        strata_block_t none;
+        open_stack(&rig, smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
+                                 : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system", 64 * MIB);
+        strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
+        uint64_t before = rig_calls(&rig, STRATA_CALL_malloc);
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
+        calls[smaller] = rig_calls(&rig, STRATA_CALL_malloc) - before;
+        EXPECT_OK(strata_free(rig.s, kept.ref));
+        rig_close(&rig);
+    }
+    EXPECT_EQ(calls[0], calls[1]);
+}
+
+/* Of chunks of one size the oldest goes: the younger ones' memory is served again. */
+TEST(facade_edges, of_equal_idle_chunks_the_oldest_goes) {
+    rig_t rig;
+    open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0);
+    strata_block_t blocks[3];
+    for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(&rig, NULL, 20 * MIB);
+    for (int n = 2; n >= 0; n--) EXPECT_OK(strata_free(rig.s, blocks[n].ref));
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 20 * MIB, NULL));
+    EXPECT_TRUE(rig_allocate(&rig, NULL, 20 * MIB).ptr == blocks[2].ptr);
+    rig_close_by_force(&rig);
+}
+
+/* The highest that was reserved at once, however often there was less in between. */
+TEST(facade_edges, the_peak_of_a_cache_is_no_sum) {
+    static const char *const stacks[] = {"auto_growth: {chunk_size: 1MiB}, system", "buffered, system", "caching, system",
+                                         "bfc: {allow_growth: true}, system"};
+    for (int i = 0; i < 4; i++) {
+        rig_t rig;
+        open_stack(&rig, stacks[i], 0);
+        uint64_t most = 0;
+        for (uint64_t mib = 20; mib <= 60; mib += 20) {
+            strata_block_t block = rig_allocate(&rig, NULL, mib * MIB);
+            if (rig_figures(&rig).reserved_bytes > most) most = rig_figures(&rig).reserved_bytes;
+            EXPECT_OK(strata_free(rig.s, block.ref));
+            EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+        }
+        strata_statistics_t of_no_pool = {.struct_size = sizeof of_no_pool};
+        EXPECT_OK(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, &of_no_pool));
+        EXPECT_EQ(of_no_pool.peak_reserved_bytes, most);
+        EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, most);
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}
+
+/* A block that no slot is left for stays out of use, and is not idle, until its chunk goes. */
+TEST(facade_edges, a_block_without_a_slot_is_not_idle) {
+    rig_t rig;
+    open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0);
+    strata_block_t first = rig_allocate(&rig, NULL, 5 * MIB), second = rig_allocate(&rig, NULL, 5 * MIB);
+    strata_stack_t *stack = rig_stack(&rig, NULL);
+    strata_record_t *record = strata_slab_record(&stack->slab, strata_ref_slot(first.ref));
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    uint32_t capacity = stack->slab.capacity;
+    stack->slab.capacity = stack->slab.used;
+    record->generation = STRATA_GENERATION_LAST - 1;
+    EXPECT_OK(strata_free(rig.s, strata_ref_of(record)));
+    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_EQ(info.cached, 10 * MIB);
+    EXPECT_EQ(rig_figures(&rig).allocated_bytes, 5 * MIB);
+    EXPECT_OK(strata_validate(rig.s));
+    stack->slab.capacity = capacity;
+    EXPECT_OK(strata_free(rig.s, second.ref));
+    EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
+    EXPECT_EQ(info.cached, 15 * MIB);
+    rig_close(&rig);
+}
+
+/* ---- caching ---- */
+
+/* What the layer below grants beyond a segment's size counts until the segment goes. */
+TEST(facade_edges, caching_counts_its_segments_as_they_were_granted) {
+    rig_t rig;
+    open_stack(&rig, "caching: {memory_fraction: 0.5}, bfc: {allow_growth: true}, system", 1024 * MIB);
+    caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 30 * MIB).ref));
+    strata_path_t path = {.stack = self->base.stack};
+    bool entered = strata_path_enter(&path, &self->base);
+    EXPECT_GE(self->base.type->release(&self->base, &path), 30 * MIB);
+    strata_path_leave(&path, &self->base, entered);
+    EXPECT_EQ(self->asked_bytes, 0);
+    /* What bfc keeps is less than twice a segment, and goes whole. */
+    strata_block_t block = rig_allocate(&rig, NULL, 2 * MIB);
+    EXPECT_GE(self->segment_bytes, 30 * MIB);
+    EXPECT_EQ(self->asked_bytes, self->segment_bytes);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(self->asked_bytes, 0);
+    rig_close(&rig);
+}
+
+/* While a capture is under way a request that finds no memory waits for nobody: the host's wait would be in the capture's way. */
+TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
+    rig_t rig;
+    strata_block_t none;
+    open_stack(&rig, "caching, system", 64 * MIB);
+    caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+    rig_work(&rig, borrower, 1000 * 1000, block.ref);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    self->captures = 1;
+    uint64_t waits = rig_calls(&rig, STRATA_CALL_event_synchronise), all = rig_calls(&rig, STRATA_CALL_synchronise);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 48 * MIB, &none));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), all);
+    EXPECT_EQ(self->retries, 0);
+    self->captures = 0;
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 48 * MIB).ref));
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
+    rig_close(&rig);
+}
+
+/* ---- scrub ---- */
+
+static uint64_t zeroed(rig_t *rig) {
+    return rig_calls(rig, STRATA_CALL_fill);
+}
+
+/* A request of a private pool, as a capture's is; what it got is free again behind it. Whether it was zeroed. */
+static bool is_zeroed_for(rig_t *rig, uint64_t pool) {
+    strata_stack_t *stack = rig_stack(rig, NULL);
+    strata_serve_t serve = {.size = MIB, .alignment = 256, .stream = stack->stream, .pool = pool};
+    strata_record_t *record = NULL;
+    uint64_t before = zeroed(rig);
+    EXPECT_OK(strata_stack_serve(stack, &serve, &record));
+    if (record) EXPECT_OK(strata_free(rig->s, strata_ref_of(record)));
+    return zeroed(rig) > before;
+}
+
+/* Pools whose numbers differ in any of their bytes are different owners. */
+TEST(facade_edges, scrub_tells_pools_apart_by_every_byte_of_their_number) {
+    rig_t rig;
+    open_stack(&rig, "scrub, auto_growth: {chunk_size: 1MiB}, system", 0);
+    EXPECT_TRUE(is_zeroed_for(&rig, 7));
+    EXPECT_FALSE(is_zeroed_for(&rig, 7));
+    for (int byte = 0; byte < 8; byte++) {
+        uint64_t pool = 7 ^ 1ull << (8 * byte);
+        EXPECT_TRUE(is_zeroed_for(&rig, pool));
+        EXPECT_FALSE(is_zeroed_for(&rig, pool));
+        EXPECT_TRUE(is_zeroed_for(&rig, 7));
+    }
+    rig_close(&rig);
+}
