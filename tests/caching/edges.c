@@ -1,0 +1,63 @@
+/* caching where one byte, a capture or a stream that has ended makes the difference. */
+#include "tests/caching/caching.h"
+
+/* A trim is as a release: while a capture is under way everything stays. */
+TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
+    rig_t rig;
+    uint64_t released = 1;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    caching_leave_idle(&rig, NULL, (const size_t[]){40, 60}, 2);
+    caching_of(&rig)->captures = 1;
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, &released));
+    EXPECT_EQ(released, 0);
+    EXPECT_EQ(caching_reserved(&rig), 100 * MIB);
+    caching_of(&rig)->captures = 0;
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 40 * MIB, &released));
+    EXPECT_EQ(released, 60 * MIB);
+    rig_close(&rig);
+}
+
+/* Such a block is one that may not be split, and goes for want of memory before all that may. */
+TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
+    rig_t rig;
+    caching_open(&rig, "max_split_size: 20MiB", 90 * MIB);
+    caching_leave_idle(&rig, NULL, (const size_t[]){20, 20, 2}, 3);
+    uint64_t retries = caching_of(&rig)->retries;
+    strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
+    EXPECT_EQ(caching_of(&rig)->retries, retries);
+    EXPECT_GT(rig_figures(&rig).chunks, 1); /* the small one's segment stays */
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
+static void tell(strata_stream_t stream, bool gone, uint64_t bytes, void *context) {
+    uint64_t *told = context;
+    (void)stream;
+    told[gone] += bytes;
+}
+
+/* Whom freed blocks wait for: a stream that was destroyed meanwhile has no name. */
+TEST(caching_edges, waits_for_a_destroyed_stream_are_told_as_such) {
+    rig_t rig;
+    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    strata_stream_t owner = rig_stream(&rig), ends = rig_stream(&rig), stays = rig_stream(&rig);
+    strata_block_t first = rig_allocate(&rig, owner, 5 * MIB), second = rig_allocate(&rig, owner, 3 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, first.ref, ends));
+    EXPECT_OK(strata_record_stream(rig.s, second.ref, stays));
+    rig_work(&rig, ends, 5 * MILLISECOND, first.ref);
+    rig_work(&rig, stays, 5 * MILLISECOND, second.ref);
+    EXPECT_OK(strata_free(rig.s, first.ref));
+    EXPECT_OK(strata_free(rig.s, second.ref));
+    for (int forgotten = 0; forgotten < 2; forgotten++) {
+        uint64_t told[2] = {0, 0};
+        caching_t *self = caching_of(&rig);
+        if (forgotten) EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ends));
+        strata_lock(&self->base.stack->lock);
+        self->base.type->waits(&self->base, tell, told);
+        strata_unlock(&self->base.stack->lock);
+        EXPECT_EQ(told[0], forgotten ? second.size : first.size + second.size);
+        EXPECT_EQ(told[1], forgotten ? first.size : 0);
+    }
+    rig_pass(&rig, 9 * MILLISECOND);
+    rig_close(&rig);
+}
