@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "allocation/layer/caching.h"
+#include "allocation/layer/cuda_malloc_async.h"
 #include "tests/facade/fixture.h"
 
 static void open_stack(rig_t *rig, const char *stack, uint64_t capacity) {
@@ -190,4 +191,98 @@ TEST(facade_edges, scrub_tells_pools_apart_by_every_byte_of_their_number) {
         EXPECT_TRUE(is_zeroed_for(&rig, 7));
     }
     rig_close(&rig);
+}
+
+/* ---- a free that is no quick one ---- */
+
+/* Layers whose caches decline the short way of a free: what it had booked is undone to the byte before the long way books it. */
+TEST(facade_edges, a_free_that_takes_the_long_way_is_counted_once) {
+    static const char *const stacks[] = {"auto_growth: {free_idle_chunk: true}, system",
+                                         "naive_best_fit: {initial: 4MiB, reallocate: 4MiB}, system",
+                                         "thread_local: {initial: 4MiB, reallocate: 4MiB}, system"};
+    static const size_t sizes[] = {1000, 5 * MIB + 1, 300 * 1024 + 7};
+    for (int i = 0; i < 3; i++) {
+        rig_t rig;
+        open_stack(&rig, stacks[i], 0);
+        for (uint64_t n = 0; n < 3; n++) {
+            strata_block_t block = rig_allocate(&rig, NULL, sizes[n]);
+            EXPECT_EQ(rig_figures(&rig).requested_bytes, sizes[n]);
+            EXPECT_OK(strata_free(rig.s, block.ref));
+            EXPECT_EQ(rig_figures(&rig).allocations, n + 1);
+            EXPECT_EQ(rig_figures(&rig).frees, n + 1);
+            EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
+            EXPECT_EQ(rig_figures(&rig).requested_bytes, 0);
+            EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
+        }
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}
+
+/* ---- naive_best_fit ---- */
+
+/* The first block of a chunk moves to another slot when its own is used up: the chunk goes on from there. */
+TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
+    static const char *const stacks[] = {"naive_best_fit, system", "auto_growth, system", "bfc: {allow_growth: true}, system",
+                                         "caching, system"};
+    for (int i = 0; i < 4; i++)
+        for (int neighbour = 0; neighbour < 2; neighbour++) {
+            rig_t rig;
+            strata_block_t blocks[8];
+            open_stack(&rig, stacks[i], 0);
+            for (int n = 0; n < 8; n++) blocks[n] = rig_allocate(&rig, NULL, MIB);
+            for (int n = 0; n < 8; n++) {
+                strata_slab_t *slab = &strata_stack_of(strata_ref_home(blocks[n].ref))->slab;
+                strata_record_t *record = strata_slab_record(slab, strata_ref_slot(blocks[n].ref));
+                record->generation = STRATA_GENERATION_LAST - 1;
+                blocks[n].ref = strata_ref_of(record);
+            }
+            /* Beside a live block, or beside a free one. */
+            for (int n = 0; n < 8; n++) EXPECT_OK(strata_free(rig.s, blocks[neighbour ? 7 - n : n].ref));
+            EXPECT_OK(strata_validate(rig.s));
+            strata_block_t again = rig_allocate(&rig, NULL, MIB);
+            EXPECT_OK(strata_validate(rig.s));
+            EXPECT_OK(strata_free(rig.s, again.ref));
+            EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+            EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+            if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], neighbour);
+            rig_close(&rig);
+        }
+}
+
+/* ---- cuda_malloc_async ---- */
+
+/* Where nothing of the pool can go the host does not wait for the device. */
+TEST(facade_edges, a_release_of_a_pool_that_is_all_in_use_waits_for_nobody) {
+    rig_t rig;
+    open_stack(&rig, "cuda_malloc_async", 0);
+    strata_block_t block = rig_allocate(&rig, NULL, 64 * MIB);
+    uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, NULL));
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
+    rig_close(&rig);
+}
+
+/* What the device does not take back is quarantined, and lives no more. */
+TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
+    for (int borrowed = 0; borrowed < 2; borrowed++) {
+        rig_t rig;
+        open_stack(&rig, "cuda_malloc_async", 0);
+        const async_layer_t *self = (const async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, 3 * MIB);
+        EXPECT_EQ(self->live_bytes, 3 * MIB);
+        if (borrowed) EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, true, STRATA_E_DEVICE));
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 3 * MIB);
+        EXPECT_EQ(rig_figures(&rig).reserved_bytes, 3 * MIB);
+        EXPECT_EQ(self->live_bytes, 0);
+        rig_close(&rig);
+    }
 }
