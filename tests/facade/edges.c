@@ -286,3 +286,22 @@ TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
         rig_close(&rig);
     }
 }
+
+/* A request that comes to the bound to the byte waits for no pending free; one more does. */
+TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
+    for (uint64_t more = 0; more < 2; more++) {
+        rig_t rig;
+        open_stack(&rig, "cuda_malloc_async", 0);
+        async_layer_t *self = (async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
+        strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+        strata_block_t block = rig_allocate(&rig, owner, 3 * MIB), next;
+        EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+        rig_work(&rig, borrower, 1000 * 1000, block.ref);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        self->limit = (3 + 5) * MIB;
+        next = rig_allocate(&rig, owner, 5 * MIB + more);
+        EXPECT_EQ(self->throttled, more);
+        EXPECT_OK(strata_free(rig.s, next.ref));
+        rig_close(&rig);
+    }
+}

@@ -76,3 +76,32 @@ TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back
         rig_close(&rig);
     }
 }
+
+/* The driver gives the handle of a stream that ended to a new one: that is no owner of what the old one left, and what it says of a
+ * block counts. */
+TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
+    static const char *const stacks[] = {"stream_safe, auto_growth, system", "auto_growth, system", "caching, system", "cuda_malloc_async",
+                                         "bfc: {allow_growth: true}, system"};
+    for (int i = 0; i < 5; i++)
+        for (int on = 0; on < 2; on++) {
+            char text[100];
+            rig_t rig;
+            snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
+            rig_open(&rig, text, NULL, 0, 0, 1);
+            strata_stream_t old = rig_stream(&rig);
+            strata_block_t block = rig_allocate(&rig, old, 3 * MIB);
+            EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
+            EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
+            strata_stream_t fresh = rig_stream(&rig);
+            ASSERT_TRUE(fresh == old);
+            if (!on) EXPECT_OK(strata_record_stream(rig.s, block.ref, fresh));
+            rig_work(&rig, fresh, 5 * 1000 * 1000, block.ref);
+            uint64_t end = strata_sim_stream_end(rig.devices[0], fresh);
+            EXPECT_OK(on ? strata_free_on(rig.s, block.ref, fresh) : strata_free(rig.s, block.ref));
+            EXPECT_TRUE(rig_figures(&rig).deferred_bytes == block.size || strata_sim_now(rig.world) >= end);
+            EXPECT_OK(strata_validate(rig.s));
+            rig_pass(&rig, 9 * 1000 * 1000);
+            if (strata_test_has_failed()) FAIL_TEST("%s, %s", stacks[i], on ? "free_on" : "record_stream");
+            rig_close(&rig);
+        }
+}

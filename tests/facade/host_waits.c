@@ -68,6 +68,28 @@ TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_f
     }
 }
 
+/* So it is where the driver's pool would have freed it: whichever of the owner and two borrowers that nothing tells the end of. */
+TEST(facade_host_waits, one_user_that_nothing_tells_the_end_of_keeps_a_pools_block_from_everybody) {
+    for (uint32_t refused = 1; refused <= 3; refused++) {
+        rig_t rig;
+        rig_open(&rig, "stack: [cuda_malloc_async]", NULL, 0, 0, 1);
+        strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
+        strata_block_t block = rig_allocate(&rig, owner, SIZE);
+        for (int n = 0; n < 2; n++) {
+            EXPECT_OK(strata_record_stream(rig.s, block.ref, users[n]));
+            rig_work(&rig, users[n], MILLISECOND, block.ref);
+        }
+        EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_record, refused, false, STRATA_E_DEVICE));
+        refuse_waits(&rig, 1, false);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        strata_sim_clear_faults(rig.devices[0]);
+        EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
+        EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
+        if (strata_test_has_failed()) FAIL_TEST("mark %u refused", refused);
+        rig_close(&rig);
+    }
+}
+
 /* The program's capture goes on, whichever layer would wait for the stream, and nobody gets the block. */
 TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
     static const char *const stacks[] = {"stack: [auto_growth, system]", "stack: [cuda_malloc_async]", "stack: [bfc, system]",
