@@ -181,8 +181,8 @@ static const char about_paths[] =
     "those of streams: `pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
     "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name or, where one layer alone is of it, its type, in\n"
     "whatever branch it stands; a path that fits two is refused with both. What a route says has its number behind it:\n"
-    "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it; `strata diff A B` tells what\n"
-    "two strategies differ in.\n\n"
+    "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it, with `--short` without\n"
+    "those that are as by default; `strata diff A B` tells what two strategies differ in.\n\n"
     "Where a preset's name may stand, `import:pytorch`, `import:paddle` and `import:tensorflow` may: the strategy that those\n"
     "frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
 

@@ -26,10 +26,10 @@ int strata_take_text(const strata_taking_t *taking, const char *value) {
 
 int strata_take_number(const strata_taking_t *taking, const char *value) {
     const strata_option_t *option = taking->option;
-    enum { DIGITS = 18 };
-    size_t length = strlen(value);
-    uint64_t number = strspn(value, "0123456789") == length && length <= DIGITS ? strtoull(value, NULL, 10) : UINT64_MAX;
-    if (length == 0 || number < option->low || number > option->high)
+    /* One that does not fit is the largest that does, which is above every bound. */
+    bool digits = *value && strspn(value, "0123456789") == strlen(value);
+    uint64_t number = digits ? strtoull(value, NULL, 10) : UINT64_MAX;
+    if (number < option->low || number > option->high)
         return strata_wrong_usage(taking->self, "%s %.40s: write a number from %" PRIu64 " to %" PRIu64, option->name, value,
                                   option->low, option->high);
     *(uint64_t *)kept_at(taking) = number;

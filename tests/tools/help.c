@@ -150,7 +150,10 @@ TEST(help, a_value_may_stand_behind_a_sign_everywhere) {
     EXPECT_EQ(run_command("import pytorch max_split_size_mb:128 --as-of=2.9").exit_status, 0);
     EXPECT_EQ(run_command("torture --programs=1 --stacks=1 --strategy=system").exit_status, 0);
     expect_wrong("torture --seed=", "--seed : write a number from 0 to 4294967295");
+    expect_wrong("torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from");
+    expect_wrong("torture --seed=1x", "--seed 1x: write a number from");
     expect_wrong("layers --markdown=1", "--markdown takes no value");
+    expect_wrong("check -", "-: the file cannot be read"); /* a dash alone is no option */
 }
 
 /* ---- one layer, all presets ---- */

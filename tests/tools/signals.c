@@ -118,6 +118,21 @@ TEST(signals, a_trace_layer_that_is_ended_leaves_what_was_there) {
     EXPECT_EQ(count_parts(), 0);
 }
 
+/* A limit that the shell sets ends what does not ignore its signal. */
+TEST(signals, a_file_that_grows_too_large_is_taken_away) {
+    char command[2048], folder[256];
+    write_text("recorded.csv", BEFORE);
+    write_text("recorded.yaml", "stack: [retry, trace: {path: recorded.csv, events: 64}, stream_safe, auto_growth, system]\n");
+    snprintf(folder, sizeof folder, "%s", temporary("."));
+    snprintf(command, sizeof command, "cd %s && ulimit -f 2 && exec %s replay --device sim --repeat 1 --strategy recorded.yaml %s 2>&1",
+             folder, STRATA_COMMAND, project_trace_path("alexnet-training.csv.gz"));
+    FILE *said = popen(command, "r");
+    ASSERT_TRUE(said != NULL);
+    int how = pclose(said);
+    EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGXFSZ);
+    expect_before("recorded.csv");
+}
+
 /* ---- processes ---- */
 
 /* Sends `number` once the command says something on standard error. Whoever else holds that pipe ends too, or it has no end. */
