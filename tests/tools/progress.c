@@ -31,9 +31,11 @@ TEST(progress, is_one_line_on_a_terminal_and_taken_away) {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) TEST_SKIP("there are no terminals to open here");
     snprintf(name, sizeof name, "%s", ptsname(terminal));
+    int end = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (end < 0) TEST_SKIP("the end of a terminal cannot be opened here");
     pid_t child = fork();
     if (child == 0) {
-        int end = open(name, O_RDWR | O_NOCTTY), nowhere = open("/dev/null", O_WRONLY);
+        int nowhere = open("/dev/null", O_WRONLY);
         (void)dup2(nowhere, STDOUT_FILENO);
         (void)dup2(end, STDERR_FILENO);
         (void)execlp("sh", "sh", "-c", "exec " STRATA_COMMAND " " FEW, NULL);
@@ -44,6 +46,7 @@ TEST(progress, is_one_line_on_a_terminal_and_taken_away) {
     EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     ssize_t got = read(terminal, said, sizeof said - 1);
     close(terminal);
+    close(end);
     ASSERT_TRUE(got > 0);
     said[got] = '\0';
     EXPECT_CONTAINS(said, "\r\033[K0 of 4 programs, 0 failed so far");
