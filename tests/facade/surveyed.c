@@ -1,0 +1,136 @@
+/* Who is shown to hold, to use and to await what: blocks of shared caches, tags over several steps, streams with one handle. */
+#include "facade/survey.h"
+#include "tests/facade/fixture.h"
+
+#define MILLISECOND (1000ull * 1000)
+
+/* ---- snapshot ---- */
+
+typedef struct sought {
+    strata_block_t block;
+    strata_stream_t stream;
+    uint32_t found;
+} sought_t;
+
+static void see(const strata_snapshot_row_t *row, void *context) {
+    sought_t *sought = context;
+    for (int n = 0; n < 2; n++) {
+        if (row->block.ref != sought[n].block.ref) continue;
+        EXPECT_TRUE(row->stream == sought[n].stream);
+        EXPECT_EQ(row->requested, sought[n].block.size);
+        sought[n].found++;
+    }
+}
+
+/* A cache of all streams has the blocks; whose each is stands in its row. */
+TEST(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_serves) {
+    static const char *const stacks[] = {"stack: [caching, system]", "stack: [bfc: {allow_growth: true}, system]", "stack: [auto_growth, system]",
+                                         "stack: [cuda_malloc_async]", "stack: [system]"};
+    for (int i = 0; i < 5; i++) {
+        rig_t rig;
+        sought_t sought[2];
+        rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+        for (int n = 0; n < 2; n++) {
+            strata_stream_t stream = rig_stream(&rig);
+            sought[n] = (sought_t){.block = rig_allocate(&rig, stream, 4 * MIB), .stream = stream};
+        }
+        EXPECT_OK(strata_snapshot(rig.s, rig.gpu, see, sought));
+        for (int n = 0; n < 2; n++) {
+            EXPECT_EQ(sought[n].found, 1);
+            EXPECT_OK(strata_free(rig.s, sought[n].block.ref));
+        }
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}
+
+/* ---- survey ---- */
+
+static strata_block_t tagged(rig_t *rig) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100000, .tag = "weights"};
+    strata_block_t block = {.ref = 0};
+    EXPECT_OK(strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
+    return block;
+}
+
+/* The block of the later step takes the place of one in front of the earlier one's, or behind it. */
+TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
+    static const char *const stacks[] = {"stack: [auto_growth, system]", "stack: [caching, system]"};
+    static strata_survey_t survey;
+    for (int i = 0; i < 2; i++)
+        for (int behind = 0; behind < 2; behind++) {
+            rig_t rig;
+            strata_block_t first, place, last;
+            rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+            EXPECT_OK(strata_step(rig.s));
+            if (behind) place = rig_allocate(&rig, NULL, 100000);
+            first = tagged(&rig);
+            if (!behind) place = rig_allocate(&rig, NULL, 100000);
+            strata_block_t fence = rig_allocate(&rig, NULL, 100000);
+            EXPECT_OK(strata_free(rig.s, place.ref));
+            for (int n = 0; n < 2; n++) EXPECT_OK(strata_step(rig.s));
+            last = tagged(&rig);
+            EXPECT_TRUE(last.ptr == place.ptr);
+            strata_survey_make(rig_domain(&rig), &survey);
+            const strata_owner_t *owner = &survey.owners[survey.owners[0].note.tag ? 0 : 1];
+            EXPECT_EQ(owner->blocks, 2);
+            EXPECT_EQ(owner->note.step, 1);
+            EXPECT_EQ(owner->last_step, 3);
+            EXPECT_OK(strata_free(rig.s, first.ref));
+            EXPECT_OK(strata_free(rig.s, last.ref));
+            EXPECT_OK(strata_free(rig.s, fence.ref));
+            if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], behind);
+            rig_close(&rig);
+        }
+}
+
+static void leave_waiting(rig_t *rig, strata_stream_t owner, strata_stream_t borrower, size_t size) {
+    strata_block_t block = rig_allocate(rig, owner, size);
+    EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
+    rig_work(rig, borrower, 20 * MILLISECOND, block.ref);
+    EXPECT_OK(strata_free(rig->s, block.ref));
+}
+
+/* A stream that was destroyed and the one that has its handle now are two. */
+TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_next_of_its_handle) {
+    static const char *const stacks[] = {"stack: [stream_safe, auto_growth, system]", "stack: [caching, system]"};
+    static strata_survey_t survey;
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+        strata_stream_t owner = rig_stream(&rig), old = rig_stream(&rig);
+        leave_waiting(&rig, owner, old, 4 * MIB);
+        EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
+        EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
+        strata_stream_t fresh = rig_stream(&rig);
+        ASSERT_TRUE(fresh == old);
+        leave_waiting(&rig, owner, fresh, 6 * MIB);
+        strata_survey_make(rig_domain(&rig), &survey);
+        ASSERT_EQ(survey.awaited_count, 2);
+        for (uint32_t n = 0; n < 2; n++) {
+            EXPECT_EQ(survey.awaited[n].bytes, survey.awaited[n].gone ? 4 * MIB : 6 * MIB);
+            if (!survey.awaited[n].gone) EXPECT_TRUE(survey.awaited[n].stream == fresh);
+        }
+        EXPECT_TRUE(survey.awaited[0].gone != survey.awaited[1].gone);
+        rig_pass(&rig, 90 * MILLISECOND);
+        if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
+        rig_close(&rig);
+    }
+}
+
+/* ---- ids ---- */
+
+/* Work alone tells a place nothing of a stream: the next of its handle is none that was not forgotten. */
+TEST(facade_surveyed, a_stream_that_only_worked_need_not_be_forgotten) {
+    rig_t rig;
+    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+    rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS);
+    strata_stream_t old = rig_stream(&rig);
+    rig_work(&rig, old, 1000, 0);
+    EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
+    strata_stream_t fresh = rig_stream(&rig);
+    ASSERT_TRUE(fresh == old);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, fresh, 1000).ref));
+    rig_close(&rig);
+    strata_strategy_delete(strategy);
+}
