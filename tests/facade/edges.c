@@ -305,3 +305,21 @@ TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
         rig_close(&rig);
     }
 }
+
+/* A segment that came and found no slot went back: it is not of the fraction any more. */
+TEST(facade_edges, a_segment_without_a_slot_counts_for_nothing) {
+    rig_t rig;
+    strata_block_t none;
+    open_stack(&rig, "caching: {memory_fraction: 0.5}, system", 0);
+    caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
+    strata_block_t block = rig_allocate(&rig, NULL, 30 * MIB);
+    strata_slab_t *slab = &self->base.stack->slab;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 30 * MIB, &none));
+    EXPECT_EQ(self->asked_bytes, 30 * MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 30 * MIB);
+    slab->capacity = capacity;
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
