@@ -15,6 +15,8 @@ STATEMENT = re.compile(r"^\s+(?!return\b|goto\b|break\b|continue\b|if\b|for\b|wh
                        r"(?:(?<=\w)\(|\s?(?:[-+|&^]|<<|>>)?=\s|\+\+|--|;).*;\s*$")
 DECLARATION = re.compile(r"^\s+(?:static |const |struct |unsigned |_Atomic )*[A-Za-z_]\w*(?: \*+(?:const )?| )[A-Za-z_]\w*(?:\[.*\])*(?: =|;|,)")
 CONDITION = re.compile(r"^(\s+(?:else |\} else )?if \()")
+# Room for text that is made here and always shorter: a letter more changes nothing that anybody could see.
+ROOM = re.compile(r"^\s+(?:static )?char \w+\[\d+\]")
 PASSED_OVER = ("strata_fail", "FAIL", "printf", "corrupt(", "__builtin_prefetch", "(void)self", "(void)path", "(void)base",
                "(void)context", "(void)stream", "(void)unused")
 
@@ -67,8 +69,11 @@ def bodies(lines):
 
 def changes_of(line, code):
     """Every changed form of one line."""
+    room = ROOM.match(code)
     for pattern, instead in OPERATORS + CONSTANTS:
         for found in re.finditer(pattern, code):
+            if room and found.start() < room.end():
+                continue
             put = instead if instead is not None else str(int(found.group(0)) + 1)
             yield line[:found.start()] + put + line[found.end():]
     if STATEMENT.match(code) and not DECLARATION.match(code):
