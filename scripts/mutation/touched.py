@@ -24,6 +24,7 @@ WATCHED = ("platform/", "trace/", "allocation/", "strategy/", "config/", "facade
 # Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.
 NOTES = re.compile(r"/(?:strata_(?:%s)\.dir|test_\w+\.dir/__)(?:/|$)" % "|".join(folder[:-1] for folder in WATCHED))
 LONGEST = 120
+KEEP_EVERY = 50  # tests
 
 
 @functools.lru_cache(None)
@@ -87,8 +88,9 @@ class Worker:
                 "lines": {name: sorted(reached) for name, reached in lines.items() if reached}}
 
 
-def measure(root, build, work, workers, known):
-    """{"program filter": {"seconds", "lines": {file: [numbers]}}} of every test that passes; those known stay as they are."""
+def measure(root, build, work, workers, known, keep):
+    """{"program filter": {"seconds", "lines": {file: [numbers]}}} of every test that passes; those known stay as they are. What is
+    found is handed to keep() now and then, so that a measuring that is stopped goes on where it was."""
     jobs = []
     for program in PROGRAMS:
         path = os.path.join(build, "tests", program, "test_" + program)
@@ -106,6 +108,8 @@ def measure(root, build, work, workers, known):
         worker = free.pop()
         try:
             found[program + " " + chosen] = worker.run(path, chosen, root)
+            if len(found) % KEEP_EVERY == 0:
+                keep(dict(found))
         finally:
             free.append(worker)
 
