@@ -43,3 +43,22 @@ TEST(noted, a_captured_record_forgets_the_one_before) {
     EXPECT_OK(strata_device_event_destroy(w.device, event));
     watched_close(&w);
 }
+
+/* What a pool serves again is behind the frees before it, in every part: a fill makes a life of its own of its bytes. */
+TEST(noted, a_fill_of_a_part_is_behind_what_the_whole_was_freed_behind) {
+    for (int ordered = 0; ordered < 2; ordered++) {
+        watched_t w;
+        watched_open(&w, STRATA_CHECKER_LIFETIMES);
+        strata_address_t first = 0, second = 0;
+        ASSERT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
+        strata_access_t access = {first, MIB, false};
+        ASSERT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
+        ASSERT_OK(strata_device_free_async(w.device, first, A(&w)));
+        ASSERT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
+        ASSERT_TRUE(first == second);
+        if (ordered) order(&w, C(&w), A(&w));
+        EXPECT_OK(strata_device_fill(w.device, second + MIB / 2, 1, MIB / 2, C(&w)));
+        EXPECT_HAZARDS(&w, OUTSIDE, ordered ? 0 : 1);
+        watched_close(&w);
+    }
+}
