@@ -149,3 +149,25 @@ TEST(sim_orders, a_global_and_a_thread_local_capture_end_on_their_own_thread_alo
         fixture_close(&f);
     }
 }
+
+/* ---- devices ---- */
+
+/* A stream may wait for an event of any device of its world; a handle that was never given is none's. */
+TEST(sim_orders, streams_wait_for_events_of_every_device) {
+    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    strata_device_t *devices[] = {f.device, f.other};
+    for (int from = 0; from < 2; from++) {
+        strata_handle_t event = event_new(devices[from]), working = stream_new(devices[from], STRATA_STREAM_NON_BLOCKING);
+        ASSERT_OK(strata_device_work(devices[from], working, 1000 * US, NULL, 0));
+        ASSERT_OK(strata_device_event_record(devices[from], event, working));
+        for (int to = 0; to < 2; to++) {
+            strata_handle_t waiting = stream_new(devices[to], STRATA_STREAM_NON_BLOCKING);
+            ASSERT_OK(strata_device_stream_wait(devices[to], waiting, event));
+            EXPECT_EQ(strata_sim_stream_end(devices[to], waiting), strata_device_event_ready_at(devices[from], event));
+        }
+        strata_handle_t never = (strata_handle_t)((uintptr_t)event + 16);
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_stream_wait(devices[from], working, never));
+        EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_destroy(devices[from], never));
+    }
+    fixture_close(&f);
+}

@@ -73,11 +73,12 @@ TEST(sim_worlds, sixteen_devices_have_addresses_and_nodes_of_their_own) {
 typedef struct elsewhere {
     strata_sim_t *world;
     strata_lock_t lock;
-    uint64_t advance_to, seen;
+    uint64_t advance_to, born, seen; /* its clock at first, and behind the lock */
 } elsewhere_t;
 
 static void *advance(void *argument) {
     elsewhere_t *e = argument;
+    e->born = strata_sim_now(e->world);
     strata_lock(&e->lock);
     e->seen = strata_sim_now(e->world);
     strata_sim_advance_to(e->world, e->advance_to);
@@ -99,9 +100,11 @@ TEST(sim_worlds, clocks_never_go_back) {
     strata_lock_init(&e.lock, STRATA_RANK_STACK, f.device->lock_observer);
     strata_sim_advance_to(f.world, 1000);
     elsewhere(&e, 90000);
+    EXPECT_EQ(e.born, 1000);
     EXPECT_EQ(e.seen, 1000);
     strata_sim_advance_to(f.world, 2000);
     elsewhere(&e, 0);
+    EXPECT_EQ(e.born, 90000);
     EXPECT_EQ(e.seen, 90000);
     strata_sim_advance_to(f.world, 500000);
     strata_lock(&e.lock); /* last let go of at 90000 */
