@@ -57,10 +57,10 @@ TEST(sim_worlds, sixteen_devices_have_addresses_and_nodes_of_their_own) {
         EXPECT_TRUE(devices[i]->capabilities.peers);
         EXPECT_EQ(devices[i]->capabilities.near_node, i & 1);
         strata_address_t range;
+        if (i > 0) EXPECT_GT(get(devices[i], 1), ends[i - 1]);
         for (int k = 0; k < 2; k++) /* near the end of what it has */
             ASSERT_OK(strata_device_reserve(devices[i], 2 * MIB, UINT64_C(1) << 51, &range));
         ends[i] = range + 2 * MIB;
-        if (i > 0) EXPECT_GT(get(devices[i], 1), ends[i - 1]);
     }
     for (uint32_t i = 0; i < 16; i++) strata_device_close(devices[i]);
     strata_sim_drop(world);
