@@ -2,23 +2,27 @@
 
 #include <string.h>
 
-#include "platform/host_memory.h"
+enum { FIRST_ENTRIES = 1 << 10, MOST_ENTRIES = 1 << 20 };
 
-enum { ENTRIES = 1 << 20 };
+static void make_room(strata_meter_t *meter) {
+    meter->capacity = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
+    if (meter->count >= meter->capacity / 2) strata_growing_want(&meter->range, false);
+}
 
 strata_status_t strata_meter_init(strata_meter_t *meter) {
     memset(meter, 0, sizeof *meter);
-    size_t bytes = ENTRIES * sizeof *meter->heap;
-    meter->heap = strata_host_reserve(bytes, bytes, &meter->reserved);
-    if (!meter->heap) return STRATA_E_HOST_MEMORY;
-    meter->capacity = ENTRIES;
+    size_t one = sizeof *meter->heap;
+    strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
+    if (status != STRATA_OK) return status;
+    meter->heap = meter->range.memory;
+    make_room(meter);
     strata_lock_init(&meter->lock, STRATA_RANK_EVENTS, NULL);
     return STRATA_OK;
 }
 
 void strata_meter_destroy(strata_meter_t *meter) {
     if (!meter->heap) return;
-    strata_host_unreserve(meter->heap, meter->reserved);
+    strata_growing_release(&meter->range);
     strata_lock_destroy(&meter->lock);
     memset(meter, 0, sizeof *meter);
 }
@@ -56,6 +60,7 @@ void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, ui
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
     }
+    if (meter->count >= meter->capacity / 2) make_room(meter);
     /* A full heap forgets the earliest: the figure is then too low by what still waits at its passing. */
     if (meter->count == meter->capacity) {
         meter->bytes -= meter->heap[0].bytes;

@@ -4,6 +4,7 @@
 #define STRATA_ALLOCATION_METER_H
 
 #include "platform/lock.h"
+#include "platform/growing.h"
 #include "platform/status.h"
 
 typedef struct strata_meter_entry {
@@ -13,9 +14,9 @@ typedef struct strata_meter_entry {
 
 typedef struct strata_meter {
     strata_lock_t lock;
-    strata_meter_entry_t *heap; /* the earliest first; in a reserved range */
-    uint32_t count, capacity;
-    size_t reserved;
+    strata_meter_entry_t *heap; /* the earliest first; in a range that grows */
+    uint32_t count, capacity;    /* that there is room for now */
+    strata_growing_t range;
     uint64_t bytes, peak;
 } strata_meter_t;
 

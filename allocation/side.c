@@ -2,7 +2,6 @@
 
 #include "allocation/layer.h"
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
 
 enum { LEAST_ENTRIES = 1024 };
 
@@ -21,22 +20,63 @@ const strata_side_t *strata_side_of(const strata_record_t *record) {
     return strata_side_noted(home, strata_slab_slot(&home->slab, record), record->generation);
 }
 
-/* The table of a stack; no lock is held. It may have been made by another thread meanwhile. */
+/* Under the lock. */
+static uint32_t entries_in(const strata_growing_t *range) {
+    return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(strata_side_t), STRATA_SLAB_SLOTS);
+}
+
+/* The table of a stack reaches as far as its slab; no lock is held. Another thread may have made it or grown it meanwhile, and the
+ * stack may have ended. */
 static strata_status_t make_table(strata_stack_t *home) {
-    size_t reserved = 0;
-    size_t most = (size_t)STRATA_SLAB_SLOTS * sizeof(strata_side_t);
-    strata_side_t *sides = strata_host_reserve(most, LEAST_ENTRIES * sizeof *sides, &reserved);
-    if (!sides) return STRATA_E_HOST_MEMORY;
+    strata_growing_t range;
+    strata_status_t status = strata_growing_reserve(&range, LEAST_ENTRIES * sizeof(strata_side_t),
+                                                  (size_t)STRATA_SLAB_SLOTS * sizeof(strata_side_t));
+    if (status != STRATA_OK) return status;
     strata_lock(&home->lock);
     bool mine = home->open && !home->sides;
     if (mine) {
-        home->sides = sides;
-        home->side_count = (uint32_t)strata_min(reserved / sizeof *sides, STRATA_SLAB_SLOTS);
-        home->sides_reserved = reserved;
+        home->side_range = range;
+        home->sides = range.memory;
+        home->side_count = entries_in(&range);
     }
     strata_unlock(&home->lock);
-    if (!mine) strata_host_unreserve(sides, reserved);
+    if (!mine) strata_growing_release(&range);
     return STRATA_OK;
+}
+
+/* Likewise: until the table has an entry for the slot. A record of the stack keeps it from ending. */
+static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
+    strata_lock(&home->lock);
+    bool made = home->sides != NULL;
+    strata_growing_t range = home->side_range;
+    strata_unlock(&home->lock);
+    strata_status_t status = made ? STRATA_OK : make_table(home);
+    if (status != STRATA_OK || !made) return status;
+    size_t needed = ((size_t)slot + 1) * sizeof(strata_side_t);
+    if (needed > strata_growing_most(&range))
+        return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share the first %u blocks of a stack alone", entries_in(&range));
+    status = strata_growing_grow(&range, needed);
+    strata_lock(&home->lock);
+    if (home->sides == range.memory) home->side_count = entries_in(&range);
+    strata_unlock(&home->lock);
+    return status;
+}
+
+/* The home's lock is held. */
+static bool has_entry(const strata_stack_t *home, uint32_t slot) {
+    return slot < home->side_count;
+}
+
+/* No lock is held. */
+static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
+    strata_status_t status = STRATA_OK;
+    for (bool there = false; !there && status == STRATA_OK;) {
+        status = grow_table(home, slot);
+        strata_lock(&home->lock);
+        there = has_entry(home, slot) || !home->open;
+        strata_unlock(&home->lock);
+    }
+    return status;
 }
 
 /* A record's attention is its server's, guarded by that one's lock; the entry and the record's generation are its home's. */
@@ -61,10 +101,11 @@ static strata_side_t *claim(strata_record_t *record) {
 
 void strata_record_note(strata_record_t *record, const strata_note_t *note) {
     strata_stack_t *server = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
+    uint32_t slot = strata_slab_slot(&home->slab, record);
     strata_lock(&home->lock);
-    bool has_table = home->sides != NULL;
+    bool there = has_entry(home, slot);
     strata_unlock(&home->lock);
-    if (!has_table && make_table(home) != STRATA_OK) return;
+    if (!there && make_entry(home, slot) != STRATA_OK) return;
     strata_path_t path = {.stack = server};
     strata_lock(&server->lock);
     path.held[strata_path_level(&path, server)] = server;
@@ -76,15 +117,16 @@ void strata_record_note(strata_record_t *record, const strata_note_t *note) {
 }
 
 /* The table is made with the locks open: the block may be freed meanwhile. */
-static strata_status_t ensure_table(strata_path_t *path, const strata_record_t *record) {
+static strata_status_t ensure_entry(strata_path_t *path, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
     uint32_t generation = record->generation;
     strata_stack_t *entered = enter_home(path, record);
-    bool has_table = home->sides != NULL;
+    uint32_t slot = strata_slab_slot(&home->slab, record);
+    bool there = has_entry(home, slot);
     leave_home(entered);
-    if (has_table) return STRATA_OK;
+    if (there) return STRATA_OK;
     strata_opened_t opened = strata_path_unlock(path);
-    strata_status_t status = make_table(home);
+    strata_status_t status = make_entry(home, slot);
     strata_path_lock(path, opened);
     if (status != STRATA_OK || record->generation == generation) return status;
     return strata_fail(STRATA_E_STALE, 0, "the block was freed while it was retained");
@@ -92,13 +134,12 @@ static strata_status_t ensure_table(strata_path_t *path, const strata_record_t *
 
 strata_status_t strata_record_retain(strata_path_t *path, strata_record_t *record) {
     strata_stack_t *home = strata_path_stay(path, record);
-    strata_status_t status = ensure_table(path, record);
+    strata_status_t status = ensure_entry(path, record);
     strata_path_stayed(path, home);
     if (status != STRATA_OK) return status;
     strata_stack_t *entered = enter_home(path, record);
     strata_side_t *side = claim(record);
-    if (!side) status = strata_fail(STRATA_E_LIMIT, 0, "the host has room to share the first %u blocks of a stack alone",
-                                    strata_stack_of(record->home)->side_count);
+    if (!side) status = strata_fail(STRATA_E_LIMIT, 0, "the host has no room to share the block");
     else if (side->owners == UINT32_MAX) status = strata_fail(STRATA_E_LIMIT, 0, "a block has %u owners, its most", UINT32_MAX);
     else side->owners++;
     leave_home(entered);

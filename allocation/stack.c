@@ -302,7 +302,7 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->path = 0;
     stack->attention_allocate = stack->attention_free = STRATA_ATTENTION_ALL;
     strata_slab_destroy(&stack->slab);
-    if (stack->sides) strata_host_unreserve(stack->sides, stack->sides_reserved);
+    strata_growing_release(&stack->side_range);
     stack->sides = NULL;
     stack->side_count = 0;
     strata_layer_t **layers = stack->layers;

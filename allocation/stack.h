@@ -67,8 +67,8 @@ struct strata_stack {
     uint32_t inside;         /* calls under way in its layers: it must not end. Guarded by the lock */
     uint32_t abroad;         /* records served here that lie in the trunk's slab: they need its layers. Guarded by the lock */
     strata_side_t *sides;    /* by slot; NULL until something is noted or shared. Guarded by the lock */
-    uint32_t side_count;
-    size_t sides_reserved;
+    uint32_t side_count;     /* slots that have an entry. Likewise */
+    strata_growing_t side_range;
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
     strata_condition_t host_waited; /* a free's wait for one of them is over */
 };

@@ -110,8 +110,9 @@ uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t
 
 /* Whether the process has opened any facade so far. */
 bool strata_facade_ever_opened(void);
-/* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. */
-void strata_facade_note_pointers(strata_facade_t *facade);
+/* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. E_HOST_MEMORY: there
+ * is no room for notes, all is as before. */
+strata_status_t strata_facade_note_pointers(strata_facade_t *facade);
 
 /* ---- pools and names of streams ---- */
 

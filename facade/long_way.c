@@ -11,6 +11,7 @@
 #include "facade/stream_ids.h"
 #include "facade/wrong.h"
 #include "platform/arithmetic.h"
+#include "platform/growing.h"
 
 static void fill_block(const strata_record_t *record, strata_block_t *block) {
     block->ptr = (void *)(uintptr_t)record->ptr;
@@ -104,6 +105,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (!facade) return strata_last_error()->status;
     strata_stack_t *stack;
     size_t alignment = 0;
+    strata_growing_serve();
     strata_status_t status = check_options(options);
     if (status == STRATA_OK) status = find_stack(facade, place, stream, options->pool, &stack);
     if (status == STRATA_OK) status = settle_alignment(stack, options->alignment, &alignment);
@@ -114,7 +116,8 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     strata_serve_t serve = {.size = options->size, .alignment = alignment, .stream = stream, .flags = options->flags,
                             .pool = stack->family->pool, .tag = options->tag};
     if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
-    status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
+    do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
+    while (status != STRATA_OK && strata_growing_try_again(&status));
     if (status == STRATA_E_NO_MEMORY)
         return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});
     if (status != STRATA_OK) return status;
@@ -139,6 +142,7 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_path_t *path, strata_record_t **record) {
     /* First: in a child of fork() a lock of the threads' list may be held for ever. */
     if (!strata_facade_of(handle)) return strata_last_error()->status;
+    strata_growing_serve();
     (void)strata_threads_self();
     strata_status_t status = strata_record_find(handle, ref, path, record);
     return status == STRATA_OK ? status : strata_wrong_ref(handle, ref);
@@ -194,7 +198,6 @@ strata_status_t strata_free_null(strata_t handle) {
 
 /* The ref that the directories have for an address, 0 if none: a hint, to be checked against the record itself. */
 static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
-    if (!atomic_load_explicit(&facade->noted, memory_order_acquire)) strata_facade_note_pointers(facade);
     for (int i = 0; i < 2; i++) {
         uint16_t number;
         uint32_t slot;
@@ -217,7 +220,11 @@ static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_pat
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
+    strata_growing_serve();
     (void)strata_threads_self();
+    bool noted = atomic_load_explicit(&facade->noted, memory_order_acquire) != NULL;
+    strata_status_t status = noted ? STRATA_OK : strata_facade_note_pointers(facade);
+    if (status != STRATA_OK) return status;
     strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
     strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
     if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
@@ -264,15 +271,22 @@ static strata_status_t borrow(strata_path_t *path, strata_record_t *record, stra
     return STRATA_OK;
 }
 
-strata_status_t strata_facade_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
+static strata_status_t record_once(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
     strata_path_t path;
     strata_record_t *record;
-    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
-    if (status == STRATA_OK) status = strata_facade_find(handle, ref, &path, &record);
+    strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     *waits = false;
     if (!is_owner(path.stack, stream)) status = borrow(&path, record, stream, waits);
     (void)strata_path_unlock(&path);
+    return status;
+}
+
+strata_status_t strata_facade_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
+    if (status != STRATA_OK) return status;
+    do status = record_once(handle, ref, stream, waits);
+    while (status != STRATA_OK && strata_growing_try_again(&status));
     return status;
 }
 

@@ -220,18 +220,21 @@ static void note_stacks(strata_domain_t *domain) {
 }
 
 /* One at a time with building: a domain that is published behind the walk is born noting. */
-void strata_facade_note_pointers(strata_facade_t *facade) {
+strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
     strata_facade_begin_building(facade);
+    strata_status_t status = strata_directory_begin(facade->directories[0]);
+    if (status == STRATA_OK) status = strata_directory_begin(facade->directories[1]);
     uint32_t index = 0;
     strata_domain_t *domain;
-    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+    while (status == STRATA_OK && (domain = strata_facade_next_domain(facade, &index)) != NULL) {
         strata_lock(&domain->lock);
         domain->pointers_noted = true;
         strata_unlock(&domain->lock);
         note_stacks(domain);
     }
-    atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
+    if (status == STRATA_OK) atomic_store_explicit(&facade->noted, facade->directories[0], memory_order_release);
     strata_facade_end_building(facade);
+    return status;
 }
 
 /* ---- close ---- */

@@ -87,7 +87,8 @@ static strata_ref_t holder_of(uint64_t address) {
 /* The ref of the allocation that began at an address last, as far as the directories know; 0: none, or it lives. */
 static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
     strata_ref_t ref = 0;
-    for (int i = 0; i < 2 && !ref; i++) {
+    bool noted = atomic_load(&facade->noted) != NULL;
+    for (int i = 0; noted && i < 2 && !ref; i++) {
         uint16_t number;
         uint32_t slot;
         if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;

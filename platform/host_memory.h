@@ -25,6 +25,13 @@ void strata_host_unreserve(void *memory, size_t size);
  * would not, nothing has changed. */
 bool strata_host_discard(void *memory, size_t size);
 
+/* E_HOST_MEMORY, with what was asked and the limit of address space, if there is one. */
+strata_status_t strata_host_out_of_memory(uint64_t bytes);
+/* "; the process may map ..." where its address space is limited, else "". */
+const char *strata_host_bound(char *text, size_t capacity);
+/* Counts an allocation that platform/growing.c makes by itself; true: it is to fail. */
+bool strata_host_refuses(void);
+
 /* Asks for huge pages under a range of mapped memory of anybody's. false: the system would not. */
 bool strata_host_want_huge_pages(void *memory, size_t size);
 

@@ -5,7 +5,7 @@
 
 enum {
     MOST_LEAVES = 1 << 20, /* 2 TiB, leaf 0 included */
-    LEAST_LEAVES = 64
+    FIRST_LEAVES = 16
 };
 
 /* The granules of a range, [first, end). */
@@ -33,18 +33,21 @@ strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **o
     size_t leaf_bytes = sizeof *directory->entries << directory->entry_bits;
     size_t inners_bytes = STRATA_DIRECTORY_INNERS * sizeof *directory->inners;
     directory->inners = strata_host_reserve(inners_bytes, inners_bytes, &directory->inners_reserved);
-    directory->entries = strata_host_reserve(leaf_bytes * MOST_LEAVES, leaf_bytes * LEAST_LEAVES, &directory->entries_reserved);
-    if (!directory->inners || !directory->entries) goto failed;
-    directory->capacity = (uint32_t)(directory->entries_reserved / leaf_bytes);
+    strata_status_t status = directory->inners ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) status = strata_growing_reserve(&directory->entries_range, leaf_bytes * FIRST_LEAVES, leaf_bytes * MOST_LEAVES);
+    if (status != STRATA_OK) goto failed;
+    directory->entries = directory->entries_range.memory;
+    directory->capacity = (uint32_t)(strata_growing_most(&directory->entries_range) / leaf_bytes);
     size_t leaves_bytes = directory->capacity * sizeof *directory->leaves;
-    directory->leaves = strata_host_reserve(leaves_bytes, leaves_bytes, &directory->leaves_reserved);
-    if (!directory->leaves) goto failed;
+    status = strata_growing_reserve(&directory->leaves_range, FIRST_LEAVES * sizeof *directory->leaves, leaves_bytes);
+    if (status != STRATA_OK) goto failed;
+    directory->leaves = directory->leaves_range.memory;
     directory->used = 1;
     *out = directory;
     return STRATA_OK;
 failed:
     strata_directory_delete(directory);
-    return STRATA_E_HOST_MEMORY;
+    return status;
 }
 
 void strata_directory_delete(strata_directory_t *directory) {
@@ -52,8 +55,8 @@ void strata_directory_delete(strata_directory_t *directory) {
     for (uint64_t i = 0; directory->inners && i < STRATA_DIRECTORY_INNERS; i++)
         strata_host_unreserve(inner_of(directory, i), STRATA_DIRECTORY_GRANULES * sizeof(strata_directory_inner_t));
     strata_host_unreserve(directory->inners, directory->inners_reserved);
-    strata_host_unreserve(directory->entries, directory->entries_reserved);
-    strata_host_unreserve(directory->leaves, directory->leaves_reserved);
+    strata_growing_release(&directory->entries_range);
+    strata_growing_release(&directory->leaves_range);
     strata_lock_destroy(&directory->lock);
     strata_host_delete(directory);
 }
@@ -77,14 +80,27 @@ static strata_status_t make_inner(strata_directory_t *directory, uint64_t index)
     return STRATA_OK;
 }
 
-/* Whether every granule can be covered once more. The lock is held. */
-static bool has_room(const strata_directory_t *directory, granules_t granules) {
-    uint32_t room = directory->free_count + (directory->capacity - directory->used);
+/* Leaves that have entries. */
+static size_t entries_now(const strata_directory_t *directory) {
+    return strata_growing_usable(&directory->entries_range) / (sizeof *directory->entries << directory->entry_bits);
+}
+
+/* Leaves that are there for the taking. The lock is held. */
+static uint32_t room_now(const strata_directory_t *directory) {
+    uint64_t leaves = strata_min(directory->capacity, strata_growing_usable(&directory->leaves_range) / sizeof *directory->leaves);
+    return (uint32_t)(directory->has_entries ? strata_min(leaves, entries_now(directory)) : leaves);
+}
+
+/* Leaves that there must be in all for every granule to be covered once more; 0: there can never be so many. The lock is held. */
+static uint32_t leaves_wanted(const strata_directory_t *directory, granules_t granules) {
+    uint64_t fresh = 0;
     for (uint64_t granule = granules.first; granule < granules.end; granule++) {
         uint32_t leaf = atomic_load_explicit(leaf_link(directory, granule), memory_order_relaxed);
-        if (leaf ? directory->leaves[leaf].covers == UINT32_MAX : room-- == 0) return false;
+        if (leaf && directory->leaves[leaf].covers == UINT32_MAX) return 0;
+        fresh += leaf == 0;
     }
-    return true;
+    uint64_t wanted = directory->used + fresh - strata_min(fresh, directory->free_count);
+    return wanted <= directory->capacity ? (uint32_t)wanted : 0;
 }
 
 /* The lock is held; there is one. */
@@ -118,6 +134,34 @@ static void cover_all(strata_directory_t *directory, granules_t granules) {
     }
 }
 
+/* No lock is held. */
+static strata_status_t make_entries(strata_directory_t *directory, uint64_t leaves) {
+    return strata_growing_grow(&directory->entries_range, leaves * sizeof *directory->entries << directory->entry_bits);
+}
+
+strata_status_t strata_directory_begin(strata_directory_t *directory) {
+    for (;;) {
+        strata_lock(&directory->lock);
+        uint32_t used = directory->used;
+        bool enough = directory->has_entries || entries_now(directory) >= used;
+        directory->has_entries = enough;
+        strata_unlock(&directory->lock);
+        strata_status_t status = enough ? STRATA_OK : make_entries(directory, used);
+        if (enough || status != STRATA_OK) return status;
+    }
+}
+
+/* Likewise. */
+static strata_status_t make_room(strata_directory_t *directory, uint64_t leaves, bool with_entries) {
+    strata_status_t status = with_entries ? make_entries(directory, leaves) : STRATA_OK;
+    return status == STRATA_OK ? strata_growing_grow(&directory->leaves_range, leaves * sizeof *directory->leaves) : status;
+}
+
+static strata_status_t refuse(const strata_directory_t *directory) {
+    return strata_fail(STRATA_E_LIMIT, 0, "free by pointer covers all the %llu MiB that it can",
+                       ((unsigned long long)directory->capacity - 1) << (STRATA_DIRECTORY_GRANULE_SHIFT - 20));
+}
+
 strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t address, uint64_t size) {
     granules_t granules;
     if (!granules_of(address, size, &granules) || granules.end - granules.first > directory->capacity)
@@ -127,19 +171,23 @@ strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t a
         strata_status_t status = make_inner(directory, i);
         if (status != STRATA_OK) return status;
     }
-    strata_lock(&directory->lock);
-    bool fits = has_room(directory, granules);
-    if (fits) cover_all(directory, granules);
-    strata_unlock(&directory->lock);
-    if (fits) return STRATA_OK;
-    return strata_fail(STRATA_E_LIMIT, 0, "free by pointer covers all the %llu MiB that it can",
-                       ((unsigned long long)directory->capacity - 1) << (STRATA_DIRECTORY_GRANULE_SHIFT - 20));
+    for (;;) {
+        strata_lock(&directory->lock);
+        uint32_t wanted = leaves_wanted(directory, granules);
+        bool fits = wanted && wanted <= room_now(directory);
+        if (fits) cover_all(directory, granules);
+        bool with_entries = directory->has_entries;
+        strata_unlock(&directory->lock);
+        if (fits) return STRATA_OK;
+        strata_status_t status = wanted ? make_room(directory, wanted, with_entries) : refuse(directory);
+        if (status != STRATA_OK) return status;
+    }
 }
 
 /* Empties the leaves [first, end). Readers may still look into them. The lock is held. */
 static void empty_leaves(strata_directory_t *directory, uint64_t first, uint64_t end) {
     _Atomic uint64_t *entries = directory->entries + (first << directory->entry_bits);
-    uint64_t count = (end - first) << directory->entry_bits;
+    uint64_t count = directory->has_entries ? (end - first) << directory->entry_bits : 0;
     if (count == 0 || strata_host_discard(entries, count * sizeof *entries)) return;
     for (uint64_t i = 0; i < count; i++) atomic_store_explicit(&entries[i], 0, memory_order_relaxed);
 }
@@ -198,6 +246,7 @@ static strata_status_t validate_leaf(const strata_directory_t *directory, uint32
 
 /* An emptied leaf holds nothing: what is read there would be a hint of the past. */
 static strata_status_t validate_empty(const strata_directory_t *directory, uint32_t leaf) {
+    if (!directory->has_entries) return STRATA_OK;
     for (uint64_t i = (uint64_t)leaf << directory->entry_bits; i < ((uint64_t)leaf + 1) << directory->entry_bits; i++) {
         if (atomic_load_explicit(&directory->entries[i], memory_order_relaxed) != 0)
             return strata_fail(STRATA_E_CORRUPT, 0, "the free leaf %u of the directory has an entry", leaf);
@@ -244,8 +293,8 @@ static uint32_t count_links(const strata_directory_t *directory) {
 
 static strata_status_t validate_all(const strata_directory_t *directory) {
     uint32_t free_leaves = 0;
-    if (directory->used == 0 || directory->used > directory->capacity)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the directory uses %u of %u leaves", directory->used, directory->capacity);
+    if (directory->used == 0 || directory->used > room_now(directory))
+        return strata_fail(STRATA_E_CORRUPT, 0, "the directory uses %u of %u leaves", directory->used, room_now(directory));
     for (uint32_t leaf = 1; leaf < directory->used; leaf++) {
         strata_status_t status = validate_leaf(directory, leaf, &free_leaves);
         if (status != STRATA_OK) return status;

@@ -3,8 +3,9 @@
  * never erased, and whoever reads one checks the record itself (full pointer, state) under its stack's lock. So look-ups and
  * writes take no lock; covering and uncovering do.
  *
- * Leaves come from a range reserved at creation: an uncovered leaf is emptied and reused, and costs memory only where it was
- * written. A reader that found a leaf just before it was uncovered may get a hint for another address. */
+ * Leaves come from a range that grows in place: an uncovered leaf is emptied and reused, and costs memory only where it was
+ * written. Entries are 1/32 of what is covered (1/8 in units of 64 bytes), of address space: there are none until somebody wants
+ * to find addresses, while covering goes on from the beginning. A reader that found a leaf just before it was uncovered may get a hint for another address. */
 #ifndef STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 #define STRATA_ALLOCATION_MECHANISM_DIRECTORY_H
 
@@ -12,6 +13,7 @@
 #include <stddef.h>
 
 #include "platform/lock.h"
+#include "platform/growing.h"
 #include "platform/status.h"
 
 enum {
@@ -44,18 +46,22 @@ typedef struct strata_directory {
     strata_lock_t lock;              /* rank DEVICE */
     strata_directory_leaf_t *leaves; /* leaf 0 is none */
     uint32_t used;                   /* leaves ever taken, leaf 0 included */
-    uint32_t capacity;
+    bool has_entries;                /* strata_directory_begin() was called */
+    uint32_t capacity;               /* at last, leaf 0 included */
     uint32_t free_head;
     uint32_t free_count;
-    size_t inners_reserved, entries_reserved, leaves_reserved;
+    size_t inners_reserved;
+    strata_growing_t entries_range, leaves_range; /* grown before leaves are taken, with no lock held */
 } strata_directory_t;
 
-/* `unit_shift`: blocks begin at multiples of 2^unit_shift (6 to 9). Covers at most 2 TiB at a time, less where address space is
- * limited. */
+/* `unit_shift`: blocks begin at multiples of 2^unit_shift (6 to 9). Covers at most 2 TiB at a time. */
 strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **directory);
 void strata_directory_delete(strata_directory_t *directory);
-/* Makes entries of [address, address + size) writable; counted, as chunks may share a granule. E_LIMIT, E_HOST_MEMORY (only for
- * inner nodes); nothing has changed then. No lock of Strata is held by the caller. */
+/* Addresses are written and found from now on, of what is covered and of what will be. No lock of Strata is held. E_HOST_MEMORY: all
+ * is as before. */
+strata_status_t strata_directory_begin(strata_directory_t *directory);
+/* Makes entries of [address, address + size) writable; counted, as chunks may share a granule. E_LIMIT, E_HOST_MEMORY;
+ * nothing has changed then. No lock of Strata is held by the caller. */
 strata_status_t strata_directory_cover(strata_directory_t *directory, uint64_t address, uint64_t size);
 /* Takes one cover of the same range back: nobody writes there any more. What was not covered is passed over. */
 void strata_directory_uncover(strata_directory_t *directory, uint64_t address, uint64_t size);
@@ -83,13 +89,13 @@ static inline _Atomic uint64_t *strata_directory_entry(const strata_directory_t 
     return &directory->entries[(leaf << directory->entry_bits) + within];
 }
 
-/* Slot is not 0. Where the address is not covered nothing is written. Any thread. */
+/* Behind strata_directory_begin(). Slot is not 0. Where the address is not covered nothing is written. Any thread. */
 static inline void strata_directory_write(strata_directory_t *directory, uint64_t address, uint16_t home, uint32_t slot) {
     _Atomic uint64_t *entry = strata_directory_entry(directory, address);
     if (entry) atomic_store_explicit(entry, (uint64_t)home << 32 | slot, memory_order_relaxed);
 }
 
-/* false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
+/* Likewise. false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
 static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home,
                                          uint32_t *slot) {
     if (address & ((1ull << directory->unit_shift) - 1)) return false;

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
+
+/* What a range begins with. */
+enum { FIRST_BYTES = 16 << 10, LEAST_NODES = 64 };
 
 /* Each unused node begins with the number of the next. */
 static uint32_t next_of(const strata_nodes_t *nodes, uint32_t node) {
@@ -12,31 +14,41 @@ static uint32_t next_of(const strata_nodes_t *nodes, uint32_t node) {
     return next;
 }
 
+static uint32_t room_now(const strata_nodes_t *nodes) {
+    return (uint32_t)strata_min(nodes->capacity, strata_growing_usable(&nodes->range) / nodes->node_size);
+}
+
 strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint32_t capacity) {
     uint64_t wanted;
-    size_t reserved = 0;
     if (node_size == 0 || node_size % 8 != 0 || capacity == 0 || capacity == UINT32_MAX ||
         !strata_multiply(node_size, (uint64_t)capacity + 1, &wanted))
         return strata_fail(STRATA_E_INVALID, 0, "%u nodes of %zu bytes cannot be made", capacity, node_size);
-    uint64_t least = node_size * (strata_min(capacity, 64) + 1);
-    unsigned char *memory = strata_host_reserve(wanted, least, &reserved);
-    if (!memory) return STRATA_E_HOST_MEMORY;
-    *nodes = (strata_nodes_t){.memory = memory,
-                              .node_size = node_size,
-                              .used = 1,
-                              .capacity = (uint32_t)(strata_min(wanted, reserved) / node_size),
-                              .reserved = reserved};
+    uint64_t first = strata_min(wanted, strata_max(FIRST_BYTES, node_size * LEAST_NODES));
+    strata_growing_t range;
+    strata_status_t status = strata_growing_reserve(&range, first, wanted);
+    if (status != STRATA_OK) return status;
+    *nodes = (strata_nodes_t){.memory = range.memory, .node_size = node_size, .used = 1, .range = range};
+    nodes->capacity = (uint32_t)(strata_min(wanted, strata_growing_most(&range)) / node_size);
+    nodes->room = room_now(nodes);
     return STRATA_OK;
 }
 
 void strata_nodes_destroy(strata_nodes_t *nodes) {
-    strata_host_unreserve(nodes->memory, nodes->reserved);
+    strata_growing_release(&nodes->range);
     *nodes = (strata_nodes_t){0};
+}
+
+static uint32_t touch(strata_nodes_t *nodes) {
+    if (nodes->used >= nodes->room / 2 && nodes->room < nodes->capacity) {
+        nodes->room = room_now(nodes);
+        if (nodes->used >= nodes->room / 2) strata_growing_want(&nodes->range, nodes->used >= nodes->room);
+    }
+    return nodes->used < nodes->room ? nodes->used++ : 0;
 }
 
 uint32_t strata_nodes_take(strata_nodes_t *nodes) {
     uint32_t node = nodes->free_head;
-    if (node == 0) return nodes->used < nodes->capacity ? nodes->used++ : 0;
+    if (node == 0) return touch(nodes);
     nodes->free_head = next_of(nodes, node);
     nodes->unused--;
     return node;
@@ -49,10 +61,10 @@ void strata_nodes_give(strata_nodes_t *nodes, uint32_t node) {
 }
 
 strata_status_t strata_nodes_validate(const strata_nodes_t *nodes) {
-    if (nodes->used == 0 || nodes->used > nodes->capacity || nodes->unused >= nodes->used ||
-        nodes->reserved / nodes->node_size < nodes->capacity)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the nodes count %u used, %u of them unused, of %u in %zu bytes", nodes->used,
-                           nodes->unused, nodes->capacity, nodes->reserved);
+    if (nodes->used == 0 || nodes->used > nodes->room || nodes->unused >= nodes->used ||
+        nodes->room > room_now(nodes) || nodes->capacity > strata_growing_most(&nodes->range) / nodes->node_size)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the nodes count %u used, %u of them unused, of %u with room for %u", nodes->used,
+                           nodes->unused, nodes->room, room_now(nodes));
     /* A list that ends has no node twice: the link of a node decides all that follows. */
     uint32_t node = nodes->free_head;
     for (uint32_t steps = 0; steps < nodes->unused; steps++) {

@@ -1,49 +1,71 @@
 #include "allocation/mechanism/slab.h"
 
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
 #include "platform/status.h"
 
 _Static_assert(sizeof(strata_record_t) == 64, "one line a record");
 
-/* With fewer slots than this a stack is of no use. */
-enum { LEAST_SLOTS = 1024 };
+/* What a slab begins with. */
+enum { FIRST_SLOTS = 4096 };
 
-/* Bytes of so many records and of their bits. */
-static uint64_t bytes_of(uint64_t slots) {
-    return slots * sizeof(strata_record_t) + (slots + 63) / 64 * sizeof(uint64_t);
+/* Whole words of bits. */
+static size_t bits_of(uint64_t slots) {
+    return (slots + 63) / 64 * sizeof(uint64_t);
 }
 
-/* The most slots that fit, whole words of bits. */
-static uint64_t slots_in(uint64_t bytes, uint64_t most) {
-    return bytes >= bytes_of(most) ? most : bytes / bytes_of(64) * 64;
+/* Slots that both ranges have room for. */
+static uint32_t room_of(const strata_slab_t *slab, size_t records, size_t idle) {
+    return (uint32_t)strata_min(slab->most, strata_min(records / sizeof(strata_record_t), 8 * (uint64_t)idle));
 }
 
-strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity) {
-    uint64_t slots = strata_max(2, strata_min(capacity, STRATA_SLAB_SLOTS));
-    size_t reserved = 0;
-    strata_record_t *records = strata_host_reserve(bytes_of(slots), bytes_of(strata_min(slots, LEAST_SLOTS)), &reserved);
-    if (!records) return STRATA_E_HOST_MEMORY;
-    records[0].state = STRATA_RECORD_LIVE; /* no neighbour to merge with */
-    records[0].home = home;
-    slots = slots_in(reserved, slots);
-    *slab = (strata_slab_t){.records = records,
-                            .idle = (uint64_t *)(void *)(records + slots),
+static uint32_t room_now(const strata_slab_t *slab) {
+    return room_of(slab, strata_growing_usable(&slab->record_range), strata_growing_usable(&slab->idle_range));
+}
+
+strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t most) {
+    uint64_t slots = strata_max(2, strata_min(most, STRATA_SLAB_SLOTS)), first = strata_min(slots, FIRST_SLOTS);
+    strata_growing_t records, idle;
+    strata_status_t status = strata_growing_reserve(&records, first * sizeof(strata_record_t), slots * sizeof(strata_record_t));
+    if (status != STRATA_OK) return status;
+    status = strata_growing_reserve(&idle, bits_of(first), bits_of(slots));
+    if (status != STRATA_OK) {
+        strata_growing_release(&records);
+        return status;
+    }
+    *slab = (strata_slab_t){.records = records.memory,
+                            .idle = idle.memory,
                             .used = 1,
-                            .capacity = (uint32_t)slots,
                             .first_generation = first_generation,
                             .home = home,
-                            .reserved = reserved};
+                            .most = (uint32_t)slots,
+                            .record_range = records,
+                            .idle_range = idle};
+    slab->most = room_of(slab, strata_growing_most(&records), strata_growing_most(&idle));
+    slab->capacity = room_now(slab);
+    slab->records[0].state = STRATA_RECORD_LIVE; /* no neighbour to merge with */
+    slab->records[0].home = home;
     return STRATA_OK;
 }
 
 void strata_slab_destroy(strata_slab_t *slab) {
-    strata_host_unreserve(slab->records, slab->reserved);
+    strata_growing_release(&slab->record_range);
+    strata_growing_release(&slab->idle_range);
     *slab = (strata_slab_t){0};
 }
 
+static void want_more(const strata_slab_t *slab, bool short_of_it) {
+    uint64_t wanted = strata_min(2 * (uint64_t)slab->capacity, slab->most);
+    if (strata_growing_usable(&slab->record_range) / sizeof(strata_record_t) < wanted) strata_growing_want(&slab->record_range, short_of_it);
+    if (8 * (uint64_t)strata_growing_usable(&slab->idle_range) < wanted) strata_growing_want(&slab->idle_range, short_of_it);
+}
+
 uint32_t strata_slab_touch(strata_slab_t *slab) {
-    if (slab->used >= slab->capacity || slab->first_generation >= STRATA_GENERATION_LAST) return 0;
+    if (slab->first_generation >= STRATA_GENERATION_LAST) return 0;
+    if (slab->used >= slab->capacity / 2 && slab->capacity < slab->most) {
+        slab->capacity = room_now(slab);
+        if (slab->used >= slab->capacity / 2) want_more(slab, slab->used >= slab->capacity);
+    }
+    if (slab->used >= slab->capacity) return 0;
     uint32_t slot = slab->used++;
     slab->records[slot].generation = slab->first_generation;
     slab->records[slot].home = slab->home;
@@ -113,9 +135,9 @@ static strata_status_t validate_free_list(const strata_slab_t *slab) {
 
 strata_status_t strata_slab_validate(const strata_slab_t *slab) {
     slab_census_t census = {0, 0};
-    if (slab->used == 0 || slab->used > slab->capacity || bytes_of(slab->capacity) > slab->reserved)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots in %zu bytes", slab->used, slab->capacity,
-                           slab->reserved);
+    if (slab->used == 0 || slab->used > slab->capacity || slab->capacity > room_now(slab))
+        return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots, there is room for %u", slab->used, slab->capacity,
+                           room_now(slab));
     if (slab->records[0].state != STRATA_RECORD_LIVE)
         return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab has the state %u", slab->records[0].state);
     if (strata_slab_is_idle(slab, 0)) return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab is noted as idle");

@@ -1,12 +1,13 @@
-/* The slab of a stack: its records, in one reserved range. Slots are 32-bit numbers, reused last-in first-out, warm; slot 0 is
- * the sentinel that is never free. Guarded by the stack's lock.
+/* The slab of a stack: its records, in a range that grows in place. Slots are 32-bit numbers, reused last-in first-out, warm; slot
+ * 0 is the sentinel that is never free. Guarded by the stack's lock.
  *
- * Behind the records lies a bit a slot: whether the block is idle, in the index of its cache. A freed block asks for the bits of
+ * In a range beside it lies a bit a slot: whether the block is idle, in the index of its cache. A freed block asks for the bits of
  * its neighbours instead of touching their records, most of which are in use: among many blocks each of those is a cache miss,
  * while the bits of 32,768 slots fit a page. A cache whose index does not keep them must ask the records. */
 #ifndef STRATA_ALLOCATION_MECHANISM_SLAB_H
 #define STRATA_ALLOCATION_MECHANISM_SLAB_H
 
+#include "platform/growing.h"
 #include "strata/layer.h"
 
 enum {
@@ -21,18 +22,19 @@ typedef struct strata_slab {
     uint64_t *idle;           /* bit slot % 64 of idle[slot / 64] */
     uint32_t free_head;       /* linked by `next` of unused records; 0: none */
     uint32_t used;            /* slots ever touched, the sentinel included: records[used ..] are zero */
-    uint32_t capacity;
+    uint32_t capacity;        /* slots that may be touched now; more come while the ranges grow */
     uint32_t first_generation; /* of a slot's first use */
     uint32_t unused;           /* length of the free list */
     uint32_t retired;          /* slots used up for ever */
     uint16_t home;
-    size_t reserved; /* bytes of the range */
+    uint32_t most; /* slots at last */
+    strata_growing_t record_range, idle_range;
 } strata_slab_t;
 
-/* `capacity` slots at most (fewer where address space is limited). E_HOST_MEMORY. */
-strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity);
+/* `most` slots at most (fewer where the system has no window for them). No lock is held. E_HOST_MEMORY. */
+strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t most);
 void strata_slab_destroy(strata_slab_t *slab);
-/* The rare way of strata_slab_take(): touches a new slot; 0 when the slab is full. */
+/* The rare way of strata_slab_take(): touches a new slot; 0 when the slab is full, for ever or until its ranges have grown. */
 uint32_t strata_slab_touch(strata_slab_t *slab);
 /* Gives up a slot whose generations are used up. */
 void strata_slab_retire(strata_slab_t *slab, uint32_t slot);

@@ -1,4 +1,5 @@
 /* Failing on order, and the device's own sticky failure. */
+#include "platform/host_memory.h"
 #include "platform/sim/sim_internal.h"
 
 static strata_status_t lost(const sim_device_t *device) {
@@ -57,7 +58,9 @@ strata_status_t sim_out_of_memory(sim_device_t *device, const char *what, uint64
 }
 
 strata_status_t sim_no_host_memory(void) {
-    return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left for the simulated device");
+    char bound[96];
+    return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory left for the simulated device%s",
+                       strata_host_bound(bound, sizeof bound));
 }
 
 strata_status_t strata_sim_fail(strata_device_t *base, strata_device_call_t call, uint64_t k, bool onward,

@@ -25,6 +25,7 @@ TEST(directory, finds_what_was_written) {
         strata_directory_t *directory;
         uint64_t unit = 1ull << shift, base = 0x7f12345ull << 21;
         ASSERT_OK(strata_directory_new(shift, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
         ASSERT_OK(strata_directory_cover(directory, base, 20 * MIB));
         EXPECT_TRUE(reads_nothing(directory, base));
         strata_directory_write(directory, base, 1, 2);
@@ -49,6 +50,7 @@ TEST(directory, finds_what_was_written) {
 TEST(directory, any_address_is_safe_to_ask_for) {
     strata_directory_t *directory;
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     ASSERT_OK(strata_directory_cover(directory, TOP - 2 * MIB, 2 * MIB));
     ASSERT_OK(strata_directory_cover(directory, 0, 1));
     strata_directory_write(directory, 0, 1, 1);
@@ -74,6 +76,7 @@ TEST(directory, refuses_what_is_out_of_range) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_directory_new(5, &directory));
     EXPECT_STATUS(STRATA_E_INVALID, strata_directory_new(64, &directory));
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     EXPECT_STATUS(STRATA_E_LIMIT, strata_directory_cover(directory, TOP, 256));
     EXPECT_STATUS(STRATA_E_LIMIT, strata_directory_cover(directory, TOP - 256, 512));
     EXPECT_STATUS(STRATA_E_LIMIT, strata_directory_cover(directory, UINT64_MAX - 10, 512));
@@ -89,6 +92,7 @@ TEST(directory, refuses_what_is_out_of_range) {
     strata_directory_uncover(directory, TOP - 256, 256);
     strata_directory_delete(directory);
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     EXPECT_EQ(directory->used, 1);
     strata_directory_delete(directory);
 }
@@ -97,6 +101,7 @@ TEST(directory, refuses_what_is_out_of_range) {
 TEST(directory, a_range_beyond_the_limit_changes_nothing) {
     strata_directory_t *directory;
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     directory->capacity = 6;
     ASSERT_OK(strata_directory_cover(directory, 100 * MIB, 6 * MIB));
     strata_directory_write(directory, 100 * MIB, 1, 1);
@@ -116,6 +121,7 @@ TEST(directory, a_range_beyond_the_limit_changes_nothing) {
 TEST(directory, chunks_may_share_a_granule) {
     strata_directory_t *directory;
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     ASSERT_OK(strata_directory_cover(directory, 64 * MIB, MIB));
     ASSERT_OK(strata_directory_cover(directory, 65 * MIB, 2 * MIB));
     EXPECT_EQ(directory->used, 3);
@@ -132,6 +138,7 @@ TEST(directory, chunks_may_share_a_granule) {
 TEST(directory, a_reused_leaf_is_empty) {
     strata_directory_t *directory;
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     for (uint64_t round = 0; round < 10; round++) {
         uint64_t base = (round + 1) << 39;
         ASSERT_OK(strata_directory_cover(directory, base, 20 * MIB));
@@ -148,10 +155,35 @@ TEST(directory, a_reused_leaf_is_empty) {
     strata_directory_delete(directory);
 }
 
+/* Entries are 1/32 of what is covered: a program that never asks for an address does without. */
+TEST(directory, has_no_entries_until_it_begins) {
+    strata_directory_t *directory = NULL;
+    ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_cover(directory, 1ull << 40, 64ull << 30));
+    strata_directory_uncover(directory, (1ull << 40) + (32ull << 30), 32ull << 30);
+    EXPECT_OK(strata_directory_validate(directory));
+    bool grows = strata_growing_usable(&directory->entries_range) < strata_growing_most(&directory->entries_range);
+    if (grows) {
+        EXPECT_LT(strata_growing_usable(&directory->entries_range), 64ull << 20);
+        strata_host_fail_at(1, 0);
+        EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_directory_begin(directory));
+        strata_host_fail_at(0, 0);
+    }
+    ASSERT_OK(strata_directory_begin(directory));
+    strata_directory_write(directory, 1ull << 40, 1, 1);
+    EXPECT_TRUE(reads(directory, 1ull << 40, 1, 1));
+    ASSERT_OK(strata_directory_cover(directory, (1ull << 40) + (64ull << 30), 1ull << 30));
+    strata_directory_write(directory, (1ull << 40) + (65ull << 30) - 256, 2, 3);
+    EXPECT_TRUE(reads(directory, (1ull << 40) + (65ull << 30) - 256, 2, 3));
+    EXPECT_OK(strata_directory_validate(directory));
+    strata_directory_delete(directory);
+}
+
 TEST(directory, every_host_allocation_may_fail) {
     strata_directory_t *directory = NULL;
     uint64_t before = strata_host_allocations();
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     uint64_t needed = strata_host_allocations() - before;
     EXPECT_GE(needed, 2);
     for (uint64_t k = 1; k <= needed; k++) {
@@ -171,10 +203,19 @@ TEST(directory, every_host_allocation_may_fail) {
     ASSERT_OK(strata_directory_cover(directory, edge, 8 * MIB));
     strata_directory_write(directory, edge + 6 * MIB, 1, 1);
     EXPECT_TRUE(reads(directory, edge + 6 * MIB, 1, 1));
-    /* What has its inner nodes makes no allocation. */
+    /* What has its inner nodes and leaves makes no allocation. */
     before = strata_host_allocations();
-    ASSERT_OK(strata_directory_cover(directory, edge - 100 * MIB, 200 * MIB));
+    ASSERT_OK(strata_directory_cover(directory, edge - 4 * MIB, 16 * MIB));
     EXPECT_EQ(strata_host_allocations(), before);
+    uint32_t used = directory->used;
+    for (uint64_t k = 1; k <= 2; k++) {
+        strata_host_fail_at(k, 0);
+        EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_directory_cover(directory, edge - (k << 20) * 2048, (k << 20) * 1024));
+        strata_host_fail_at(0, 0);
+        EXPECT_EQ(directory->used, used);
+        EXPECT_OK(strata_directory_validate(directory));
+    }
+    ASSERT_OK(strata_directory_cover(directory, edge - 1024 * MIB, 1024 * MIB));
     strata_directory_delete(directory);
 }
 
@@ -186,6 +227,7 @@ TEST(directory, random_program) {
     uint64_t seed = 21, at[CHUNKS], length[CHUNKS];
     uint32_t covers[GRANULES] = {0}, written[PLACES] = {0}, count = 0;
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     for (uint32_t step = 1; step <= STEPS; step++) {
         uint64_t dice = random_below(&seed, 100);
         if (dice < 30 && count < CHUNKS) {
@@ -217,6 +259,7 @@ TEST(directory, random_program) {
 TEST(directory, validate_finds_planted_faults) {
     strata_directory_t *directory;
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     ASSERT_OK(strata_directory_cover(directory, 0, 20 * MIB));
     strata_directory_uncover(directory, 4 * MIB, 6 * MIB); /* leaves 3, 4, 5 */
     strata_directory_inner_t *inner = atomic_load(&directory->inners[0]);
@@ -287,6 +330,7 @@ TEST(directory, threads_cover_write_and_read) {
     strata_directory_t *directory;
     worker_t workers[THREADS];
     ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     for (uint16_t i = 0; i < THREADS; i++) {
         workers[i] = (worker_t){.directory = directory, .base = 100 * MIB + i * 3 * MIB, .home = i, .seed = i + 1u};
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) FAIL_TEST("thread %d did not start", i);

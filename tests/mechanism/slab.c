@@ -1,12 +1,11 @@
 #include "allocation/mechanism/slab.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "platform/host_memory.h"
 #include "platform/status.h"
+#include "tests/harness/address_space.h"
 #include "tests/mechanism/mechanism.h"
 
 static void give_raised(strata_slab_t *slab, uint32_t slot) {
@@ -81,30 +80,40 @@ TEST(slab, says_when_the_host_has_no_memory) {
     strata_host_fail_at(0, 0);
 }
 
-static uint64_t address_space_used(void) {
-    unsigned long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file) return 0;
-    if (fscanf(file, "%llu", &pages) != 1) pages = 0;
-    fclose(file);
-    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+/* What was touched stays where it is. */
+TEST(slab, grows_in_place) {
+    enum { SLOTS = 100000 };
+    strata_slab_t slab;
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
+    strata_record_t *records = slab.records;
+    for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(make_free(&slab, 256 * (uint64_t)i, 256), i);
+    EXPECT_TRUE(slab.records == records);
+    for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(records[i].ptr, 256 * (uint64_t)i);
+    EXPECT_OK(strata_slab_validate(&slab));
+    strata_slab_destroy(&slab);
 }
 
-TEST(slab, is_smaller_where_address_space_is_limited) {
+TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
     strata_slab_t slab;
-    struct rlimit before, limited;
-    uint64_t used = address_space_used();
-    if (used == 0 || getrlimit(RLIMIT_AS, &before) != 0) TEST_SKIP("the address space in use is unknown here");
-    limited = before;
-    limited.rlim_cur = used + (600ull << 20);
-    if (setrlimit(RLIMIT_AS, &limited) != 0) TEST_SKIP("the address space cannot be limited here");
-    strata_status_t status = strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS);
-    setrlimit(RLIMIT_AS, &before);
-    ASSERT_OK(status);
-    EXPECT_LT(slab.capacity, STRATA_SLAB_SLOTS);
-    EXPECT_GE(slab.capacity, STRATA_SLAB_SLOTS / 4);
-    EXPECT_EQ(strata_slab_take(&slab), 1);
-    strata_slab_give(&slab, 1);
+    struct rlimit before;
+    ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
+    bool grows = slab.capacity < slab.most;
+    if (!grows || !bound_address_space(8 << 20, &before)) {
+        strata_slab_destroy(&slab);
+        TEST_SKIP("address space comes in one piece here, or cannot be bounded");
+    }
+    while (make_free(&slab, 0, 256) != 0) {}
+    strata_status_t status = strata_growing_serve_wanted();
+    const strata_error_t error = *strata_last_error();
+    unbound_address_space(&before);
+    EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
+    EXPECT_TRUE(strstr(error.text, "RLIMIT_AS") != NULL);
+    EXPECT_LT(slab.used, STRATA_SLAB_SLOTS);
+    EXPECT_OK(strata_slab_validate(&slab));
+    uint32_t used = slab.used;
+    EXPECT_EQ(strata_slab_take(&slab), 0);
+    EXPECT_OK(strata_growing_serve_wanted());
+    EXPECT_EQ(make_free(&slab, 0, 256), used);
     EXPECT_OK(strata_slab_validate(&slab));
     strata_slab_destroy(&slab);
 }
