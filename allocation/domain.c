@@ -94,6 +94,10 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 /* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_ALL;
+    if (atomic_load(&domain->above)) {
+        stack->attention_free |= STRATA_ATTENTION_LIMIT;
+        stack->attention_allocate |= STRATA_ATTENTION_CORE;
+    }
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
 }
 
@@ -144,10 +148,14 @@ strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, ui
     return STRATA_OK;
 }
 
-void strata_domain_count(strata_domain_t *domain, uint64_t bytes) {
-    strata_quota_serve(&domain->quota, bytes);
+void strata_domain_note_peak(strata_domain_t *domain) {
     uint64_t now = strata_domain_reserved(domain), peak = atomic_load(&domain->peak_reserved_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&domain->peak_reserved_bytes, &peak, now)) {}
+}
+
+void strata_domain_count(strata_domain_t *domain, uint64_t bytes) {
+    strata_quota_serve(&domain->quota, bytes);
+    strata_domain_note_peak(domain);
     strata_quota_tell(&domain->quota, &domain->lock);
 }
 

@@ -41,6 +41,7 @@ struct strata_domain {
     strata_unreturned_t unreturned;
 
     strata_quota_t quota; /* what sources got from the device and may get; touched on device calls alone. With the domain's lock */
+    _Atomic bool above; /* what is reserved is above the place's limit, and is watched: allocation/above.h */
     _Atomic uint64_t peak_reserved_bytes;
     _Atomic uint64_t peak_needed; /* highest requested bytes seen at a growth that might have waited */
     _Atomic uint64_t given_bytes; /* that the device got back so far; what goes to a driver's pool counts when the pool is trimmed */
@@ -119,6 +120,8 @@ strata_status_t strata_domain_book(strata_domain_t *domain, uint64_t address, ui
 void strata_domain_unclaim(strata_domain_t *domain, uint64_t bytes);
 /* What was claimed and got counts as reserved: the part of booking that cannot fail. */
 void strata_domain_count(strata_domain_t *domain, uint64_t bytes);
+/* The peak is not below what is reserved now. */
+void strata_domain_note_peak(strata_domain_t *domain);
 /* What was booked is about to go back: free by pointer forgets it, before another thread may be given the same address. If the
  * device refuses it, it is as before; else it counts no more once the device has it. */
 void strata_domain_uncover(strata_domain_t *domain, uint64_t address, uint64_t bytes);

@@ -52,3 +52,33 @@ uint32_t strata_family_own_figures(strata_family_t *family, uint32_t number, str
     }
     return count;
 }
+
+/* ---- peaks ---- */
+
+static void reset_stack(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    strata_statistics_t *f = &stack->figures;
+    f->peak_requested_bytes = f->requested_bytes;
+    f->peak_allocated_bytes = f->allocated_bytes;
+    f->peak_reserved_bytes = f->reserved_bytes;
+    stack->peak_direct_bytes = stack->direct_bytes;
+    STRATA_EACH_OWN_LAYER(stack, layer)
+        if (STRATA_LAYER_HAS(layer->type, reset_peaks)) layer->type->reset_peaks(layer);
+    strata_unlock(&stack->lock);
+}
+
+/* What has ended holds nothing now. */
+static void reset_ended(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    for (strata_family_t *family = &domain->ordinary; family; family = family->next)
+        family->ended.peak_requested_bytes = family->ended.peak_allocated_bytes = family->ended.peak_reserved_bytes = 0;
+    strata_unlock(&domain->lock);
+}
+
+void strata_domain_reset_peaks(strata_domain_t *domain) {
+    reset_ended(domain);
+    STRATA_DOMAIN_EACH(domain, stack) reset_stack(stack);
+    atomic_store(&domain->peak_reserved_bytes, 0);
+    strata_domain_note_peak(domain);
+    strata_meter_reset_peak(&domain->deferred);
+}

@@ -20,4 +20,8 @@ uint32_t strata_own_figures(strata_layer_t *layer, strata_own_figure_t rows[STRA
  * stacks' locks in turn. */
 uint32_t strata_family_own_figures(strata_family_t *family, uint32_t number, strata_own_figure_t rows[STRATA_OWN_FIGURES]);
 
+/* All peaks of a place begin at what is now: its own, those of its stacks and of what has ended, and those of layers. No lock is
+ * held. */
+void strata_domain_reset_peaks(strata_domain_t *domain);
+
 #endif

@@ -1,4 +1,5 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
+#include "allocation/above.h"
 #include "allocation/host_wait.h"
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
@@ -166,6 +167,7 @@ static void leave(strata_stack_t *server) {
     server->inside--;
     strata_unlock(&server->lock);
     if (waited_for) strata_domain_wake(domain);
+    strata_above_look(domain);
 }
 
 /* The lock is held; it is opened. Unless all users are known to be done or noted, the block is quarantined: never reused,

@@ -169,7 +169,8 @@ static bool rung_small_growth(climb_t *climb) {
 static void mark(strata_domain_t *domain, uint16_t bit, bool set) {
     STRATA_DOMAIN_EACH(domain, stack) {
         strata_lock(&stack->lock);
-        if (stack->open) stack->attention_free = (uint16_t)(set ? stack->attention_free | bit : stack->attention_free & ~bit);
+        uint16_t kept = atomic_load(&domain->above) ? STRATA_ATTENTION_LIMIT : 0;
+        if (stack->open) stack->attention_free = (uint16_t)(set ? stack->attention_free | bit : (stack->attention_free & ~bit) | kept);
         strata_unlock(&stack->lock);
     }
 }

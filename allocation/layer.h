@@ -46,6 +46,10 @@ static inline uint8_t strata_record_maker_number(const strata_record_t *record) 
 /* The bottom layer of a record's decorator stack: the one that made it. NULL: a record of 0 bytes. */
 strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record);
 
+/* A source's record on its way to the device: it shows no block any more, since another thread may be given the address before the
+ * record is gone. Answers its bytes, which the source writes back once the device has answered. No lock is held. */
+uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record);
+
 /* ---- records that others wrap (strata_record_wrap()) ---- */
 
 /* What a record holds, for any that no free is taking back; NULL: it is a source's or a cache's. */

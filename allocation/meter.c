@@ -78,3 +78,9 @@ uint64_t strata_meter_peak(strata_meter_t *meter) {
     strata_unlock(&meter->lock);
     return peak;
 }
+
+void strata_meter_reset_peak(strata_meter_t *meter) {
+    strata_lock(&meter->lock);
+    meter->peak = meter->bytes;
+    strata_unlock(&meter->lock);
+}

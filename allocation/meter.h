@@ -25,5 +25,7 @@ void strata_meter_destroy(strata_meter_t *meter);
 /* At time `now` bytes are deferred until `ready_at`. May be called under a stack's lock. */
 void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, uint64_t bytes);
 uint64_t strata_meter_peak(strata_meter_t *meter);
+/* The peak begins at what waits now, as far as that is known: what has passed meanwhile is taken off at the next call above. */
+void strata_meter_reset_peak(strata_meter_t *meter);
 
 #endif

@@ -172,6 +172,14 @@ void strata_record_delete(strata_layer_t *self, strata_record_t *record) {
     strata_slab_give(&self->stack->slab, strata_slab_slot(&self->stack->slab, record));
 }
 
+uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record) {
+    strata_lock(&self->stack->lock);
+    uint64_t size = record->size;
+    record->size = 0;
+    strata_unlock(&self->stack->lock);
+    return size;
+}
+
 void strata_layer_wants_allocate(strata_layer_t *self, bool wants) {
     uint16_t *bits = &self->stack->attention_allocate;
     *bits = (uint16_t)(wants ? *bits | self->attention : *bits & ~self->attention);

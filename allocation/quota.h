@@ -31,6 +31,9 @@ bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes);
  * what they wait for may be the caller's to do. NULL: nobody waits with a claim. */
 bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *held_up);
 
+/* The peak begins at what is claimed now. Any lock may be held. */
+void strata_quota_reset_peak(strata_quota_t *quota);
+
 /* What was claimed was got, or not; then, unless a lock is held, those that wait are told. */
 void strata_quota_serve(strata_quota_t *quota, uint64_t bytes);
 void strata_quota_unclaim(strata_quota_t *quota, uint64_t bytes);

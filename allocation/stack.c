@@ -86,7 +86,8 @@ strata_status_t strata_stack_begin(strata_family_t *family, strata_lock_rank_t r
     stack->hit = NULL;
     stack->quick_free = NULL;
     stack->directory = NULL;
-    stack->attention_allocate = stack->attention_free = 0;
+    stack->attention_allocate = STRATA_ATTENTION_CORE | (stack->ownerless ? STRATA_ATTENTION_OWNERLESS : 0);
+    stack->attention_free = 0;
     stack->top = NULL;
     stack->stream = NULL;
     stack->name = "";
@@ -219,6 +220,7 @@ static void flatten(strata_stack_t *stack) {
     stack->path = path;
     stack->cache = layer;
     stack->hit = layer->type->hit;
+    stack->attention_allocate &= (uint16_t)~STRATA_ATTENTION_CORE;
     stack->quick_free = layer->type->quick_free;
 }
 

@@ -19,6 +19,8 @@ enum {
     STRATA_STACKS = 4096,             /* numbers; 0 names none */
     STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
     STRATA_ATTENTION_SIDE = 1u << 14, /* of a record: it has an entry in the side table (allocation/side.h) */
+    STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/above.h) */
+    STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
     STRATA_ATTENTION_LAYERS = 14,     /* bits below those, one a layer */
     STRATA_ATTENTION_ALL = 0xffffu
 };
@@ -34,7 +36,7 @@ struct strata_stack {
     bool (*quick_free)(strata_layer_t *, strata_record_t *);
     strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
     strata_t facade;
-    uint16_t attention_allocate; /* bits of layers whose allocate must not be left out */
+    uint16_t attention_allocate; /* bits of layers whose allocate must not be left out, OWNERLESS; CORE: no hit is to serve */
     uint16_t attention_free;
     uint16_t number;
     bool trunk;     /* instances that stacks share: of device scope, or (of_thread) of thread scope */

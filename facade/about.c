@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "facade/arguments.h"
 #include "facade/facade.h"
 
 #define TEXT_(x) #x
@@ -27,6 +28,7 @@ const char *strata_layer_name(size_t index) {
 }
 
 strata_status_t strata_explain(strata_t handle, char *text, size_t capacity, size_t *needed) {
+    STRATA_REFUSE_NULL_ARRAY(text, capacity);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     char *whole = NULL;

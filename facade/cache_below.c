@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "facade/arguments.h"
 #include "facade/facade.h"
 
 /* The layers below `layer`, depth first, that are no decorators and no routers; *left are to be passed by. */
@@ -51,9 +52,10 @@ static void describe(strata_layer_t *layer, strata_cache_t *cache) {
 
 strata_status_t strata_cache_below(strata_t handle, strata_place_t place, strata_stream_t stream, size_t index,
                                    strata_cache_t *cache) {
+    STRATA_REFUSE_NULL(cache);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if (cache->struct_size < sizeof *cache) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    STRATA_REFUSE_SIZE(cache, sizeof *cache);
     strata_stack_t *stack;
     uint64_t pool;
     strata_status_t status = strata_facade_pool(facade, place, 0, &pool);

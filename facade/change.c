@@ -1,6 +1,8 @@
 /* Another strategy for a facade in which nothing is live. */
 #include <string.h>
 
+#include "facade/arguments.h"
+#include "facade/inside.h"
 #include "facade/life.h"
 #include "facade/plans.h"
 #include "facade/stream_ids.h"
@@ -108,8 +110,10 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     if (!options) options = &nothing;
-    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
-    strata_status_t status = check_is_idle(facade);
+    STRATA_REFUSE_SIZE(options, sizeof *options);
+    strata_status_t status = strata_inside_refuse(handle, "strata_change_strategy");
+    if (status == STRATA_OK) status = strata_facade_check_flags(options->flags);
+    if (status == STRATA_OK) status = check_is_idle(facade);
     if (status != STRATA_OK) return status;
     uint32_t flags = facade->flags;
     facade->flags = options->flags;

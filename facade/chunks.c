@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "facade/arguments.h"
 #include "facade/text.h"
 #include "platform/host_memory.h"
 
@@ -119,5 +120,6 @@ static void name_by_handle(strata_stream_t stream, const void *none, char *name,
 }
 
 strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *out, size_t capacity, size_t *needed) {
+    STRATA_REFUSE_NULL_ARRAY(out, capacity);
     return strata_chunks_text_named(facade, place, name_by_handle, NULL, out, capacity, needed);
 }

@@ -1,5 +1,6 @@
 /* Frees that carry a count: the program's counter of a place, and how far the GPU has come. */
 #include "allocation/ladder.h"
+#include "facade/arguments.h"
 #include "facade/facade.h"
 
 static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {
@@ -8,6 +9,7 @@ static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_d
 }
 
 strata_status_t strata_next_count(strata_t handle, strata_place_t place, uint64_t *count) {
+    STRATA_REFUSE_NULL(count);
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
     if (status == STRATA_OK) *count = atomic_fetch_add(&domain->count, 1) + 1;

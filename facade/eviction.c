@@ -1,5 +1,6 @@
 /* What a program asks that gives memory up on purpose: what would become free with a block, and which blocks cost least. */
 #include "allocation/blocks.h"
+#include "facade/arguments.h"
 #include "facade/facade.h"
 #include "platform/arithmetic.h"
 
@@ -17,9 +18,10 @@ static const strata_record_t *piece_of(const strata_record_t *record) {
 }
 
 strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neighbours_t *neighbours) {
+    STRATA_REFUSE_NULL(neighbours);
     strata_path_t path;
     strata_record_t *record;
-    if (neighbours->struct_size < sizeof *neighbours) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    STRATA_REFUSE_SIZE(neighbours, sizeof *neighbours);
     strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     neighbours->block = (strata_block_t){.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = ref};
@@ -100,6 +102,8 @@ static void name_victims(const strata_stack_t *stack, const window_t *window, st
 
 strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_t size, strata_ref_t *victims, size_t capacity,
                                     size_t *count) {
+    STRATA_REFUSE_NULL_ARRAY(victims, capacity);
+    STRATA_REFUSE_NULL(count);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;

@@ -1,8 +1,11 @@
 /* Figures of places, and what the caches keep. */
 #include <string.h>
 
+#include "allocation/above.h"
+#include "allocation/figures.h"
 #include "allocation/layer.h"
 #include "allocation/threads.h"
+#include "facade/arguments.h"
 #include "facade/facade.h"
 #include "platform/arithmetic.h"
 
@@ -75,13 +78,15 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
 /* An older caller's struct is shorter: it gets what it knows. */
 static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistics_t *out) {
     size_t size = out->struct_size;
-    if (size < sizeof(size_t)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    if (size < sizeof(size_t) || size > STRATA_LARGEST_STRUCT)
+        return strata_fail(STRATA_E_INVALID, 0, "struct_size is %zu, not that of strata_statistics_t", size);
     memcpy(out, sum, size < sizeof *sum ? size : sizeof *sum);
     out->struct_size = size;
     return STRATA_OK;
 }
 
 strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_stream_t stream, strata_statistics_t *out) {
+    STRATA_REFUSE_NULL(out);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -95,6 +100,7 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
 }
 
 strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, strata_statistics_t *out) {
+    STRATA_REFUSE_NULL(out);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -106,6 +112,7 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
 }
 
 strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
+    STRATA_REFUSE_NULL(out);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -116,6 +123,15 @@ strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, ui
     strata_statistics_t sum;
     strata_facade_pool_figures(domain, pool, &sum);
     return hand_out(&sum, out);
+}
+
+strata_status_t strata_reset_peaks(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) strata_domain_reset_peaks(domain);
+    return status;
 }
 
 uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
@@ -174,16 +190,15 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_domain_set_limit(domain, limit);
-    uint64_t reserved = strata_domain_reserved(domain), all = idle_in(domain);
-    uint64_t idle = all - strata_min(all, strata_domain_kept_bytes(domain, NULL));
-    if (reserved > limit) (void)give_back(domain, idle - strata_min(idle, reserved - limit));
+    strata_above_begin(domain);
     return STRATA_OK;
 }
 
 strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *out) {
+    STRATA_REFUSE_NULL(out);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if (out->struct_size < offsetof(strata_mem_info_t, limit)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    STRATA_REFUSE_SIZE(out, offsetof(strata_mem_info_t, limit));
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;

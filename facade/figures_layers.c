@@ -1,7 +1,8 @@
 /* What the layers of a place count for themselves. */
 #include "allocation/figures.h"
 #include "allocation/layer.h"
-#include "facade/facade.h"
+#include "facade/arguments.h"
+#include "facade/inside.h"
 
 static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_layer_figure_fn figure, void *context) {
     const strata_plan_node_t *node = &stack->family->plan->nodes[layer->number];
@@ -25,12 +26,16 @@ static void tell_layer(strata_stack_t *stack, strata_layer_t *layer, strata_laye
 }
 
 strata_status_t strata_layer_figures(strata_t handle, strata_place_t place, strata_layer_figure_fn figure, void *context) {
+    STRATA_REFUSE_NULL(figure);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
+    strata_inside_t frame;
+    strata_inside_begin(&frame, handle);
     STRATA_DOMAIN_EACH(domain, stack)
         STRATA_EACH_OWN_LAYER(stack, layer) tell_layer(stack, layer, figure, context);
+    strata_inside_end(&frame);
     return STRATA_OK;
 }

@@ -26,7 +26,8 @@ strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_st
     if (__builtin_expect(!stack || size - 1 >= STRATA_LARGEST_REQUEST, 0))
         return strata_allocate_long_way(facade, place, stream, size, block);
     strata_lock(&stack->lock);
-    if (__builtin_expect(stack->hit && !stack->attention_allocate && !(stack->ownerless && stream), 1)) {
+    uint16_t attention = stack->attention_allocate;
+    if (__builtin_expect((attention == 0 || (attention == STRATA_ATTENTION_OWNERLESS && !stream)) && block, 1)) {
         strata_record_t *record = hit(stack, size);
         if (__builtin_expect(record != NULL, 1)) {
             fill_block(stack, record, block);

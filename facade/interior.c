@@ -1,5 +1,6 @@
 /* From an address inside a block to the block. */
 #include "allocation/blocks.h"
+#include "facade/arguments.h"
 #include "facade/wrong.h"
 
 /* The block of a stack that holds the address, under its lock. */
@@ -14,6 +15,7 @@ static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *bl
 }
 
 strata_status_t strata_base_pointer(strata_t handle, const void *interior, strata_block_t *block) {
+    STRATA_REFUSE_NULL(block);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     uint32_t index = 0;

@@ -4,6 +4,8 @@
 
 #include "facade/facade.h"
 
+/* E_INVALID: flags that this version does not know. */
+strata_status_t strata_facade_check_flags(uint32_t flags);
 /* The strategy that options name. */
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy);
 /* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until

@@ -2,11 +2,13 @@
 
 #include <string.h>
 
+#include "allocation/above.h"
 #include "allocation/layer.h"
 #include "allocation/option.h"
 #include "allocation/story.h"
 #include "allocation/threads.h"
 #include "facade/annotate.h"
+#include "facade/arguments.h"
 #include "facade/lookup.h"
 #include "facade/stream_ids.h"
 #include "facade/wrong.h"
@@ -36,13 +38,14 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
 }
 
 static strata_status_t check_options(const strata_allocate_options_t *options) {
-    if (options->struct_size < offsetof(strata_allocate_options_t, freed_before)) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > STRATA_LARGEST_REQUEST)
         return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes", options->alignment);
     if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO))
-        return strata_fail(STRATA_E_INVALID, 0, "an unknown flag");
+        return strata_fail(STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO",
+                           (unsigned)(options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO)));
     return STRATA_OK;
 }
 
@@ -101,6 +104,8 @@ static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, 
 
 strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
                                      const strata_allocate_options_t *options, strata_block_t *block) {
+    STRATA_REFUSE_NULL(options);
+    STRATA_REFUSE_NULL(block);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_stack_t *stack;
@@ -111,6 +116,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     if (status == STRATA_OK) status = settle_alignment(stack, options->alignment, &alignment);
     if (status != STRATA_OK) return status;
     strata_record_t *record;
+    strata_above_look(stack->domain);
     uint64_t reserved = strata_domain_reserved(stack->domain);
     if (!stack->ownerless) stream = stack->stream;
     strata_serve_t serve = {.size = options->size, .alignment = alignment, .stream = stream, .flags = options->flags,
@@ -241,6 +247,7 @@ strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
 }
 
 strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t *block) {
+    STRATA_REFUSE_NULL(block);
     strata_path_t path;
     strata_record_t *record;
     strata_status_t status = find_pointer(handle, ptr, &path, &record);
@@ -251,6 +258,7 @@ strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t
 }
 
 strata_status_t strata_allocation_path(strata_t handle, strata_ref_t ref, char *text, size_t capacity) {
+    STRATA_REFUSE_NULL_ARRAY(text, capacity);
     strata_path_t path;
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &path, &record);
@@ -307,6 +315,7 @@ strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_st
 }
 
 strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_stream_t *stream) {
+    STRATA_REFUSE_NULL(stream);
     strata_path_t path;
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &path, &record);

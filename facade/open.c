@@ -5,7 +5,9 @@
 #include "allocation/side.h"
 #include "allocation/threads.h"
 #include "config/config.h"
+#include "facade/arguments.h"
 #include "facade/devices.h"
+#include "facade/inside.h"
 #include "facade/life.h"
 #include "facade/long_way.h"
 #include "facade/lookup.h"
@@ -279,7 +281,10 @@ uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn repo
     leaks_t again = {.facade = facade, .found = strata_host_new(live, sizeof(strata_leak_t)), .room = live};
     if (!again.found) return live;
     (void)walk_live(facade, &again);
+    strata_inside_t frame;
+    strata_inside_begin(&frame, facade->handle);
     for (uint64_t i = 0; i < again.count && i < again.room; i++) report(&again.found[i], context);
+    strata_inside_end(&frame);
     strata_host_delete(again.found);
     return live;
 }
@@ -325,6 +330,9 @@ static void end_facade(strata_facade_t *facade) {
 strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_leak_fn report, void *context) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
+    if ((uint32_t)mode > STRATA_CLOSE_FORCE) return strata_fail(STRATA_E_INVALID, 0, "strata_close: there is no mode %d", (int)mode);
+    strata_status_t busy = strata_inside_refuse(handle, "strata_close");
+    if (busy != STRATA_OK) return busy;
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
     uint64_t live = strata_facade_report_leaks(facade, report, context);
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
@@ -429,12 +437,21 @@ strata_status_t strata_facade_load(const strata_open_options_t *options, strata_
     return strata_config_load(&request, strategy);
 }
 
+strata_status_t strata_facade_check_flags(uint32_t flags) {
+    uint32_t unknown = flags & ~(uint32_t)(STRATA_OPEN_IGNORE_ENVIRONMENT | STRATA_OPEN_CHECK_STREAM_IDS | STRATA_OPEN_ALLOW_CODE);
+    if (!unknown) return STRATA_OK;
+    return strata_fail(STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_OPEN_IGNORE_ENVIRONMENT, STRATA_OPEN_CHECK_STREAM_IDS, "
+                       "STRATA_OPEN_ALLOW_CODE", (unsigned)unknown);
+}
+
 strata_status_t strata_open(const strata_open_options_t *options, strata_t *handle) {
+    STRATA_REFUSE_NULL(handle);
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     if (!options) options = &nothing;
-    if (options->struct_size < sizeof *options) return strata_fail(STRATA_E_INVALID, 0, "struct_size is not set");
+    STRATA_REFUSE_SIZE(options, sizeof *options);
     strata_facade_t *facade;
-    strata_status_t status = begin_facade(options->flags, &facade);
+    strata_status_t status = strata_facade_check_flags(options->flags);
+    if (status == STRATA_OK) status = begin_facade(options->flags, &facade);
     if (status != STRATA_OK) return status;
     facade->owns_strategy = facade->owns_devices = true;
     status = strata_facade_load(options, &facade->strategy);

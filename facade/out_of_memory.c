@@ -1,4 +1,6 @@
 /* Out of memory at last: the observers are told; and the callbacks that the ladder asks. */
+#include "facade/arguments.h"
+#include "facade/inside.h"
 #include "facade/report.h"
 
 /* ---- registrations ---- */
@@ -21,10 +23,12 @@ static strata_status_t add_callback(strata_t handle, strata_callback_t callback,
 
 strata_status_t strata_add_out_of_memory_observer(strata_t facade, strata_out_of_memory_fn observer, void *context,
                                                   uint32_t *id) {
+    STRATA_REFUSE_NULL(observer);
     return add_callback(facade, (strata_callback_t){.observer = observer, .context = context}, id);
 }
 
 strata_status_t strata_add_free_memory_callback(strata_t facade, strata_free_memory_fn callback, void *context, uint32_t *id) {
+    STRATA_REFUSE_NULL(callback);
     return add_callback(facade, (strata_callback_t){.free_memory = callback, .context = context}, id);
 }
 
@@ -60,20 +64,26 @@ static _Thread_local bool inside_callback;
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size) {
     uint64_t freed = 0;
     strata_callback_t callback = {0};
+    strata_inside_t frame;
     if (inside_callback) return 0;
     inside_callback = true;
+    strata_inside_begin(&frame, ((const strata_facade_t *)context)->handle);
     while (next_callback(context, callback.id, &callback))
         if (callback.free_memory) freed += callback.free_memory(place, size, callback.context);
+    strata_inside_end(&frame);
     inside_callback = false;
     return freed;
 }
 
 static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t *event) {
     strata_callback_t callback = {0};
+    strata_inside_t frame;
     if (inside_callback) return;
     inside_callback = true;
+    strata_inside_begin(&frame, facade->handle);
     while (next_callback(facade, callback.id, &callback))
         if (callback.observer) callback.observer(event, callback.context);
+    strata_inside_end(&frame);
     inside_callback = false;
 }
 

@@ -1,5 +1,6 @@
 /* Named pools: their numbers, and which one the requests of a thread go to. */
 #include "allocation/option.h"
+#include "facade/arguments.h"
 #include "facade/lookup.h"
 #include "facade/plans.h"
 
@@ -59,6 +60,8 @@ static strata_status_t fail_unknown(const strata_strategy_t *strategy, const cha
 }
 
 strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {
+    STRATA_REFUSE_NULL(name);
+    STRATA_REFUSE_NULL(pool);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     const strata_model_named_t *found = name ? strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name) : NULL;
@@ -100,6 +103,7 @@ strata_status_t strata_pool_end(strata_t handle, strata_place_t place) {
 }
 
 strata_status_t strata_pool_current(strata_t handle, strata_place_t place, uint64_t *pool) {
+    STRATA_REFUSE_NULL(pool);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     uint64_t now = current(facade, place);
@@ -134,6 +138,7 @@ strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint6
 }
 
 strata_status_t strata_pool_of(strata_t handle, strata_ref_t ref, uint64_t *pool) {
+    STRATA_REFUSE_NULL(pool);
     strata_path_t path;
     strata_record_t *record;
     strata_status_t status = strata_facade_find(handle, ref, &path, &record);

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 #include "allocation/blocks.h"
-#include "facade/facade.h"
+#include "facade/arguments.h"
+#include "facade/inside.h"
 #include "platform/host_memory.h"
 
 typedef struct rows {
@@ -84,6 +85,7 @@ static size_t find_runs(const rows_t *rows, run_t *runs) {
 }
 
 strata_status_t strata_snapshot(strata_t handle, strata_place_t place, strata_snapshot_fn row, void *context) {
+    STRATA_REFUSE_NULL(row);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;
@@ -97,8 +99,11 @@ strata_status_t strata_snapshot(strata_t handle, strata_place_t place, strata_sn
     if (runs) {
         (void)find_runs(&rows, runs);
         qsort(runs, count, sizeof *runs, by_address);
+        strata_inside_t frame;
+        strata_inside_begin(&frame, handle);
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < runs[i].count; k++) row(&runs[i].first[k], context);
+        strata_inside_end(&frame);
     }
     strata_host_delete(rows.rows);
     strata_host_delete(runs);

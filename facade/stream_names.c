@@ -1,6 +1,7 @@
 /* Names of streams: which of the strategy's `streams:` they are, and how reports call them. */
 #include <string.h>
 
+#include "facade/arguments.h"
 #include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
@@ -53,6 +54,7 @@ static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domai
 }
 
 strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata_stream_t stream, const char *name) {
+    STRATA_REFUSE_NULL(name);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_domain_t *domain;

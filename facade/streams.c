@@ -1,6 +1,7 @@
 /* Streams: forgetting them, and those of the facade's own device. */
 #include "allocation/layer.h"
 #include "allocation/threads.h"
+#include "facade/arguments.h"
 #include "facade/stream_ids.h"
 #include "platform/host_memory.h"
 
@@ -32,6 +33,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
 }
 
 strata_status_t strata_same_stream(strata_t handle, strata_place_t place, strata_stream_t a, strata_stream_t b, bool *same) {
+    STRATA_REFUSE_NULL(same);
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
     if (status != STRATA_OK) return status;
@@ -62,6 +64,7 @@ static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stre
 }
 
 strata_status_t strata_stream_create(strata_t handle, strata_place_t place, strata_stream_t *stream) {
+    STRATA_REFUSE_NULL(stream);
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
     return status == STRATA_OK ? strata_device_stream_create(domain->device, STRATA_STREAM_NON_BLOCKING, stream) : status;
@@ -81,6 +84,7 @@ strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place,
 
 strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
                                    const strata_ref_t *refs, size_t count) {
+    STRATA_REFUSE_NULL_ARRAY(refs, count);
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
     if (status == STRATA_OK) status = strata_stream_ids_check(strata_facade_of(handle), place, stream, STRATA_STREAM_NAMED);

@@ -429,6 +429,11 @@ static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_
     return MOST_BYTES;
 }
 
+static void reset_peaks(strata_layer_t *base) {
+    bfc_t *self = (bfc_t *)base;
+    self->peak_used = self->used_bytes;
+}
+
 const strata_layer_type_t strata_bfc_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "bfc",
@@ -458,4 +463,5 @@ const strata_layer_type_t strata_bfc_type = {
     .set_frontier = strata_bfc_set_frontier,
     .tell = strata_bfc_tell,
     .alignment = alignment,
+    .reset_peaks = reset_peaks,
 };

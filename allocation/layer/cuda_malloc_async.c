@@ -263,8 +263,9 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
 
 /* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the trunk ends. Its
  * bytes are live until the caller takes them off. */
-static void finish_free(async_layer_t *self, strata_record_t *record, bool gone) {
+static void finish_free(async_layer_t *self, strata_record_t *record, uint64_t size, bool gone) {
     async_lock(self);
+    record->size = size;
     strata_users_let_go(&self->users, record->bin_next);
     if (gone) {
         strata_record_delete(&self->base, record);
@@ -277,12 +278,13 @@ static void finish_free(async_layer_t *self, strata_record_t *record, bool gone)
 }
 
 /* Unbooked first: once the device has it back, another thread may be given the same address. */
-static bool give_back(async_layer_t *self, const strata_record_t *record, bool in_order, strata_stream_t stream) {
+static bool give_back(async_layer_t *self, strata_record_t *record, bool in_order, strata_stream_t stream) {
     strata_domain_t *domain = self->base.domain;
-    strata_domain_uncover(domain, record->ptr, record->size);
+    uint64_t size = strata_record_withdraw(&self->base, record);
+    strata_domain_uncover(domain, record->ptr, size);
     bool gone = has_gone(in_order ? strata_device_free_async(domain->device, record->ptr, stream)
                                   : strata_device_free(domain->device, STRATA_MEMORY_DEVICE, record->ptr));
-    if (!gone) strata_domain_recover(domain, record->ptr, record->size);
+    if (!gone) strata_domain_recover(domain, record->ptr, size);
     return gone;
 }
 
@@ -292,7 +294,7 @@ static void free_behind(async_layer_t *self, strata_record_t *record) {
     bool has_free_stream = strata_free_stream_make(&self->frees) == STRATA_OK;
     uint64_t bytes = record->size;
     bool gone = cover_all(self, record, has_free_stream) && give_back(self, record, has_free_stream, self->frees.stream);
-    finish_free(self, record, gone);
+    finish_free(self, record, bytes, gone);
     if (gone && has_free_stream) strata_free_stream_note(&self->frees, bytes, &self->live_bytes);
     else end_live(self, bytes);
     if (gone && !has_free_stream) strata_domain_discount(self->base.domain, bytes);
@@ -311,7 +313,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
         uint64_t bytes = record->size;
         bool gone = give_back(self, record, true, user.stream);
         leave_handle(self, owner);
-        finish_free(self, record, gone);
+        finish_free(self, record, bytes, gone);
         end_live(self, bytes);
         if (gone) strata_domain_discount(base->domain, bytes);
     } else {

@@ -101,6 +101,10 @@ static strata_status_t validate(strata_layer_t *base) {
     return STRATA_OK;
 }
 
+static void reset_peaks(strata_layer_t *base) {
+    strata_quota_reset_peak(&((limit_layer_t *)base)->quota);
+}
+
 const strata_layer_type_t strata_limit_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "limit",
@@ -117,4 +121,5 @@ const strata_layer_type_t strata_limit_type = {
     .allocate = allocate,
     .free = free_record,
     .validate = validate,
+    .reset_peaks = reset_peaks,
 };

@@ -60,6 +60,13 @@ static void figures(strata_layer_t *base) {
     self->served = f->allocations;
 }
 
+/* Where hits leave it out the stack's own peak, which begins anew first, is told. */
+static void reset_peaks(strata_layer_t *base) {
+    stat_layer_t *self = (stat_layer_t *)base;
+    figures(base);
+    atomic_store(&self->peak, atomic_load(&self->current));
+}
+
 static strata_status_t validate(strata_layer_t *base) {
     stat_layer_t *self = (stat_layer_t *)base;
     figures(base);
@@ -93,4 +100,5 @@ const strata_layer_type_t strata_stat_type = {
     .free = free_record,
     .validate = validate,
     .figures = figures,
+    .reset_peaks = reset_peaks,
 };

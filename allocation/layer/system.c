@@ -263,8 +263,10 @@ static bool work_is_done(const strata_layer_t *base) {
 
 static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
     strata_opened_t opened = strata_path_unlock(path);
-    bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, record->size);
+    uint64_t size = strata_record_withdraw(base, record);
+    bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, size);
     strata_lock(&base->stack->lock);
+    record->size = size;
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);
     strata_unlock(&base->stack->lock);
@@ -287,6 +289,12 @@ static void destroy(strata_layer_t *base) {
         if (record->state == STRATA_RECORD_UNUSED || strata_record_maker_number(record) != base->number) continue;
         end_record((system_layer_t *)base, record);
     }
+}
+
+static void reset_peaks(strata_layer_t *base) {
+    system_layer_t *self = (system_layer_t *)base;
+    uint64_t held = atomic_load(&self->held_bytes), total = atomic_load(&self->total);
+    atomic_store(&self->oversubscribed, total != 0 && held > total ? held - total : 0);
 }
 
 /* What is said of another kind of memory than the place's would be passed over in silence. */
@@ -344,4 +352,5 @@ const strata_layer_type_t strata_system_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_record,
+    .reset_peaks = reset_peaks,
 };

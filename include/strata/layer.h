@@ -264,6 +264,8 @@ typedef struct strata_layer_type {
     /* Of a layer that notes borrows elsewhere than in the record's `borrows`: whether there is one of this live record. The lock of
      * the record's stack is held, under which borrows come and go. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
+    /* The peaks among its figures begin at what is now. The lock of its stack is held; layers without one change atomically. */
+    void (*reset_peaks)(strata_layer_t *self);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

@@ -12,8 +12,10 @@
  *
  * Units       Sizes are bytes, times are nanoseconds, unless a name says otherwise.
  * Errors      Every function that can fail returns a strata_status_t; strata_last_error() has the reason in words. On failure
- *             outputs are left untouched unless the function says otherwise.
- * Threads     Every function may be called from any thread at any time, callbacks included, unless it says otherwise.
+ *             outputs are left untouched unless the function says otherwise. A pointer that is NULL where the function does not
+ *             allow it, a struct_size of no version, and an unknown flag are E_INVALID by name, and nothing happens.
+ * Threads     Every function may be called from any thread at any time, callbacks included, unless it says otherwise
+ *             (strata_close(), strata_change_strategy()).
  * Ownership   A block belongs to the caller until one strata_free*(); strings and structs passed in are copied before return.
  * Streams     A stream is the driver's handle (cudaStream_t and CUstream are the same pointer). NULL is the legacy default
  *             stream of the place's device, (void *)2 the calling thread's own default stream. Memory freed on its owner
@@ -119,7 +121,8 @@ typedef struct strata_open_options {
 
 /* Opens a facade. Builds the default stream's stack of every place of the named devices; `gpu` without a number opens device
  * 0 now and others at their first use. Errors: E_STRATEGY with file:line:column, E_NO_DEVICE with the driver's code (the
- * library never falls back to the simulator), E_HOST_MEMORY, E_LIMIT (4,095 stacks in the process). */
+ * library never falls back to the simulator), E_HOST_MEMORY, E_LIMIT (256 facades or 4,095 stacks in the process, 16 devices in a
+ * facade), E_INVALID (an unknown flag). */
 STRATA_API strata_status_t strata_open(const strata_open_options_t *options, strata_t *facade);
 
 typedef enum strata_close_mode {
@@ -145,7 +148,8 @@ typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
 /* Closes a facade. `report` (may be NULL) hears of every live block, in all three modes. The caller makes sure that no other
  * thread is inside a call of this facade; later calls with the handle are E_STALE. E_IO, E_HOST_MEMORY: it is closed all the
  * same, but a file that a layer writes (`trace`) could not be written; the text names it, and what stood there stands there
- * still. */
+ * still. E_BUSY, and nothing happens, from inside any callback of this facade: observers, free-memory callbacks, the leak report,
+ * rows of figures and of snapshots. Another facade may be closed there. E_INVALID: no such mode. */
 STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mode, strata_leak_fn report, void *context);
 
 /* Another strategy from now on, when nothing is live: `options` as for strata_open(), flags included. The handle, the devices and
@@ -153,7 +157,7 @@ STRATA_API strata_status_t strata_close(strata_t facade, strata_close_mode_t mod
  * caches go back to the device, figures begin at 0, refs of before are E_STALE. Waits for the device first. E_BUSY with the count,
  * and nothing happens, if anything is live; E_UNSUPPORTED: options->devices names others; whatever else strata_open() may answer,
  * E_NO_MEMORY too where a limit refuses what is got ahead: then the old strategy stays, with empty caches. As for strata_close()
- * the caller makes sure that no other thread is inside a call of this facade. */
+ * the caller makes sure that no other thread is inside a call of this facade, and inside a callback it is E_BUSY. */
 STRATA_API strata_status_t strata_change_strategy(strata_t facade, const strata_open_options_t *options);
 
 /* ---- allocate and free ---------------------------------------------------------------------------------------------- */
@@ -292,7 +296,9 @@ STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place
 /* Bytes that may be reserved in a place, all its streams together, from the return on, under every strategy: never one more. What
  * would break it meets out-of-memory as if the device were that small: the ladder, without asking the device, then E_NO_MEMORY.
  * May be changed at any time. A limit below what is reserved is no error: idle chunks go back to the device as strata_trim() gives
- * them, live blocks stay, and nothing grows until enough of them are freed. A higher one is tried at once by requests that wait
+ * them, live blocks stay, and nothing grows until enough of them are freed. Until then what is freed goes back too, as soon as its
+ * chunk is idle as a whole: nobody is served from it. What is free in a chunk that holds live blocks may be served, since that
+ * reserves nothing. A higher one is tried at once by requests that wait
  * for memory. A `limit` layer of the strategy holds beside it. Costs nothing on a hit. A part of the device, as other frameworks
  * take it: total of strata_mem_info() x the fraction. */
 STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t place, uint64_t limit);
@@ -340,6 +346,9 @@ STRATA_API strata_status_t strata_statistics_all(strata_t facade, strata_place_t
  * sums of their peaks. Of STRATA_POOL_ORDINARY: of all stacks that are of no pool. 0: of the calling thread's current one. */
 STRATA_API strata_status_t strata_statistics_pool(strata_t facade, strata_place_t place, uint64_t pool,
                                                   strata_statistics_t *statistics);
+/* Every peak of a place begins at what is now: of the place, of its streams and pools, and of layers (`peak_bytes`, what `system` says
+ * of oversubscription). All else stays. For peaks of a part of a program. */
+STRATA_API strata_status_t strata_reset_peaks(strata_t facade, strata_place_t place);
 /* A figure that a layer counts for itself; docs/layers.md and strata layers explain each. Texts are valid during the call. */
 typedef struct strata_layer_figure {
     const char *layer;      /* its name in the strategy */
@@ -431,7 +440,8 @@ typedef void (*strata_out_of_memory_fn)(const strata_out_of_memory_t *event, voi
  * call any function; requests that it makes itself ask no callback. */
 typedef uint64_t (*strata_free_memory_fn)(strata_place_t place, size_t size, void *context);
 
-/* *id names the registration for the function below; callbacks run in the order in which they were added. */
+/* *id (may be NULL) names the registration for the function below; callbacks run in the order in which they were added. E_LIMIT: 32
+ * callbacks of both kinds in the facade. */
 STRATA_API strata_status_t strata_add_out_of_memory_observer(strata_t facade, strata_out_of_memory_fn observer, void *context,
                                                              uint32_t *id);
 STRATA_API strata_status_t strata_add_free_memory_callback(strata_t facade, strata_free_memory_fn callback, void *context,

@@ -51,6 +51,18 @@ static strata_status_t synchronise(strata_device_t *device) {
     return status;
 }
 
+static strata_status_t free_async(strata_device_t *device, strata_address_t address, strata_handle_t stream) {
+    strata_status_t status = ((between_t *)(uintptr_t)device->operations)->real->free_async(device, address, stream);
+    (void)real_after(device, STRATA_CALL_free_async);
+    return status;
+}
+
+static strata_status_t host_free(strata_device_t *device, strata_memory_t memory, strata_address_t address) {
+    strata_status_t status = ((between_t *)(uintptr_t)device->operations)->real->host_free(device, memory, address);
+    (void)real_after(device, STRATA_CALL_host_free);
+    return status;
+}
+
 static strata_status_t stream_synchronise(strata_device_t *device, strata_handle_t stream) {
     return real_after(device, STRATA_CALL_stream_synchronise)->stream_synchronise(device, stream);
 }
@@ -65,6 +77,8 @@ void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, be
     between->table.event_synchronise = event_synchronise;
     between->table.synchronise = synchronise;
     between->table.stream_synchronise = stream_synchronise;
+    between->table.free_async = free_async;
+    between->table.host_free = host_free;
     device->operations = &between->table;
 }
 

@@ -1,0 +1,156 @@
+/* A limit below what is live: what is freed goes back until the place is under it, and nothing is served from what goes. */
+#include <stdio.h>
+
+#include "tests/facade/between.h"
+
+enum { BLOCKS = 8 };
+
+static const char *const stacks[] = {
+    "auto_growth: {chunk_size: 8MiB}, system",
+    "retry, stream_safe, auto_growth: {chunk_size: 8MiB}, system",
+    "caching, system",
+    "bfc, system",
+    "naive_best_fit: {initial: 8MiB}, system",
+    "thread_local: {initial: 8MiB}, system",
+    "buffered, system",
+    "cuda_malloc_async",
+    "system",
+    "stat, trace, auto_growth: {chunk_size: 8MiB}, limit, system",
+};
+
+static uint64_t reserved_of(rig_t *rig) {
+    return rig_figures(rig).reserved_bytes;
+}
+
+/* Blocks of 8 MiB; the limit falls to half of what they hold. */
+static void falls_to_the_limit(const char *layers) {
+    rig_t rig;
+    char text[200];
+    strata_block_t blocks[BLOCKS], none = {.ref = 5};
+    snprintf(text, sizeof text, "strategy: above\nstack: [%s]\n", layers);
+    rig_open(&rig, text, NULL, 0, 0, 1);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 8 * MIB - 512);
+    uint64_t limit = reserved_of(&rig) / 2;
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, limit));
+    for (int i = 0; i < BLOCKS; i++) {
+        EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+        uint64_t released, reserved = reserved_of(&rig);
+        if (reserved <= limit) continue;
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, reserved, &none));
+        EXPECT_LE(reserved_of(&rig), reserved);
+        EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+        EXPECT_EQ(released, 0);
+    }
+    EXPECT_LE(reserved_of(&rig), limit);
+    /* Under it the caches keep again what they get. */
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 8 * MIB - 512).ref));
+    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
+    EXPECT_EQ(rig_stack(&rig, NULL)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    if (rig_stack(&rig, NULL)->hit) EXPECT_EQ(rig_stack(&rig, NULL)->attention_allocate & STRATA_ATTENTION_CORE, 0);
+    EXPECT_EQ(none.ref, 5);
+    rig_close(&rig);
+    if (strata_test_has_failed()) FAIL_TEST("%s", layers);
+}
+
+TEST(facade_above, every_cache_falls_to_the_limit_as_its_blocks_are_freed) {
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks && !strata_test_has_failed(); i++) falls_to_the_limit(stacks[i]);
+}
+
+static const char one_each[] = "strategy: above\nstack: [retry: {timeout: 0}, stream_safe, auto_growth: {chunk_size: 8MiB}, system]\n";
+
+/* A chunk with a live block in it cannot go, and what is free beside the block is nobody's growth. */
+TEST(facade_above, free_parts_of_live_chunks_are_served_and_whole_chunks_are_not) {
+    rig_t rig;
+    strata_block_t none;
+    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    strata_block_t whole = rig_allocate(&rig, NULL, 8 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_EQ(reserved_of(&rig), 16 * MIB);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    b = rig_allocate(&rig, NULL, 4 * MIB);
+    EXPECT_OK(strata_free(rig.s, whole.ref));
+    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_EQ(reserved_of(&rig), 0);
+    rig_close(&rig);
+}
+
+/* A free that waits for another stream goes back once that is over, before anybody is served from it. */
+TEST(facade_above, what_was_deferred_goes_back_when_it_is_over) {
+    rig_t rig;
+    strata_block_t none;
+    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t lent = rig_allocate(&rig, NULL, 8 * MIB), kept = rig_allocate(&rig, NULL, 8 * MIB);
+    rig_work(&rig, stream, 1000 * 1000, lent.ref);
+    EXPECT_OK(strata_record_stream(rig.s, lent.ref, stream));
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
+    EXPECT_OK(strata_free(rig.s, lent.ref));
+    EXPECT_EQ(reserved_of(&rig), 16 * MIB);
+    EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, stream));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
+    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    /* No longer above: it is kept. */
+    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
+    rig_close(&rig);
+}
+
+/* A stack that is made while the place is above is watched too. */
+TEST(facade_above, a_new_stream_and_another_pool_keep_to_it) {
+    rig_t rig;
+    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t first = rig_allocate(&rig, NULL, 8 * MIB), none;
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 0));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 100, &none));
+    EXPECT_NE(rig_stack(&rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    EXPECT_OK(strata_free(rig.s, first.ref));
+    EXPECT_EQ(reserved_of(&rig), 0);
+    EXPECT_EQ(rig_stack(&rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    EXPECT_EQ(rig_stack(&rig, stream)->attention_allocate & STRATA_ATTENTION_CORE, 0);
+    rig_close(&rig);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, ROUNDS = 300 };
+
+typedef struct worker {
+    pthread_t thread;
+    rig_t *rig;
+    strata_stream_t stream;
+} worker_t;
+
+static void *work(void *argument) {
+    worker_t *worker = argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        strata_block_t a, b;
+        bool has_a = strata_allocate(worker->rig->s, worker->rig->gpu, worker->stream, 3 * MIB, &a) == STRATA_OK;
+        bool has_b = strata_allocate(worker->rig->s, worker->rig->gpu, worker->stream, 7 * MIB, &b) == STRATA_OK;
+        if (has_a) EXPECT_OK(strata_free(worker->rig->s, a.ref));
+        if (has_b) EXPECT_OK(strata_free(worker->rig->s, b.ref));
+    }
+    return NULL;
+}
+
+TEST(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind) {
+    rig_t rig;
+    worker_t workers[THREADS];
+    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig)};
+        ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < ROUNDS; i++) EXPECT_OK(strata_set_limit(rig.s, rig.gpu, i % 3 ? (uint64_t)(i % 5) * 8 * MIB : STRATA_UNLIMITED));
+    for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
+    EXPECT_LE(reserved_of(&rig), 8 * MIB);
+    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
+    for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(&rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
+    rig_close(&rig);
+}

@@ -1,0 +1,94 @@
+/* An address is served again as soon as the device has it back: the record of before must not stand in front of the new one. */
+#include <pthread.h>
+
+#include "tests/facade/between.h"
+
+typedef struct next {
+    rig_t *rig;
+    strata_place_t place;
+    strata_block_t block, found;
+    uint32_t covering; /* rows that hold its address */
+    strata_status_t status;
+} next_t;
+
+static void count_covering(const strata_snapshot_row_t *row, void *context) {
+    next_t *next = context;
+    uintptr_t at = (uintptr_t)next->block.ptr, from = (uintptr_t)row->block.ptr;
+    next->covering += at >= from && at - from < row->block.size;
+}
+
+static void take_it_and_look(void *context) {
+    next_t *next = context;
+    EXPECT_OK(strata_allocate(next->rig->s, next->place, NULL, MIB, &next->block));
+    next->status = strata_base_pointer(next->rig->s, (const char *)next->block.ptr + 100, &next->found);
+    EXPECT_OK(strata_snapshot(next->rig->s, next->place, count_covering, next));
+}
+
+/* Another thread is given the address between the device's free and the end of the record. Answers whether it was. */
+static bool is_found_at_once(const char *text, strata_place_t place, strata_device_call_t call) {
+    rig_t rig;
+    strata_block_t before;
+    between_t between;
+    rig_open(&rig, text, NULL, 0, 0, 1);
+    next_t next = {.rig = &rig, .place = place, .status = STRATA_E_INVALID};
+    EXPECT_OK(strata_allocate(rig.s, place, NULL, MIB, &before));
+    between_begin(&between, &rig, call, take_it_and_look, &next);
+    EXPECT_OK(strata_free(rig.s, before.ref));
+    EXPECT_TRUE(between_end(&between));
+    EXPECT_OK(next.status);
+    EXPECT_EQ(next.found.ref, next.block.ref);
+    EXPECT_EQ(next.covering, 1);
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, next.block.ref));
+    rig_close(&rig);
+    return next.block.ptr == before.ptr;
+}
+
+TEST(facade_same_address, a_block_is_found_while_the_free_of_the_one_before_it_ends) {
+    EXPECT_TRUE(is_found_at_once("strategy: a\nstack: [cuda_malloc_async]\n", strata_gpu(0), STRATA_CALL_free_async));
+    (void)is_found_at_once("strategy: a\nstack: [system]\nplaces: {pinned: [system: {memory: pinned}]}\n", strata_pinned(),
+                           STRATA_CALL_host_free);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+typedef struct asker {
+    pthread_t thread;
+    rig_t *rig;
+    uint32_t missed;
+} asker_t;
+
+static void *ask(void *argument) {
+    asker_t *asker = argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        strata_block_t block, found = {.ref = 0};
+        EXPECT_OK(strata_allocate(asker->rig->s, asker->rig->gpu, NULL, 4096 + 512 * (size_t)(i % 7), &block));
+        strata_status_t status = strata_base_pointer(asker->rig->s, (const char *)block.ptr + 10, &found);
+        asker->missed += status != STRATA_OK || found.ref != block.ref;
+        EXPECT_OK(strata_free(asker->rig->s, block.ref));
+    }
+    return NULL;
+}
+
+static void nobody_is_missed(const char *text) {
+    rig_t rig;
+    asker_t askers[THREADS];
+    rig_open(&rig, text, NULL, 0, 0, 1);
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (asker_t){.rig = &rig};
+        ASSERT_EQ(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(askers[i].thread, NULL);
+        EXPECT_EQ(askers[i].missed, 0);
+    }
+    rig_close(&rig);
+}
+
+TEST(facade_same_address, four_threads_find_what_they_hold) {
+    nobody_is_missed("strategy: a\nstack: [cuda_malloc_async]\n");
+    nobody_is_missed("strategy: a\nstack: [stream_safe, auto_growth, system]\n");
+    nobody_is_missed("strategy: a\nstack: [caching, system]\n");
+}
