@@ -2,11 +2,13 @@
 
 #include <string.h>
 
+#include "platform/arithmetic.h"
+
 enum { FIRST_ENTRIES = 1 << 10, MOST_ENTRIES = 1 << 20 };
 
-static void make_room(strata_meter_t *meter) {
-    meter->capacity = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
-    if (meter->count >= meter->capacity / 2) strata_growing_want(&meter->range, false);
+static void look_for_room(strata_meter_t *meter) {
+    meter->room = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
+    if (meter->count >= meter->room / 2) strata_growing_want(&meter->range, false);
 }
 
 strata_status_t strata_meter_init(strata_meter_t *meter) {
@@ -15,7 +17,8 @@ strata_status_t strata_meter_init(strata_meter_t *meter) {
     strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
     if (status != STRATA_OK) return status;
     meter->heap = meter->range.memory;
-    make_room(meter);
+    meter->capacity = (uint32_t)(strata_growing_most(&meter->range) / one);
+    look_for_room(meter);
     strata_lock_init(&meter->lock, STRATA_RANK_EVENTS, NULL);
     return STRATA_OK;
 }
@@ -60,9 +63,9 @@ void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, ui
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
     }
-    if (meter->count >= meter->capacity / 2) make_room(meter);
+    if (meter->count >= meter->room / 2 && meter->room < meter->capacity) look_for_room(meter);
     /* A full heap forgets the earliest: the figure is then too low by what still waits at its passing. */
-    if (meter->count == meter->capacity) {
+    if (meter->count >= strata_min(meter->room, meter->capacity)) {
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
     }

@@ -15,7 +15,8 @@ typedef struct strata_meter_entry {
 typedef struct strata_meter {
     strata_lock_t lock;
     strata_meter_entry_t *heap; /* the earliest first; in a range that grows */
-    uint32_t count, capacity;    /* that there is room for now */
+    uint32_t count, capacity;    /* at last */
+    uint32_t room;               /* entries that there is room for now */
     strata_growing_t range;
     uint64_t bytes, peak;
 } strata_meter_t;

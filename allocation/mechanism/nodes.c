@@ -15,7 +15,7 @@ static uint32_t next_of(const strata_nodes_t *nodes, uint32_t node) {
 }
 
 static uint32_t room_now(const strata_nodes_t *nodes) {
-    return (uint32_t)strata_min(nodes->capacity, strata_growing_usable(&nodes->range) / nodes->node_size);
+    return (uint32_t)strata_min(UINT32_MAX, strata_growing_usable(&nodes->range) / nodes->node_size);
 }
 
 strata_status_t strata_nodes_init(strata_nodes_t *nodes, size_t node_size, uint32_t capacity) {
@@ -43,7 +43,7 @@ static uint32_t touch(strata_nodes_t *nodes) {
         nodes->room = room_now(nodes);
         if (nodes->used >= nodes->room / 2) strata_growing_want(&nodes->range, nodes->used >= nodes->room);
     }
-    return nodes->used < nodes->room ? nodes->used++ : 0;
+    return nodes->used < strata_min(nodes->room, nodes->capacity) ? nodes->used++ : 0;
 }
 
 uint32_t strata_nodes_take(strata_nodes_t *nodes) {

@@ -13,17 +13,17 @@ static size_t bits_of(uint64_t slots) {
     return (slots + 63) / 64 * sizeof(uint64_t);
 }
 
-/* Slots that both ranges have room for. */
-static uint32_t room_of(const strata_slab_t *slab, size_t records, size_t idle) {
-    return (uint32_t)strata_min(slab->most, strata_min(records / sizeof(strata_record_t), 8 * (uint64_t)idle));
+/* Slots that so many bytes of both ranges have room for. */
+static uint32_t slots_in(size_t records, size_t idle) {
+    return (uint32_t)strata_min(STRATA_SLAB_SLOTS, strata_min(records / sizeof(strata_record_t), 8 * (uint64_t)idle));
 }
 
 static uint32_t room_now(const strata_slab_t *slab) {
-    return room_of(slab, strata_growing_usable(&slab->record_range), strata_growing_usable(&slab->idle_range));
+    return slots_in(strata_growing_usable(&slab->record_range), strata_growing_usable(&slab->idle_range));
 }
 
-strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t most) {
-    uint64_t slots = strata_max(2, strata_min(most, STRATA_SLAB_SLOTS)), first = strata_min(slots, FIRST_SLOTS);
+strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity) {
+    uint64_t slots = strata_max(2, strata_min(capacity, STRATA_SLAB_SLOTS)), first = strata_min(slots, FIRST_SLOTS);
     strata_growing_t records, idle;
     strata_status_t status = strata_growing_reserve(&records, first * sizeof(strata_record_t), slots * sizeof(strata_record_t));
     if (status != STRATA_OK) return status;
@@ -37,11 +37,10 @@ strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t fi
                             .used = 1,
                             .first_generation = first_generation,
                             .home = home,
-                            .most = (uint32_t)slots,
                             .record_range = records,
                             .idle_range = idle};
-    slab->most = room_of(slab, strata_growing_most(&records), strata_growing_most(&idle));
-    slab->capacity = room_now(slab);
+    slab->capacity = (uint32_t)strata_min(slots, slots_in(strata_growing_most(&records), strata_growing_most(&idle)));
+    slab->room = room_now(slab);
     slab->records[0].state = STRATA_RECORD_LIVE; /* no neighbour to merge with */
     slab->records[0].home = home;
     return STRATA_OK;
@@ -53,19 +52,21 @@ void strata_slab_destroy(strata_slab_t *slab) {
     *slab = (strata_slab_t){0};
 }
 
-static void want_more(const strata_slab_t *slab, bool short_of_it) {
-    uint64_t wanted = strata_min(2 * (uint64_t)slab->capacity, slab->most);
-    if (strata_growing_usable(&slab->record_range) / sizeof(strata_record_t) < wanted) strata_growing_want(&slab->record_range, short_of_it);
+/* More comes once no lock is held; what came meanwhile is there. */
+static void want_room(strata_slab_t *slab) {
+    slab->room = room_now(slab);
+    if (slab->used < slab->room / 2) return;
+    uint64_t wanted = strata_min(2 * (uint64_t)slab->room, slab->capacity);
+    bool short_of_it = slab->used >= slab->room;
+    if (strata_growing_usable(&slab->record_range) / sizeof(strata_record_t) < wanted)
+        strata_growing_want(&slab->record_range, short_of_it);
     if (8 * (uint64_t)strata_growing_usable(&slab->idle_range) < wanted) strata_growing_want(&slab->idle_range, short_of_it);
 }
 
 uint32_t strata_slab_touch(strata_slab_t *slab) {
-    if (slab->first_generation >= STRATA_GENERATION_LAST) return 0;
-    if (slab->used >= slab->capacity / 2 && slab->capacity < slab->most) {
-        slab->capacity = room_now(slab);
-        if (slab->used >= slab->capacity / 2) want_more(slab, slab->used >= slab->capacity);
-    }
-    if (slab->used >= slab->capacity) return 0;
+    if (slab->used >= slab->capacity || slab->first_generation >= STRATA_GENERATION_LAST) return 0;
+    if (slab->used >= slab->room / 2 && slab->room < slab->capacity) want_room(slab);
+    if (slab->used >= slab->room) return 0;
     uint32_t slot = slab->used++;
     slab->records[slot].generation = slab->first_generation;
     slab->records[slot].home = slab->home;
@@ -135,9 +136,10 @@ static strata_status_t validate_free_list(const strata_slab_t *slab) {
 
 strata_status_t strata_slab_validate(const strata_slab_t *slab) {
     slab_census_t census = {0, 0};
-    if (slab->used == 0 || slab->used > slab->capacity || slab->capacity > room_now(slab))
-        return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots, there is room for %u", slab->used, slab->capacity,
-                           room_now(slab));
+    uint32_t most = slots_in(strata_growing_most(&slab->record_range), strata_growing_most(&slab->idle_range));
+    if (slab->used == 0 || slab->used > slab->room || slab->room > room_now(slab) || slab->capacity > most)
+        return strata_fail(STRATA_E_CORRUPT, 0, "the slab uses %u of %u slots, there is room for %u of %u", slab->used, slab->room,
+                           room_now(slab), slab->capacity);
     if (slab->records[0].state != STRATA_RECORD_LIVE)
         return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab has the state %u", slab->records[0].state);
     if (strata_slab_is_idle(slab, 0)) return strata_fail(STRATA_E_CORRUPT, 0, "the sentinel of the slab is noted as idle");
@@ -148,7 +150,7 @@ strata_status_t strata_slab_validate(const strata_slab_t *slab) {
     if (census.unused != slab->unused || census.retired != slab->retired)
         return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u",
                            slab->unused, slab->retired, census.unused, census.retired);
-    if (slab->used < slab->capacity &&
+    if (slab->used < slab->room &&
         (slab->records[slab->used].home | slab->records[slab->used].state | strata_slab_is_idle(slab, slab->used)) != 0)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u was written before it was touched", slab->used);
     return validate_free_list(slab);

@@ -22,17 +22,17 @@ typedef struct strata_slab {
     uint64_t *idle;           /* bit slot % 64 of idle[slot / 64] */
     uint32_t free_head;       /* linked by `next` of unused records; 0: none */
     uint32_t used;            /* slots ever touched, the sentinel included: records[used ..] are zero */
-    uint32_t capacity;        /* slots that may be touched now; more come while the ranges grow */
+    uint32_t capacity;         /* slots at last */
+    uint32_t room;             /* slots that may be touched now; more come while the ranges grow */
     uint32_t first_generation; /* of a slot's first use */
     uint32_t unused;           /* length of the free list */
     uint32_t retired;          /* slots used up for ever */
     uint16_t home;
-    uint32_t most; /* slots at last */
     strata_growing_t record_range, idle_range;
 } strata_slab_t;
 
-/* `most` slots at most (fewer where the system has no window for them). No lock is held. E_HOST_MEMORY. */
-strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t most);
+/* `capacity` slots at most (fewer where the system has no window for them). No lock is held. E_HOST_MEMORY. */
+strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t first_generation, uint32_t capacity);
 void strata_slab_destroy(strata_slab_t *slab);
 /* The rare way of strata_slab_take(): touches a new slot; 0 when the slab is full, for ever or until its ranges have grown. */
 uint32_t strata_slab_touch(strata_slab_t *slab);

@@ -10,23 +10,18 @@ enum { EXTRA = 5, STACKS = 4 };
 
 static const size_t sizes[] = {600, 30000, 3 * MIB};
 
-/* A slab has room for `extra` records more at last, besides those that were given back to it; what it had. */
+/* A slab has room for `extra` records more, besides those that were given back to it; what it had. */
 static uint32_t shorten(strata_slab_t *slab, uint32_t extra) {
-    uint32_t most = slab->most;
-    slab->most = slab->capacity = slab->used + extra;
-    return most;
-}
-
-/* It takes its room anew at the next record. */
-static void lengthen(strata_slab_t *slab, uint32_t most) {
-    slab->most = most;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used + extra;
+    return capacity;
 }
 
 /* Answers whether the table was too short for one of the requests. */
 static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t extra) {
     bool ended = false;
     strata_slab_t *slab = &rig_domain(rig)->stacks[stack]->slab;
-    uint32_t most = shorten(slab, extra);
+    uint32_t capacity = shorten(slab, extra);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         strata_block_t block = {.ref = 7};
         uint64_t reserved = rig_figures(rig).reserved_bytes;
@@ -42,7 +37,7 @@ static bool ends(rig_t *rig, strata_stream_t stream, uint32_t stack, uint32_t ex
         EXPECT_LE(rig_figures(rig).reserved_bytes, reserved);
         EXPECT_OK(strata_validate(rig->s));
     }
-    lengthen(slab, most);
+    slab->capacity = capacity;
     return ended;
 }
 
@@ -109,9 +104,9 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
         record->generation = STRATA_GENERATION_LAST - 1;
         strata_block_t last = rig_allocate(&rig, NULL, 1000);
         EXPECT_TRUE(last.ptr == first.ptr);
-        uint32_t most = full ? shorten(slab, 0) : slab->most;
+        uint32_t capacity = full ? shorten(slab, 0) : slab->capacity;
         EXPECT_OK(strata_free(rig.s, last.ref));
-        lengthen(slab, most);
+        slab->capacity = capacity;
         EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, last.ref));
         EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
         EXPECT_OK(strata_validate(rig.s));
@@ -194,12 +189,12 @@ TEST(facade_full, nothing_is_asked_for_where_no_record_is_left) {
     strata_block_t block = {.ref = 7};
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_stack_t *stack = rig_stack(&rig, NULL);
-    uint32_t most = shorten(&stack->slab, 0);
+    uint32_t capacity = shorten(&stack->slab, 0);
     EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
     EXPECT_CONTAINS(strata_last_error()->text, "its most");
     EXPECT_EQ(block.ref, 7);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
-    lengthen(&stack->slab, most);
+    stack->slab.capacity = capacity;
     EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
     EXPECT_OK(strata_free(rig.s, block.ref));
     rig_close(&rig);

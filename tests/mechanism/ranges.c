@@ -46,7 +46,7 @@ TEST(ranges, answers_as_a_plain_array_does) {
 TEST(ranges, used_up_nodes_make_nothing_up) {
     strata_ranges_t ranges;
     ASSERT_OK(strata_ranges_init(&ranges, 1024));
-    ranges.nodes.capacity = ranges.nodes.room = 6;
+    ranges.nodes.capacity = 6;
     uint64_t words[UNITS] = {0}, random = 4;
     for (int i = 0; i < 500; i++) {
         uint64_t from = next(&random) % (UNITS - 20), to = from + 1 + next(&random) % 20, word = 1 + next(&random) % 3;
