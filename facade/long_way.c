@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/above.h"
+#include "allocation/blocks.h"
 #include "allocation/layer.h"
 #include "allocation/option.h"
 #include "allocation/story.h"
@@ -222,17 +223,31 @@ static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
     return 0;
 }
 
+/* Where the host has no room for the directories: a look through all stacks. */
+static strata_ref_t ref_without_notes(strata_facade_t *facade, uint64_t address) {
+    strata_ref_t ref = 0;
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while (!ref && (domain = strata_facade_next_domain(facade, &index)) != NULL)
+        STRATA_DOMAIN_EACH(domain, stack) {
+            strata_lock(&stack->lock);
+            const strata_record_t *record = ref ? NULL : strata_stack_block_at(stack, address);
+            if (record && record->ptr == address) ref = strata_ref_of(record);
+            strata_unlock(&stack->lock);
+        }
+    return ref;
+}
+
 static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_path_t *path, strata_record_t **record) {
     uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_growing_serve();
     (void)strata_threads_self();
-    bool noted = atomic_load_explicit(&facade->noted, memory_order_acquire) != NULL;
-    strata_status_t status = noted ? STRATA_OK : strata_facade_note_pointers(facade);
-    if (status != STRATA_OK) return status;
-    strata_ref_t ref = ref_at(facade, (uint64_t)(uintptr_t)ptr);
-    strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
+    bool noted = atomic_load_explicit(&facade->noted, memory_order_acquire) || strata_facade_note_pointers(facade) == STRATA_OK;
+    uint64_t address = (uint64_t)(uintptr_t)ptr;
+    strata_ref_t ref = noted ? ref_at(facade, address) : ref_without_notes(facade, address);
+    if (noted) strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
     if (ref && strata_record_find(handle, ref, path, record) == STRATA_OK) return STRATA_OK;
     return strata_wrong_pointer(facade, ptr, "begins there");
 }

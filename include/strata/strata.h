@@ -199,8 +199,8 @@ STRATA_API strata_status_t strata_free(strata_t facade, strata_ref_t ref);
 /* The same; the last use was on `stream`, which need not be the owner. */
 STRATA_API strata_status_t strata_free_on(strata_t facade, strata_ref_t ref, strata_stream_t stream);
 /* The same by address. A double free is E_UNKNOWN_POINTER until the address is served again. NULL is ignored. The first in a facade
- * makes a table of addresses, 1/32 of what is reserved in address space (1/8 in the host place): E_HOST_MEMORY, and nothing
- * happens, where the process may not map so much. */
+ * makes a table of addresses, 1/32 of what is reserved in address space (1/8 in the host place); where the process may not map so
+ * much every block is looked for in all stacks. */
 STRATA_API strata_status_t strata_free_pointer(strata_t facade, void *ptr);
 
 /* Shared ownership: one owner more. Each owner frees once, by any strata_free*(); the last of them gives the block back, and the
@@ -222,7 +222,7 @@ STRATA_API strata_status_t strata_release_ref(strata_t facade, strata_ref_t ref)
 STRATA_API strata_status_t strata_next_count(strata_t facade, strata_place_t place, uint64_t *count);
 STRATA_API strata_status_t strata_set_safe_frontier(strata_t facade, strata_place_t place, uint64_t count);
 
-/* The live block that begins at `ptr`. E_UNKNOWN_POINTER, E_HOST_MEMORY as for strata_free_pointer(). */
+/* The live block that begins at `ptr`. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_block_of(strata_t facade, const void *ptr, strata_block_t *block);
 /* The live block that holds an address. Finds the chunk, then walks its blocks. E_UNKNOWN_POINTER. */
 STRATA_API strata_status_t strata_base_pointer(strata_t facade, const void *interior, strata_block_t *block);

@@ -134,17 +134,21 @@ TEST(facade_address_space, every_step_may_be_refused) {
 }
 
 /* The table of addresses is as long as what is reserved: made at the first free by pointer alone. */
-TEST(facade_address_space, a_free_by_pointer_that_finds_no_table_does_nothing) {
+TEST(facade_address_space, a_free_by_pointer_does_without_the_table_that_cannot_be_had) {
     rig_t rig;
     rig_open(&rig, "strategy: large\nstack: [auto_growth: {chunk_size: 20GiB}, system]\n", NULL, 0, 0, 1);
-    strata_block_t block = rig_allocate(&rig, NULL, 1000);
-    if (grows()) {
-        strata_host_fail_at(1, 0);
-        EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_free_pointer(rig.s, block.ptr));
-        strata_host_fail_at(0, 0);
-        EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
-        EXPECT_OK(strata_validate(rig.s));
-    }
+    strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000), found;
+    bool bounded = grows();
+    if (bounded) strata_host_fail_at(1, 1);
+    EXPECT_OK(strata_block_of(rig.s, other.ptr, &found));
+    EXPECT_OK(strata_free_pointer(rig.s, other.ptr));
+    strata_status_t twice = strata_free_pointer(rig.s, other.ptr), inside = strata_free_pointer(rig.s, (char *)block.ptr + 256);
+    strata_host_fail_at(0, 0);
+    EXPECT_EQ(found.ref, other.ref);
+    EXPECT_EQ(twice, STRATA_E_UNKNOWN_POINTER);
+    EXPECT_EQ(inside, STRATA_E_UNKNOWN_POINTER);
+    EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
+    EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free_pointer(rig.s, block.ptr));
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, block.ptr));
     rig_close(&rig);
