@@ -72,6 +72,7 @@ typedef struct room {
     X(strata_set_limit(s, place, STRATA_UNLIMITED))                                                  \
     X(strata_statistics(s, place, stream, &r.figures))                                               \
     X(strata_statistics_all(s, place, &r.figures))                                                   \
+    X(strata_reset_peaks(s, place))                                                                  \
     X(strata_statistics_json(s, r.text, sizeof r.text, &r.size))                                     \
     X(strata_statistics_prometheus(s, r.text, sizeof r.text, &r.size))                               \
     X(strata_explain(s, r.text, sizeof r.text, &r.size))                                             \

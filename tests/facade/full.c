@@ -130,7 +130,7 @@ TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 1000);
     strata_block_t a = blocks[0], b = blocks[BLOCKS - 1];
     EXPECT_OK(strata_retain(rig.s, a.ref));
-    strata_host_fail_at(1, 0);
+    strata_host_fail_at(1, 1);
     EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_retain(rig.s, b.ref));
     strata_host_fail_at(0, 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
