@@ -384,10 +384,19 @@ static strata_status_t finish_watch(run_t *run) {
     return strata_checker_complete(checker) ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left to check");
 }
 
+/* The trace's time is over, and what it left live is given back, so that only what got lost stays behind. */
+static void empty(run_t *run) {
+    for (uint32_t i = 0; i < run->trace->lifetimes; i++)
+        if (run->served[i].ref) (void)strata_free(run->facade, run->served[i].ref);
+    strata_run_ended_empty(&run->result->ended, run->facade);
+}
+
 static void clean_up(run_t *run) {
     strata_watch_end(&run->watch);
-    if (run->facade) strata_close(run->facade, STRATA_CLOSE_FORCE, NULL, NULL);
+    if (run->facade && run->options->check) empty(run);
+    if (run->facade) strata_run_ended_close(&run->result->ended, run->facade);
     if (run->timeline.streams) strata_timeline_end(&run->timeline);
+    if (run->facade && run->options->check) strata_run_ended_count(&run->result->ended, &run->machine);
     if (run->machine.devices) strata_machine_close(&run->machine);
     strata_borrows_end(&run->borrows);
     strata_host_delete(run->served);
@@ -405,6 +414,7 @@ strata_status_t strata_run(const strata_trace_t *trace, const strata_strategy_t 
         look(&run, run_rows(&run));
         result->figures.end_ms = (double)strata_timeline_length(&run.timeline) / 1e6;
         strata_measure_finish(&run.measure, &result->host_ns_per_op);
+        if (options->check) strata_run_ended_validate(&result->ended, run.facade);
         status = finish_watch(&run);
     }
     clean_up(&run);

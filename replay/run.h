@@ -2,6 +2,7 @@
 #ifndef STRATA_REPLAY_RUN_H
 #define STRATA_REPLAY_RUN_H
 
+#include "replay/ended.h"
 #include "replay/figures.h"
 #include "replay/timeline.h"
 #include "strategy/model.h"
@@ -37,6 +38,7 @@ typedef struct strata_run_result {
     bool work_left_out; /* the trace has work, which the device does not carry out */
     char device[64];
     char first_hazards[12288]; /* of a checked run, with their histories; "" if it found none */
+    strata_run_ended_t ended;
     char first_failure[1024]; /* "file:line: ..." of the first operation that failed, not for memory; "" if none did */
 } strata_run_result_t;
 

@@ -4,6 +4,7 @@
 
 #include "platform/host_memory.h"
 #include "tools/draw.h"
+#include "tools/report_file.h"
 #include "tools/terminal.h"
 
 typedef struct session {
@@ -80,7 +81,7 @@ static strata_status_t run_all(session_t *session) {
 }
 
 static strata_status_t open_json(session_t *session) {
-    return session->arguments.json ? strata_output_open(session->arguments.json, &session->json) : STRATA_OK;
+    return session->arguments.json ? strata_report_open(session->arguments.json, &session->json) : STRATA_OK;
 }
 
 static strata_status_t write_json(session_t *session, size_t runs) {
@@ -115,6 +116,23 @@ static int tell_hazards(const session_t *session, size_t runs) {
     return status;
 }
 
+/* What the end of a run showed. */
+static int tell_ends(const session_t *session, size_t runs) {
+    int status = STRATA_EXIT_DONE;
+    for (size_t i = 0; i < runs; i++) {
+        const strata_figures_t *figures = &session->figures[i];
+        const strata_run_ended_t *ended = &session->results[i].ended;
+        const struct { const char *what, *text; } told[] = {
+            {"a layer is not sound at the end", ended->unsound}, {"never went back to the device", ended->kept}, {"at the close", ended->lost}};
+        for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
+            if (!*told[k].text) continue;
+            fprintf(stderr, "strata: %s: %s: %s: %s\n", figures->trace, figures->label, told[k].what, told[k].text);
+            status = STRATA_EXIT_FAILED;
+        }
+    }
+    return status;
+}
+
 static void tell_work_left_out(const session_t *session, size_t runs) {
     for (size_t i = 0; i < runs; i++) {
         if (!session->results[i].work_left_out) continue;
@@ -141,13 +159,16 @@ static int report(session_t *session) {
     if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();
-    int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs);
+    int hazards = tell_hazards(session, runs), failed = tell_failed_operations(session, runs), ends = tell_ends(session, runs);
+    if (failed == STRATA_EXIT_DONE) failed = ends;
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
 /* A comparison may take hours: that its JSON cannot be written is told before. */
 static int compare(session_t *session) {
-    if (strata_tell_written(open_json(session)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
+    strata_status_t status = open_json(session);
+    if (status == STRATA_E_INVALID) return strata_tell_failure();
+    if (strata_tell_written(status) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     return run_all(session) == STRATA_OK ? report(session) : strata_tell_failure();
 }
 

@@ -5,6 +5,7 @@
 
 #include "platform/host_memory.h"
 #include "tools/json_scan.h"
+#include "tools/report_file.h"
 #include "tools/options.h"
 #include "trace/input.h"
 #include "trace/output.h"
@@ -162,17 +163,18 @@ static strata_status_t check_unique(const merge_t *merge) {
     return status;
 }
 
-static strata_status_t write_all(const merge_t *merge, const char *path) {
+static int write_all(const merge_t *merge, const char *path) {
     strata_output_t *out = NULL;
-    strata_status_t status = strata_output_open(path, &out);
-    if (status != STRATA_OK) return status;
+    strata_status_t status = strata_report_open(path, &out);
+    if (status == STRATA_E_INVALID) return strata_tell_failure();
+    if (status != STRATA_OK) return strata_tell_written(status);
     strata_output_print(out, "{\"schema\": 1, \"runs\": [");
     for (size_t i = 0; i < merge->count; i++) {
         if (i > 0) strata_output_print(out, ", ");
         strata_output_write(out, merge->runs[i].text.at, merge->runs[i].text.length);
     }
     strata_output_print(out, "]}\n");
-    return strata_output_finish(out);
+    return strata_tell_written(strata_output_finish(out));
 }
 
 static int merge_all(const char *json, char **paths, int count) {
@@ -180,7 +182,7 @@ static int merge_all(const char *json, char **paths, int count) {
     strata_status_t status = merge.texts ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (int i = 0; i < count && status == STRATA_OK; i++) status = merge_file(&merge, paths[i]);
     if (status == STRATA_OK) status = check_unique(&merge);
-    int exit_status = status == STRATA_OK ? strata_tell_written(write_all(&merge, json)) : strata_tell_failure();
+    int exit_status = status == STRATA_OK ? write_all(&merge, json) : strata_tell_failure();
     for (int i = 0; i < merge.files; i++) strata_host_delete(merge.texts[i]);
     strata_host_delete(merge.texts);
     strata_host_delete(merge.runs);

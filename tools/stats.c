@@ -72,6 +72,10 @@ static int end(session_t *session, int exit_status) {
         fprintf(stderr, "strata: %s\n", session->result.first_failure);
         exit_status = STRATA_EXIT_FAILED;
     }
+    if (*session->result.ended.lost) {
+        fprintf(stderr, "strata: at the close: %s\n", session->result.ended.lost);
+        if (exit_status == STRATA_EXIT_DONE) exit_status = STRATA_EXIT_FAILED;
+    }
     if (session->result.work_left_out)
         fprintf(stderr, "strata: %s runs no work of a trace: kernels are left out\n", session->result.device);
     strata_trace_delete(session->trace);

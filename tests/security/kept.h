@@ -6,7 +6,7 @@
 
 #include "platform/status.h"
 
-#define BEFORE "what stood there before\n"
+#define BEFORE "{\"schema\": 1, \"what\": \"stood there before\"}\n"
 
 /* Files under the names that it has while it is written. */
 size_t parts_beside(const char *path);

@@ -328,3 +328,17 @@ TEST(command, a_checked_run_tells_its_hazards) {
     ran = run_command("replay " BATCH " --strategy strata %s", SMALL);
     EXPECT_TRUE(strstr(ran.out, "hazards") == NULL);
 }
+
+/* A file that a layer could not write is known when its stack ends, behind the last row. */
+TEST(command, a_trace_layer_that_cannot_write_is_told) {
+    if (access("/dev/full", W_OK) != 0) TEST_SKIP("no /dev/full here");
+    write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,8,0,0\nfree,1,,0,1\n");
+    write_text("full.yaml", "stack: [trace: {path: /dev/full}, stream_safe, auto_growth, system]\n");
+    static const char *const commands[] = {"compare --strategy system --strategy", "replay --check --strategy", "stats --strategy"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        ran_t ran = run_command("%s full.yaml --device sim t.csv", commands[i]);
+        EXPECT_EQ(ran.exit_status, 1);
+        EXPECT_CONTAINS(ran.errors, "at the close: the facade is closed, but /dev/full cannot be written: No space left");
+    }
+    EXPECT_EQ(run_command("compare --check --strategy system --device sim t.csv").exit_status, 0);
+}

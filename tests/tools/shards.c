@@ -161,3 +161,36 @@ TEST(shards, a_cut_file_is_refused) {
         EXPECT_EQ(ran.exit_status, 2);
     }
 }
+
+/* What --json names may be a trace, or anything else that somebody wants to keep. */
+TEST(shards, json_replaces_nothing_but_a_comparison) {
+    static const char trace[] = "op,id,size,stream,time_us\nalloc,1,8,0,0\n";
+    static const char *const kept[] = {trace, "{}", "[{\"schema\": 1}]", "{\"schemas\": 1}", "x", "{\"scheme\": 1}", "\"schema\": 1}"};
+    write_text("t.csv", trace);
+    write_text("shard.json", JSON(RUN("t", "x")));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        static const char *const commands[] = {"compare --device sim --strategy system --repeat 1 --json kept.csv t.csv",
+                                               "merge --json kept.csv shard.json"};
+        for (size_t k = 0; k < 2; k++) {
+            char path[300];
+            snprintf(path, sizeof path, "%s", write_text("kept.csv", kept[i]));
+            ran_t ran = run_command("%s", commands[k]);
+            EXPECT_EQ(ran.exit_status, 2);
+            EXPECT_CONTAINS(ran.errors, "--json kept.csv: a file stands there that is no comparison of strata; write another name");
+            size_t count;
+            char *now = read_bytes(path, &count);
+            EXPECT_EQ(count, strlen(kept[i]));
+            EXPECT_TRUE(now && memcmp(now, kept[i], count) == 0);
+            free(now);
+        }
+    }
+    static const char *const replaced[] = {"", " \n{ \"schema\" :9", JSON(RUN("old", "y"))};
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++) {
+        write_text("all.json", replaced[i]);
+        EXPECT_EQ(run_command("compare --device sim --strategy system --repeat 1 --json all.json t.csv").exit_status, 0);
+        EXPECT_EQ(run_command("merge --json all.json all.json").exit_status, 0); /* its own input, read by then */
+        ran_t ran = run_command("merge all.json");
+        EXPECT_EQ(ran.exit_status, 0);
+        EXPECT_CONTAINS(ran.out, "\"trace\": \"t.csv\"");
+    }
+}

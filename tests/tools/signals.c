@@ -16,7 +16,7 @@
 
 enum { WORDS = 32, PATIENCE_MS = 60000 };
 
-#define BEFORE "what stood there before\n"
+#define BEFORE "{\"schema\": 1, \"what\": \"stood there before\"}\n"
 
 /* ---- a command under way ---- */
 
