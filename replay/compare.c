@@ -1,6 +1,5 @@
 #include "replay/compare.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "platform/arithmetic.h"
@@ -76,18 +75,6 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
 
 /* ---- repeats ----------------------------------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static strata_figure_spread_t spread_of(double *values, size_t count) {
-    if (count == 0) return (strata_figure_spread_t){.count = 0};
-    qsort(values, count, sizeof *values, by_value);
-    double median = count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-    return (strata_figure_spread_t){.min = values[0], .median = median, .max = values[count - 1], .count = count};
-}
-
 /* The first repeat gives the figures, each its time, but for a watched one: the checker's own would be in it. */
 static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                    strata_run_result_t *results, strata_run_result_t *scratch, double *times) {
@@ -125,7 +112,7 @@ strata_status_t strata_compare(const strata_comparison_t *comparison, const stra
         figures->label = contender->label;
         figures->options = contender->options;
         figures->device = results[i].device;
-        figures->host_ns_per_op = spread_of(times + i * comparison->repeat, comparison->repeat - comparison->check);
+        figures->host_ns_per_op = strata_figure_spread(times + i * comparison->repeat, comparison->repeat - comparison->check);
         figures->smallest_device_bytes = STRATA_FIGURE_NULL;
         if (comparison->smallest) status = search_smallest(comparison, trace, contender, figures);
     }

@@ -62,6 +62,9 @@ typedef struct strata_figure_spread {
     size_t count; /* of repeats */
 } strata_figure_spread_t;
 
+/* Sorts the values. Of an even count the median is the mean of the middle two. */
+strata_figure_spread_t strata_figure_spread(double *values, size_t count);
+
 typedef const char *strata_figure_TEXT_t;
 typedef strata_figure_options_t strata_figure_OPTIONS_t;
 typedef uint64_t strata_figure_COUNT_t;

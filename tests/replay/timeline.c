@@ -176,6 +176,18 @@ TEST(timeline, own_calls_are_paid_from_the_way) {
     end(&world);
 }
 
+/* Without work a stream that is waited for is as far behind as one that is asked of. */
+TEST(timeline, a_wait_is_for_what_the_other_stream_has_been_given_by_then) {
+    world_t world;
+    begin(&world, "op,id,size,stream,time_us,other\nalloc,1,8,0,0,\nwait,,,1,0,0\n", LAG, false);
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_move(&world.timeline, 10000);
+    EXPECT_OK(strata_timeline_wait(&world.timeline, 1, 0));
+    EXPECT_EQ(gpu(&world, 0), 15000000);
+    EXPECT_EQ(gpu(&world, 1), 15000000);
+    end(&world);
+}
+
 TEST(timeline, streams_are_their_own) {
     static const char text[] = WORK_COLUMNS "work,,0,0,0,100,\nwork,,0,7,0,100,\n";
     world_t world;
