@@ -84,6 +84,25 @@ TEST(bounds, a_mebibyte_of_text) {
     EXPECT_STREQ(error_of(), "");
 }
 
+TEST(bounds, sixty_four_letters_of_a_name) {
+    for (size_t letters = STRATA_NAME_LETTERS; letters <= STRATA_NAME_LETTERS + 1; letters++) {
+        put(put(put(0, "stack: [system]\npools: {", 1), "p", letters), ": [system]}\n", 1);
+        expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pool");
+        put(put(put(0, "stack: [system]\nstreams: {", 1), "s", letters), ": [system]}\n", 1);
+        expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pattern of streams");
+    }
+}
+
+TEST(bounds, stars_behind_a_name_take_nothing_too) {
+    static const char *const patterns[] = {"copy", "copy*", "copy**", "copy***", "**copy**", "c**p*y", "***"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) EXPECT_TRUE(strata_pattern_fits(patterns[i], "copy"));
+    EXPECT_FALSE(strata_pattern_fits("copy*?", "copy"));
+    EXPECT_FALSE(strata_pattern_fits("**x", "copy"));
+    EXPECT_TRUE(strata_pattern_fits("*aab", "aaaab"));
+    EXPECT_TRUE(strata_pattern_fits("a*b*c", "abbcbc"));
+    EXPECT_FALSE(strata_pattern_fits("a*b*c", "abbcb"));
+}
+
 /* ---- paths ---- */
 
 #define POOLS                                                                                                                      \
@@ -166,6 +185,30 @@ TEST(bounds, of_any_sources_the_later_says_it) {
         if (last == 2) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "higher.yaml");
         strata_strategy_delete(strategy);
     }
+}
+
+/* A list of settings ends with the variable. What lies behind it in memory is another's. */
+TEST(bounds, the_environments_settings_end_with_the_variable) {
+    static char memory[] = "STRATA_SET=auto_growth.chunk_size=5MiB\0auto_growth.chunk_size=9MiB";
+    ASSERT_EQ(putenv(memory), 0);
+    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
+    unsetenv("STRATA_SET");
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "5MiB");
+    strata_strategy_delete(strategy);
+}
+
+TEST(bounds, a_file_extends_one_that_is_named_from_the_root) {
+    char path[4096], own[4200];
+    char *absolute = realpath(file_of("lower.yaml", "stack: [auto_growth: {chunk_size: 3MiB}, system]\n"), NULL);
+    ASSERT_TRUE(absolute != NULL);
+    snprintf(path, sizeof path, "%s", absolute);
+    free(absolute);
+    snprintf(own, sizeof own, "extends: %s\n", path);
+    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher.yaml", own)});
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "3MiB");
+    strata_strategy_delete(strategy);
 }
 
 /* ---- where ---- */
