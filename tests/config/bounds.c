@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "allocation/option.h"
+#include "config/import/import.h"
 #include "config/tree.h"
 #include "tests/config/refused.h"
 
@@ -31,7 +32,7 @@ static void expect_bound(bool over, const char *what) {
 }
 
 /* The mapping that a strategy is counts as one. */
-TEST(bounds, sixty_four_deep_and_no_deeper) {
+TEST(config_bounds, sixty_four_deep_and_no_deeper) {
     static const char *const opening[] = {"[", "{a: "}, *const closing[] = {"]", "}"};
     for (size_t i = 0; i < 2; i++) {
         for (size_t deep = 63; deep <= 64; deep++) {
@@ -43,7 +44,7 @@ TEST(bounds, sixty_four_deep_and_no_deeper) {
     }
 }
 
-TEST(bounds, two_hundred_and_fifty_six_keys) {
+TEST(config_bounds, two_hundred_and_fifty_six_keys) {
     for (int keys = 256; keys <= 257; keys++) {
         size_t at = 0;
         for (int i = 0; i < keys; i++) at += (size_t)sprintf(text + at, "k%d: 1\n", i);
@@ -51,14 +52,14 @@ TEST(bounds, two_hundred_and_fifty_six_keys) {
     }
 }
 
-TEST(bounds, four_thousand_and_ninety_six_bytes_of_a_value) {
+TEST(config_bounds, four_thousand_and_ninety_six_bytes_of_a_value) {
     for (size_t bytes = 4096; bytes <= 4097; bytes++) {
         put(put(put(0, "nokey: ", 1), "x", bytes), "\n", 1);
         expect_bound(bytes == 4097, "this value is longer than 4096 bytes");
     }
 }
 
-TEST(bounds, one_hundred_and_twenty_eight_letters_of_a_key) {
+TEST(config_bounds, one_hundred_and_twenty_eight_letters_of_a_key) {
     for (size_t letters = 128; letters <= 129; letters++) {
         put(put(0, "k", letters), ": 1\n", 1);
         expect_bound(letters == 129, "this is no key");
@@ -66,14 +67,14 @@ TEST(bounds, one_hundred_and_twenty_eight_letters_of_a_key) {
 }
 
 /* A mapping, a list, and what is in the list. */
-TEST(bounds, sixty_five_thousand_values) {
+TEST(config_bounds, sixty_five_thousand_values) {
     for (size_t values = STRATA_TREE_NODES; values <= STRATA_TREE_NODES + 1; values++) {
         put(put(put(0, "nokey: [", 1), "a,", values - 2), "]\n", 1);
         expect_bound(values > STRATA_TREE_NODES, "the file has more than 65536 values");
     }
 }
 
-TEST(bounds, a_mebibyte_of_text) {
+TEST(config_bounds, a_mebibyte_of_text) {
     for (size_t bytes = STRATA_TREE_BYTES; bytes <= STRATA_TREE_BYTES + 1; bytes++) {
         size_t at = put(0, "stack: [system]\n#", 1);
         put(put(at, "x", bytes - at - 1), "\n", 1);
@@ -84,7 +85,7 @@ TEST(bounds, a_mebibyte_of_text) {
     EXPECT_STREQ(error_of(), "");
 }
 
-TEST(bounds, sixty_four_letters_of_a_name) {
+TEST(config_bounds, sixty_four_letters_of_a_name) {
     for (size_t letters = STRATA_NAME_LETTERS; letters <= STRATA_NAME_LETTERS + 1; letters++) {
         put(put(put(0, "stack: [system]\npools: {", 1), "p", letters), ": [system]}\n", 1);
         expect_bound(letters > STRATA_NAME_LETTERS, "is no name for a pool");
@@ -93,7 +94,7 @@ TEST(bounds, sixty_four_letters_of_a_name) {
     }
 }
 
-TEST(bounds, stars_behind_a_name_take_nothing_too) {
+TEST(config_bounds, stars_behind_a_name_take_nothing_too) {
     static const char *const patterns[] = {"copy", "copy*", "copy**", "copy***", "**copy**", "c**p*y", "***"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) EXPECT_TRUE(strata_pattern_fits(patterns[i], "copy"));
     EXPECT_FALSE(strata_pattern_fits("copy*?", "copy"));
@@ -120,7 +121,7 @@ static strata_status_t set_path(const char *yaml, const char *path) {
     return status;
 }
 
-TEST(bounds, a_pools_and_a_patterns_stack_is_no_devices) {
+TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
     static const char *const good[] = {"pools.weights", "pools.weights.gpu", "pools.weights.stack", "pools.weights.pinned", "streams.copy*",
                                        "streams.copy*.gpu", "gpu:1", "stack:1", "pinned", "gpu"};
     static const char *const wrong[] = {"pools.weights.gpu:1", "pools.weights.gpu:0", "pools.weights.stack:1", "pools.weights.pinned:1",
@@ -138,7 +139,7 @@ TEST(bounds, a_pools_and_a_patterns_stack_is_no_devices) {
 }
 
 /* Nowhere else than where the path says. */
-TEST(bounds, a_path_sets_one_stack) {
+TEST(config_bounds, a_path_sets_one_stack) {
     static const char *const paths[] = {"", "gpu:1.", "pools.weights.", "pools.weights.pinned.", "streams.copy*."};
     enum { STACKS = 5 };
     for (size_t i = 0; i < STACKS; i++) {
@@ -163,7 +164,7 @@ TEST(bounds, a_path_sets_one_stack) {
 /* ---- who says what ---- */
 
 /* Every choice of sources: the last of them says it. */
-TEST(bounds, of_any_sources_the_later_says_it) {
+TEST(config_bounds, of_any_sources_the_later_says_it) {
     static const char *const values[] = {"20MiB", "3MiB", "4MiB", "5MiB", "6MiB"}; /* preset, base, file, environment, by hand */
     static const strata_source_of_value_t from[] = {STRATA_FROM_PRESET, STRATA_FROM_FILE, STRATA_FROM_FILE, STRATA_FROM_ENVIRONMENT,
                                                     STRATA_FROM_COMMAND};
@@ -172,23 +173,23 @@ TEST(bounds, of_any_sources_the_later_says_it) {
         unsigned last = by_hand ? 4 : environment ? 3 : file ? 2 : base ? 1 : 0;
         const char *set[] = {"auto_growth.chunk_size=6MiB"};
         char own[200];
-        file_of("lower.yaml", base ? "extends: strata\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata\n");
-        snprintf(own, sizeof own, "extends: lower.yaml\n%s", file ? "stack: [auto_growth: {chunk_size: 4MiB}, system]\n" : "");
+        file_of("lower_11.yaml", base ? "extends: strata\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata\n");
+        snprintf(own, sizeof own, "extends: lower_11.yaml\n%s", file ? "stack: [auto_growth: {chunk_size: 4MiB}, system]\n" : "");
         if (environment) setenv("STRATA_SET", "auto_growth.chunk_size=5MiB", 1);
-        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher.yaml", own), .environment = true, .set = set,
+        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher_11.yaml", own), .environment = true, .set = set,
                                                                               .set_count = by_hand});
         unsetenv("STRATA_SET");
         ASSERT_TRUE(strategy != NULL);
         EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), values[last]);
         EXPECT_EQ(origin_of(strategy, "auto_growth", "chunk_size")->source, from[last]);
-        if (last == 1) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "lower.yaml");
-        if (last == 2) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "higher.yaml");
+        if (last == 1) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "lower_11.yaml");
+        if (last == 2) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "higher_11.yaml");
         strata_strategy_delete(strategy);
     }
 }
 
 /* A list of settings ends with the variable. What lies behind it in memory is another's. */
-TEST(bounds, the_environments_settings_end_with_the_variable) {
+TEST(config_bounds, the_environments_settings_end_with_the_variable) {
     static char memory[] = "STRATA_SET=auto_growth.chunk_size=5MiB\0auto_growth.chunk_size=9MiB";
     ASSERT_EQ(putenv(memory), 0);
     strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
@@ -198,14 +199,14 @@ TEST(bounds, the_environments_settings_end_with_the_variable) {
     strata_strategy_delete(strategy);
 }
 
-TEST(bounds, a_file_extends_one_that_is_named_from_the_root) {
+TEST(config_bounds, a_file_extends_one_that_is_named_from_the_root) {
     char path[4096], own[4200];
-    char *absolute = realpath(file_of("lower.yaml", "stack: [auto_growth: {chunk_size: 3MiB}, system]\n"), NULL);
+    char *absolute = realpath(file_of("lower_13.yaml", "stack: [auto_growth: {chunk_size: 3MiB}, system]\n"), NULL);
     ASSERT_TRUE(absolute != NULL);
     snprintf(path, sizeof path, "%s", absolute);
     free(absolute);
     snprintf(own, sizeof own, "extends: %s\n", path);
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher.yaml", own)});
+    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher_13.yaml", own)});
     ASSERT_TRUE(strategy != NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "3MiB");
     strata_strategy_delete(strategy);
@@ -213,7 +214,7 @@ TEST(bounds, a_file_extends_one_that_is_named_from_the_root) {
 
 /* ---- where ---- */
 
-TEST(bounds, errors_stand_where_the_value_stands) {
+TEST(config_bounds, errors_stand_where_the_value_stands) {
     expect_refused("{strategy: \"\xc3\xa9\xe2\x82\xac\", stack: [system, nosuch]}\n", 1, 34, "nosuch", "write ");
     expect_refused("stack: &s\n  - &l nosuch\n", 2, 5, "nosuch", "write ");
     expect_refused("description: &d >\n  two\n\n  lines\nstack: [nosuch]\n", 5, 9, "nosuch", "write ");
@@ -222,14 +223,46 @@ TEST(bounds, errors_stand_where_the_value_stands) {
     expect_refused("\xef\xbb\xbfstack: [nosuch]\n", 1, 9, "nosuch", "write ");
 }
 
-TEST(bounds, errors_of_an_extended_file_stand_in_that_file) {
+TEST(config_bounds, errors_of_an_extended_file_stand_in_that_file) {
     char path[300], begin[400];
     strata_strategy_t *strategy = NULL;
-    snprintf(path, sizeof path, "%s", file_of("lower.yaml", "# a comment\nstack:\n  - auto_growth: {chunk_size: 20MB}\n  - system\n"));
-    const char *higher = file_of("higher.yaml", "\n\n\nextends: lower.yaml\n");
+    snprintf(path, sizeof path, "%s", file_of("lower_15.yaml", "# a comment\nstack:\n  - auto_growth: {chunk_size: 20MB}\n  - system\n"));
+    const char *higher = file_of("higher_15.yaml", "\n\n\nextends: lower_15.yaml\n");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = higher}, &strategy));
     snprintf(begin, sizeof begin, "%s:3:31: ", path);
     EXPECT_CONTAINS(strata_last_error()->text, begin);
     EXPECT_EQ(strata_last_error()->line, 3);
     EXPECT_EQ(strata_last_error()->column, 31);
+}
+
+/* ---- other allocators' strings ---- */
+
+static bool has_layer(const strata_strategy_t *strategy, const char *name) {
+    const strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];
+    bool found = false;
+    for (size_t i = 0; i < stack->count; i++) found = found || strcmp(stack->layers[i].type->name, name) == 0;
+    return found;
+}
+
+/* Signs and zeros in front mean nothing, nine digits behind the point do, and an error behind the end of a line is in the next. */
+TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
+    static const struct { const char *peer, *text, *layer, *option, *value, *without; } rows[] = {
+        {"pytorch", "PYTORCH_ALLOC_CONF=per_process_memory_fraction:0.1234567891", "caching", "memory_fraction", "0.123456789", "fill"},
+        {"paddle", "FLAGS_alloc_fill_value=-0", "fill", "byte", "0", "limit"},
+        {"paddle", "FLAGS_alloc_fill_value=-01", "retry", "timeout", "10s", "fill"},
+        {"paddle", "FLAGS_gpu_allocator_retry_time=00", "auto_growth", "chunk_size", "0", "retry"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        strata_import_t *import = NULL;
+        ASSERT_OK(strata_import_new(&(strata_import_request_t){.peer = rows[i].peer, .text = rows[i].text, .as_of = i ? NULL : "2.12"}, &import));
+        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.import = import});
+        ASSERT_TRUE(strategy != NULL);
+        EXPECT_STREQ(value_of(strategy, rows[i].layer, rows[i].option), rows[i].value);
+        EXPECT_FALSE(has_layer(strategy, rows[i].without));
+        strata_strategy_delete(strategy);
+        strata_import_delete(import);
+    }
+    strata_import_t *import = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_import_new(&(strata_import_request_t){.peer = "paddle", .text = "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1"},
+                                                       &import));
+    EXPECT_CONTAINS(strata_last_error()->text, "<paddle>:2:7: a byte that is no printable ASCII letter");
 }

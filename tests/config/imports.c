@@ -597,20 +597,3 @@ TEST(imports, the_pages_examples_count_whole) {
         end(&made);
     }
 }
-
-/* Signs and zeros in front mean nothing, nine digits behind the point do, and an error behind the end of a line is in the next. */
-TEST(imports, numbers_mean_what_they_are) {
-    made_t made = make("pytorch", "per_process_memory_fraction:0.1234567891", "2.12");
-    EXPECT_STREQ(value_of(made.strategy, "caching", "memory_fraction"), "0.123456789");
-    end(&made);
-    made = make("paddle", "FLAGS_alloc_fill_value=-0", NULL);
-    EXPECT_STREQ(value_of(made.strategy, "fill", "byte"), "0");
-    end(&made);
-    made = make("paddle", "FLAGS_alloc_fill_value=-01", NULL);
-    EXPECT_TRUE(strstr(made.file, "- fill") == NULL);
-    end(&made);
-    made = make("paddle", "FLAGS_gpu_allocator_retry_time=00", NULL);
-    EXPECT_TRUE(strstr(made.file, "- retry") == NULL);
-    end(&made);
-    expect_no("paddle", "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1", NULL, "<paddle>:2:7: a byte that is no printable ASCII letter");
-}

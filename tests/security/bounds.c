@@ -36,7 +36,7 @@ static void expect_bounded(unsigned megabytes, const char *arguments, int status
 
 TEST(bounds, a_line_without_an_end) {
     write_packed("line.csv.gz", HEADER, "aaaaaaaaaaaaaaaa", 4 << 20);
-    expect_bounded(64, COMPARE "line.csv.gz", WRONG, "line.csv.gz:2: the line is longer than 4095 bytes");
+    expect_bounded(64, COMPARE "line.csv.gz", WRONG, "line.csv.gz:2:4096: the line is longer than 4095 bytes");
     write_packed("merged.json.gz", "{\"schema\": 1, \"runs\": [", "                ", 5 << 20);
     expect_bounded(256, "merge merged.json.gz", WRONG, "merged.json.gz: more than 64 MiB");
 }
