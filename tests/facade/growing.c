@@ -76,8 +76,8 @@ static bool grows_once(uint32_t n) {
     before_lock_begin(&before, &meeting.stack->lock, n, begin_growth, NULL);
     strata_block_t block = rig_allocate(&rig, owner, 5 * MIB);
     atomic_store(&meeting.first_is_over, true);
-    bool came = before_lock_end(&before);
     if (meeting.started) pthread_join(meeting.other, NULL);
+    bool came = before_lock_end(&before);
     EXPECT_EQ(rig_figures(&rig).growths, 2);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
