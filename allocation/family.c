@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/domain.h"
+#include "allocation/option.h"
 #include "platform/host_memory.h"
 
 strata_family_t *strata_domain_next_family(strata_domain_t *domain, const strata_family_t *previous) {
@@ -28,6 +29,14 @@ static void list(strata_domain_t *domain, strata_family_t *family) {
     strata_unlock(&domain->lock);
 }
 
+static bool any_lends(const strata_plan_t *plan) {
+    for (uint32_t n = 1; n <= plan->count; n++) {
+        const strata_option_row_t *row = strata_option_find(plan->nodes[n].type, "pools_on_oom");
+        if (row && row->kind == STRATA_OPTION_BOOL && *((const bool *)plan->nodes[n].options + row->offset)) return true;
+    }
+    return false;
+}
+
 strata_status_t strata_domain_add_family(strata_domain_t *domain, uint64_t pool, const char *name, const strata_plan_t *plan,
                                          bool keeps, strata_family_t **out) {
     strata_family_t *family = strata_host_new(1, sizeof *family);
@@ -37,6 +46,7 @@ strata_status_t strata_domain_add_family(strata_domain_t *domain, uint64_t pool,
     family->name = name;
     family->pool = pool;
     family->keeps = keeps;
+    family->lends = pool != 0 && any_lends(plan);
     strata_stack_t *trunk;
     strata_status_t status = strata_trunk_create(family, &trunk);
     if (status != STRATA_OK) {

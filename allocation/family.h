@@ -12,6 +12,7 @@ struct strata_family {
     const strata_plan_t *plan; /* outlives the domain */
     const char *name;          /* a pool's, or a pattern of streams; "": ordinary. Outlives the domain */
     uint64_t pool;             /* what requests call it; 0: no pool */
+    bool lends;                /* its free blocks serve requests of no pool that would fail: `pools_on_oom` of a layer */
     bool keeps;                /* its idle chunks go back for its own requests and strata_domain_release_family() alone */
     strata_layer_t *shared[STRATA_PLAN_NODES + 1]; /* instances of device scope, by number */
     _Atomic uint64_t ladders;

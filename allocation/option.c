@@ -224,6 +224,31 @@ void strata_option_print(const strata_option_row_t *row, const void *options, ch
     }
 }
 
+static const strata_option_row_t *row_of(const strata_option_row_t *rows, const char *name) {
+    while (strcmp(rows->name, name) != 0) rows++;
+    return rows;
+}
+
+static bool has_value(const strata_option_row_t *row, const void *options, const char *value) {
+    char text[STRATA_OPTION_TEXT_BYTES];
+    strata_option_print(row, options, text, sizeof text);
+    return strcmp(text, value) == 0;
+}
+
+strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const strata_option_want_t *wants, const void *options,
+                                          const char **option) {
+    for (; wants->name; wants++) {
+        const strata_option_row_t *row = row_of(rows, wants->name), *other = row_of(rows, wants->other);
+        bool any_but = wants->value[0] == '!';
+        const char *value = wants->value + any_but;
+        if (has_value(row, options, row->default_text) || has_value(other, options, value) != any_but) continue;
+        *option = wants->name;
+        return strata_fail(STRATA_E_STRATEGY, 0, "it does nothing where %s is%s %s; write another %s beside it, or take %s out",
+                           wants->other, any_but ? "" : " not", value, wants->other, wants->name);
+    }
+    return STRATA_OK;
+}
+
 void strata_option_defaults(const strata_layer_type_t *type, void *options) {
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         if (strata_option_set(row, options, row->default_text) == STRATA_OK) continue;

@@ -24,6 +24,14 @@ void strata_option_print(const strata_option_row_t *row, const void *options, ch
 /* The words of a CHOICE row. */
 size_t strata_choice_count(const strata_option_row_t *row);
 void strata_choice_name(const strata_option_row_t *row, uint32_t index, char *text, size_t capacity);
+/* An option that acts only where another one has a value, or ("!...") any but that one. */
+typedef struct strata_option_want {
+    const char *name, *other, *value;
+} strata_option_want_t;
+/* Of a layer's `check`: refuses an option that differs from its default and cannot act (E_STRATEGY; *option names it). `wants` is
+ * closed by a NULL name. */
+strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const strata_option_want_t *wants, const void *options,
+                                          const char **option);
 /* Fills the struct with the defaults. They are part of the program: a default that does not parse aborts. */
 void strata_option_defaults(const strata_layer_type_t *type, void *options);
 

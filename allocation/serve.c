@@ -84,6 +84,35 @@ static bool serve_from_orphans(serving_t *serving) {
     return false;
 }
 
+/* The stack is the stream's own, so nobody borrows. */
+static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
+    serving_t theirs = {.stack = stack, .request = serving->request};
+    theirs.request.pool = stack->family->pool;
+    if (down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) return false;
+    book(theirs.record);
+    serving->record = theirs.record;
+    serving->booked = true;
+    return true;
+}
+
+/* What pools that lend have free for the same stream. The reason of the refusal stays. */
+static bool serve_from_pools(serving_t *serving) {
+    strata_stack_t *own = serving->stack;
+    const strata_error_t reason = *strata_last_error();
+    uint32_t refuse_early = STRATA_NO_GROW | STRATA_NO_RETRY;
+    if (own->family->pool != 0 || own->ownerless || serving->request.flags & refuse_early) return false;
+    STRATA_DOMAIN_EACH(own->domain, stack) {
+        bool same = !stack->trunk && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
+                    stack->of_thread == own->of_thread;
+        bool lends = stack->family->lends && stack->family->plan->alignment >= serving->request.alignment;
+        if (!lends || !same || !serve_from_pool(serving, stack)) continue;
+        strata_domain_leave_stack(own->domain, stack);
+        return true;
+    }
+    (void)strata_fail_again(&reason);
+    return false;
+}
+
 static bool has_orphans(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     bool has = domain->orphans > 0;
@@ -161,6 +190,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     if (status == STRATA_E_NO_MEMORY && !no_ladder && !serving.climbed_for) status = climb(&serving);
     /* What the ladder waited for may lie in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_from_orphans(&serving)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
     /* In places without an owner the stream given is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && serve->stream)
         status = borrow_served(stack, serving.record, serve->stream);

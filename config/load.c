@@ -97,6 +97,8 @@ static strata_status_t plan_all(const strata_reader_t *reader) {
         status = plan_own(reader, &reader->strategy->own[i], reader->broken_own[i]);
     for (int kind = 0; kind < STRATA_NAMED_KINDS && status == STRATA_OK; kind++)
         status = plan_named(reader, (strata_named_kind_t)kind);
+    if (status == STRATA_OK && reader->broken == 0)
+        status = strata_note_wrong(reader->wrongs, strata_strategy_check_pool_options(reader->strategy));
     return status;
 }
 

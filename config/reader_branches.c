@@ -135,8 +135,9 @@ static const char about_branches[] =
     "                  - [auto_growth: {name: large, chunk_size: 20MiB}, system]\n"
     "                  - [buffered, system: {memory: pinned}]\n"
     "```\n\n"
-    "Below a `fallback`, and nowhere else, a source may serve another kind of memory than the place's, if those who use\n"
-    "the place can reach it: under gpu `device`, `managed` and `pinned`; under managed `managed` and `pinned`; under\n"
+    "Under gpu a source may serve managed memory (`system: {memory: managed}`), as FLAGS_use_cuda_managed_memory has it: the\n"
+    "place is larger than the device then. Else a source may serve another kind of memory than the place's below a `fallback`\n"
+    "alone, if those who use the place can reach it: under gpu `device`, `managed` and `pinned`; under managed `managed` and `pinned`; under\n"
     "pinned `pinned` and `managed`; under host `host`, `pinned` and `managed`. It counts as reserved in the place that it\n"
     "serves. Where growing is forbidden only the first stack is asked. A `retry` above a fallback climbs when all of its\n"
     "stacks are out of memory, one in its first stack before the second is asked.\n";

@@ -136,9 +136,18 @@ static bool may_stand_below(const drawing_t *d, const chain_t *chain, uint32_t f
     return true;
 }
 
+/* Refused where no pool is served, or where no chunks below may be used as one: both hold for every stack drawn here. */
+static bool cannot_act(const strata_option_row_t *row, const char *text) {
+    static const char *const names[] = {"pool_no_split", "pools_on_oom", "coalesce_regions"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(row->name, names[i]) == 0 && strcmp(text, "true") == 0) return true;
+    return false;
+}
+
 static bool fits(const drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row,
                  const void *options, const char *text) {
     const char *option = NULL;
+    if (cannot_act(row, text)) return false;
     if (strcmp(row->name, "streams") == 0 && !may_stand_below(d, chain, d->at + 1, type, strata_scope_of(type, options)))
         return false;
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)

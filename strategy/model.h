@@ -135,6 +135,8 @@ const strata_model_named_t *strata_strategy_pattern(const strata_strategy_t *str
 strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *text, const strata_origin_t *origin);
 /* A pool that shall keep its chunks has a layer that keeps any. E_STRATEGY at the word that says so. */
 strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const strata_model_named_t *pool);
+/* Options that act in pools alone stand where a pool is served. E_STRATEGY at the word. */
+strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *strategy);
 /* Whether `pattern`, in which * stands for any letters, fits the whole name. */
 bool strata_pattern_fits(const char *pattern, const char *name);
 

@@ -65,6 +65,46 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
                               "\"- auto_growth\" (or pool: own into cuda_malloc_async), or take keep out", pool->name);
 }
 
+/* ---- options of caches that act in pools alone ---- */
+
+static const char *const of_pools[] = {"pool_no_split", "pools_on_oom"};
+
+static strata_status_t check_outside(const strata_model_stack_t *stack) {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES];
+    size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
+    for (size_t i = 0; i < count && i < STRATA_PLAN_NODES; i++)
+        for (size_t k = 0; k < sizeof of_pools / sizeof *of_pools; k++) {
+            const strata_option_row_t *row = strata_option_find(layers[i]->type, of_pools[k]);
+            if (!row || row->kind != STRATA_OPTION_BOOL || !*((const bool *)layers[i]->options + row->offset)) continue;
+            return strata_fail_origin(&layers[i]->option_origins[row - layers[i]->type->options],
+                                      "%s.%s: it does nothing in a stack that serves no named pool; write it in the stack of one, as in "
+                                      "pools: {NAME: {stack: [%s: {%s: true}, system]}}, or take it out", layers[i]->name, row->name,
+                                      layers[i]->name, row->name);
+        }
+    return STRATA_OK;
+}
+
+/* A pool that does not list a place has the place's layers. */
+static bool serves_a_pool(const strata_strategy_t *strategy, strata_place_kind_t place) {
+    const strata_model_names_t *pools = &strategy->named[STRATA_NAMED_POOL];
+    for (size_t i = 0; i < pools->count; i++)
+        if (pools->list[i].stacks[place].count == 0) return true;
+    return false;
+}
+
+strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *strategy) {
+    strata_status_t status = STRATA_OK;
+    const strata_model_names_t *streams = &strategy->named[STRATA_NAMED_STREAM];
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
+        bool pooled = serves_a_pool(strategy, place);
+        if (!pooled) status = check_outside(&strategy->stacks[place]);
+        for (size_t i = 0; i < strategy->own_count && !pooled && status == STRATA_OK; i++)
+            status = check_outside(&strategy->own[i].stacks[place]);
+        for (size_t i = 0; i < streams->count && status == STRATA_OK; i++) status = check_outside(&streams->list[i].stacks[place]);
+    }
+    return status;
+}
+
 /* A star takes as little as it can, and one letter more whenever what stands behind it does not fit: only the last star needs
  * to be tried again, so the time is that of the product of the lengths. */
 bool strata_pattern_fits(const char *pattern, const char *name) {

@@ -185,8 +185,8 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
     strata_option_print(row, source->options, memory, sizeof memory);
     const char *wanted = strata_place_memory(built->place);
     if (strcmp(memory, wanted) == 0 || strcmp(memory, "place") == 0) return STRATA_OK;
-    bool differs = may_differ(built, n);
-    if (differs && strata_place_reaches(built->place, memory)) return STRATA_OK;
+    bool differs = may_differ(built, n), managed = built->place == STRATA_PLACE_GPU && strcmp(memory, "managed") == 0;
+    if (managed || (differs && strata_place_reaches(built->place, memory))) return STRATA_OK;
     const strata_origin_t *said = &source->option_origins[row - source->type->options];
     return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
                               "\"%s\" with memory: %s cannot serve the place %s%s; write memory: %s, or leave it out",
@@ -238,6 +238,18 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
                               option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
+/* What says "coalesce" acts on chunks that may be used as one. */
+static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *layer = built->layers[n];
+    const strata_option_row_t *row = strata_option_find(layer->type, "coalesce_regions");
+    if (!row || row->kind != STRATA_OPTION_BOOL || given_below(built, n) & STRATA_TRAIT_CONTIGUOUS) return STRATA_OK;
+    if (!*((const bool *)layer->options + row->offset)) return STRATA_OK;
+    const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
+    return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &layer->origin : said,
+                              "%s.coalesce_regions: it does nothing over layers whose chunks may not be used as one (contiguous); put "
+                              "a layer below that gives that, or write coalesce_regions: false", layer->name);
+}
+
 /* ---- alignment ---- */
 
 /* What all that stands directly below serves; *least is whose it is. A source stands on the place. */
@@ -287,6 +299,7 @@ static strata_status_t check_layers(building_t *built) {
     for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) {
         status = check_branches(built->layers[n]);
         if (status == STRATA_OK) status = check_options(built->layers[n], built->place);
+        if (status == STRATA_OK) status = check_coalescing(built, n);
     }
     return status ? status : check_alignment(built);
 }

@@ -44,6 +44,8 @@ static const strata_option_row_t options[] = {
     {"warm_up_steps", STRATA_OPTION_COUNT, offsetof(auto_growth_options_t, warm_up_steps), "0", 0, 1ull << 32, NULL,
      "until so many steps of the program (strata_step) have ended, each miss grows by the rounded request alone and a free "
      "block serves its own size alone; then idle chunks go back and the other options' rules begin; 0: no warm-up"},
+    {"padding", STRATA_OPTION_SIZE, offsetof(auto_growth_options_t, padding), "0", 0, 1ull << 30, NULL,
+     "bytes that each block has above its request, before it is rounded (Paddle's extra_padding_size)"},
     {0},
 };
 
@@ -133,7 +135,7 @@ static COLD strata_record_t *hit_by_address(auto_growth_t *self, size_t size) {
 }
 
 static COLD strata_record_t *hit_as_said(auto_growth_t *self, size_t size) {
-    uint64_t rounded = rounded_size(self, size);
+    uint64_t rounded = rounded_size(self, size + strata_auto_growth_options(self)->padding);
     if (self->warming_up) return NULL;
     return self->by_address ? serve_as(self, rounded, size, true, true, false, false)
                             : serve_as(self, rounded, size, false, true, false, false);

@@ -18,7 +18,7 @@ enum {
 };
 
 enum { STRATA_AUTO_GROWTH_BY_ADDRESS, STRATA_AUTO_GROWTH_ANY_ORDER };
-/* Of a hit and its free: with one pool and no warm-up they need not ask for the pool, nor whether a block may be cut. */
+/* Of a hit and its free: with one pool, no padding and no warm-up they need not ask for the pool, nor whether a block may be cut. */
 enum { STRATA_AUTO_GROWTH_PLAIN, STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS, STRATA_AUTO_GROWTH_AS_SAID };
 enum { STRATA_AUTO_GROWTH_RECLAIM_OWN, STRATA_AUTO_GROWTH_RECLAIM_LADDER };
 
@@ -30,6 +30,7 @@ typedef struct auto_growth_options {
     uint64_t preallocate;
     uint64_t small_preallocate;
     uint64_t warm_up_steps;
+    uint64_t padding;
     uint32_t order;
     uint32_t reclaim;
     bool free_idle_chunk;
@@ -103,7 +104,8 @@ static inline uint32_t strata_auto_growth_pools(const auto_growth_t *self) {
 }
 
 static inline uint8_t strata_auto_growth_road(const auto_growth_t *self) {
-    if (self->warming_up || strata_auto_growth_is_divided(self)) return STRATA_AUTO_GROWTH_AS_SAID;
+    bool padded = strata_auto_growth_options(self)->padding > 0;
+    if (self->warming_up || padded || strata_auto_growth_is_divided(self)) return STRATA_AUTO_GROWTH_AS_SAID;
     return self->by_address ? STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS : STRATA_AUTO_GROWTH_PLAIN;
 }
 

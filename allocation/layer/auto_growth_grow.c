@@ -51,7 +51,9 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
     bool grown = false;
     if (request->alignment > self->unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu", (unsigned long long)self->unit);
-    if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    if (!strata_add(request->size, strata_auto_growth_options(self)->padding, &rounded) ||
+        !strata_round_up(rounded, self->unit, &rounded))
+        return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     uint32_t pool = strata_auto_growth_pool_for(self, rounded);
     /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
     while ((*record = strata_auto_growth_serve(self, rounded, request->size, self->warming_up && !grown)) == NULL) {

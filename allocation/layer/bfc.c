@@ -10,6 +10,7 @@
  * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c,
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc.h"
+#include "allocation/option.h"
 #include "platform/arithmetic.h"
 
 /* No sum of two sizes overflows. */
@@ -50,6 +51,14 @@ static const strata_option_row_t options[] = {
      "out of memory, write a map of all blocks to a file whose name begins so (TF_BFC_MEMORY_DUMP)"},
     {0},
 };
+
+static const strata_option_want_t wants[] = {
+    {"initial_region", "allow_growth", "true"}, {"garbage_collection", "reclaim", "own"}, {0}};
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    (void)place;
+    return strata_option_check_wants(options, wants, filled, option);
+}
 
 static const strata_stat_row_t stats[] = {
     {"limit_bytes", "bytes", offsetof(bfc_t, limit), "the most that may be reserved"},
@@ -450,6 +459,7 @@ const strata_layer_type_t strata_bfc_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
+    .check = check,
     .release = release,
     .stream_gone = strata_bfc_stream_gone,
     .capture_begin = strata_bfc_capture_begin,

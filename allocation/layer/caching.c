@@ -13,6 +13,7 @@
 #include "allocation/layer/caching.h"
 
 #include "allocation/callbacks.h"
+#include "allocation/option.h"
 
 #define ROW(name) offsetof(caching_options_t, name)
 
@@ -37,9 +38,10 @@ static const strata_option_row_t options[] = {
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
      "when the layer below is out of memory: `own`: PyTorch's steps and no others; `ladder`: leave it to the domain's ladder"},
     {"pool_no_split", STRATA_OPTION_BOOL, ROW(pool_no_split), "false", 0, 0, NULL,
-     "in private pools a block is a whole segment"},
+     "in a named pool's stack: a block is a whole segment (no_split of PyTorch's MemPool)"},
     {"pools_on_oom", STRATA_OPTION_BOOL, ROW(pools_on_oom), "false", 0, 0, NULL,
-     "a request outside of private pools that would fail gets a free block of one that is held"},
+     "in a named pool's stack: a request outside of pools that would fail gets a free block of its stream's here (use_on_oom of "
+     "PyTorch's MemPool)"},
     {"search_after_events", STRATA_OPTION_BOOL, ROW(search_after_events), "false", 0, 0, NULL,
      "out of memory, after the wait for all events, look among the free blocks again before they are given back (PyTorch "
      "#189504 fails where that would do)"},
@@ -56,6 +58,14 @@ static const strata_stat_row_t stats[] = {
     {"collected_bytes", "bytes", offsetof(caching_t, collected_bytes), "segments given back as garbage"},
     {"oversize_segments", "", offsetof(caching_t, oversize_segments), "segments got that may not be split"},
     {"pending_bytes", "bytes", offsetof(caching_t, pending_bytes), "freed blocks whose borrowers are not done"},
+    {"small_segment_bytes", "bytes", offsetof(caching_t, of_kind[STRATA_CACHING_SMALL]), "segments of small blocks"},
+    {"small_active_bytes", "bytes", offsetof(caching_t, active[STRATA_CACHING_SMALL]), "small blocks in use or pending"},
+    {"small_inactive_split_bytes", "bytes", offsetof(caching_t, split[STRATA_CACHING_SMALL]),
+     "free small blocks that are a part of their segment: they go back with it alone"},
+    {"large_segment_bytes", "bytes", offsetof(caching_t, of_kind[STRATA_CACHING_LARGE]), "segments of large blocks"},
+    {"large_active_bytes", "bytes", offsetof(caching_t, active[STRATA_CACHING_LARGE]), "large blocks in use or pending"},
+    {"large_inactive_split_bytes", "bytes", offsetof(caching_t, split[STRATA_CACHING_LARGE]),
+     "free large blocks that are a part of their segment"},
     {0},
 };
 
@@ -68,10 +78,15 @@ typedef struct want {
 
 /* ---- serving from a free block ---- */
 
+/* A named pool's stacks are the pool's as a whole. */
+static bool is_of_pool(const caching_t *self, uint32_t bank) {
+    return self->base.stack->family->pool != 0 || caching_bank_at(self, bank)->pool != 0;
+}
+
 static bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
     const caching_options_t *o = caching_options_of(self);
     uint64_t rest = block->size - want->rounded;
-    if (o->pool_no_split && caching_bank_at(self, caching_bank_of(self, block))->pool != 0) return false;
+    if (o->pool_no_split && is_of_pool(self, caching_bank_of(self, block))) return false;
     if (caching_kind_of(self, block) == STRATA_CACHING_SMALL) return rest >= STRATA_CACHING_UNIT;
     return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
@@ -360,6 +375,9 @@ static uint64_t release(strata_layer_t *base, strata_path_t *path) {
 
 /* ---- life ---- */
 
+static const strata_option_want_t wants[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
+                                             {"pools_on_oom", "reclaim", "own"}, {"search_after_events", "reclaim", "own"}, {0}};
+
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const caching_options_t *o = filled;
     uint32_t divisions[STRATA_CACHING_OCTAVES];
@@ -373,7 +391,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     if (o->garbage_collection_threshold > 0 && o->streams == STRATA_CACHING_NO_STREAMS)
         return strata_fail(STRATA_E_STRATEGY, 0,
                            "where streams are ignored no ages are kept; write streams: own, or no threshold");
-    return STRATA_OK;
+    return strata_option_check_wants(options, wants, filled, option);
 }
 
 static strata_status_t read_limits(caching_t *self) {
@@ -475,6 +493,7 @@ const strata_layer_type_t strata_caching_type = {
     .walk = walk,
     .chunk_of = chunk_of,
     .idle_bytes = idle_bytes,
+    .figures = strata_caching_figures,
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
     .check = check,

@@ -89,6 +89,7 @@ typedef struct caching {
     uint32_t waiting;
     strata_condition_t grown;
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
+    uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS], split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the bank that it used last, if that is still there; to be checked */
 } caching_t;
 
@@ -218,5 +219,6 @@ void strata_caching_collect(caching_t *self, strata_path_t *path);
 void strata_caching_give_all_back(caching_t *self);
 
 strata_status_t strata_caching_validate(strata_layer_t *base);
+void strata_caching_figures(strata_layer_t *base);
 
 #endif

@@ -93,3 +93,30 @@ strata_status_t strata_caching_validate(strata_layer_t *base) {
     strata_status_t status = validate_banks(self, &tally);
     return status == STRATA_OK ? strata_caching_validate_streams(self) : status;
 }
+
+/* ---- figures ---- */
+
+static bool is_whole(const caching_t *self, const caching_segment_t *segment) {
+    const strata_record_t *block = caching_block(self, segment->first);
+    return strata_slab_is_idle(caching_slab(self), segment->first) && !caching_is_split(block);
+}
+
+/* PyTorch's small_pool and large_pool: counted when they are asked for, segment by segment. */
+void strata_caching_figures(strata_layer_t *base) {
+    caching_t *self = (caching_t *)base;
+    uint64_t idle[STRATA_CACHING_KINDS] = {0}, whole[STRATA_CACHING_KINDS] = {0};
+    for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
+        self->of_kind[kind] = 0;
+        for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next)
+            idle[kind] += caching_bank_at(self, node)->idle[kind].bytes;
+    }
+    for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next) {
+        const caching_segment_t *segment = caching_segment_at(self, node);
+        self->of_kind[segment->kind] += segment->size;
+        if (is_whole(self, segment)) whole[segment->kind] += segment->size;
+    }
+    for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
+        self->active[kind] = self->of_kind[kind] - idle[kind];
+        self->split[kind] = idle[kind] - whole[kind];
+    }
+}

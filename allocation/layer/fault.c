@@ -4,6 +4,7 @@
  * alone, so a run that makes the same requests fails at the same ones.
  */
 #include "allocation/layer.h"
+#include "allocation/option.h"
 
 enum { SAY_NO_MEMORY, SAY_DEVICE };
 
@@ -30,6 +31,17 @@ static const strata_option_row_t options[] = {
      "what failing requests are told: `no_memory`: out of memory, which may be tried again; `device`: a fault of the device"},
     {0},
 };
+
+static const strata_option_want_t wants[] = {{"onward", "at", "!0"}, {"seed", "probability", "!0"}, {0}};
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    const fault_options_t *o = filled;
+    (void)place;
+    bool refuses = o->at > 0 || o->every > 0 || o->probability > 0 || o->above != UINT64_MAX;
+    if (o->says == SAY_NO_MEMORY || refuses) return strata_option_check_wants(options, wants, filled, option);
+    *option = "says";
+    return strata_fail(STRATA_E_STRATEGY, 0, "no request is refused; write which are, as in at: 1, or take says out");
+}
 
 typedef struct fault_layer {
     strata_layer_t base;
@@ -88,4 +100,5 @@ const strata_layer_type_t strata_fault_type = {
     .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
     .free = strata_layer_free_below,
+    .check = check,
 };

@@ -1,21 +1,31 @@
 /* fill: every byte served is set to one value, once per request, in the order of the request's stream: programs that read
- * what they never wrote are found, or made repeatable.
+ * what they never wrote are found, or made repeatable. Or nothing is set, and the host waits for the device behind each request.
  */
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/option.h"
 
 typedef struct fill_options {
     uint64_t byte;
-    bool synchronise;
+    bool synchronise, write;
 } fill_options_t;
 
 static const strata_option_row_t options[] = {
     {"byte", STRATA_OPTION_COUNT, offsetof(fill_options_t, byte), "0", 0, 255, NULL, "the value of every byte"},
     {"synchronise", STRATA_OPTION_BOOL, offsetof(fill_options_t, synchronise), "false", 0, 0, NULL,
      "wait for the whole device behind it, so that an earlier fault shows here"},
+    {"write", STRATA_OPTION_BOOL, offsetof(fill_options_t, write), "true", 0, 0, NULL,
+     "false: no byte is set, `synchronise` alone is done (Paddle's FLAGS_sync_after_alloc)"},
     {0},
 };
+
+static const strata_option_want_t wants[] = {{"byte", "write", "true"}, {"write", "synchronise", "true"}, {0}};
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    (void)place;
+    return strata_option_check_wants(options, wants, filled, option);
+}
 
 /* Memory without an owner stream is nobody's while it is served: the host may write it at once, and every stream finds it. */
 static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
@@ -35,7 +45,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     strata_status_t status = strata_below_allocate(self, request, &served);
     if (status != STRATA_OK) return status;
     strata_opened_t opened = strata_path_unlock(request->path);
-    status = set_bytes(self, served, request->stream);
+    if (o->write) status = set_bytes(self, served, request->stream);
     if (status == STRATA_OK && o->synchronise) status = strata_device_synchronise(self->domain->device);
     strata_path_lock(request->path, opened);
     if (status == STRATA_OK) *record = served;
@@ -57,4 +67,5 @@ const strata_layer_type_t strata_fill_type = {
     .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
     .free = strata_layer_free_below,
+    .check = check,
 };

@@ -1,6 +1,7 @@
 /* retry: climbs the domain's reclaim ladder when the layers below are out of memory, and wakes those who wait at a free. */
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
+#include "allocation/option.h"
 
 typedef struct retry_options {
     uint64_t timeout;
@@ -27,6 +28,14 @@ static const strata_option_row_t options[] = {
      "`all`: the whole ladder; `wait`: wait for frees and try again, as TensorFlow's AllocatorRetry: nothing is given back"},
     {0},
 };
+
+static const strata_option_want_t wants[] = {
+    {"depth", "patience", "true"}, {"slack", "patience", "true"}, {"wait_first", "steps", "all"}, {0}};
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    (void)place;
+    return strata_option_check_wants(options, wants, filled, option);
+}
 
 typedef struct attempt {
     strata_layer_t *self;
@@ -108,4 +117,5 @@ const strata_layer_type_t strata_retry_type = {
     .destroy = strata_layer_destroy_nothing,
     .allocate = allocate,
     .free = free_record,
+    .check = check,
 };

@@ -60,6 +60,10 @@ static const system_options_t *options_of(const system_layer_t *self) {
     return self->base.options;
 }
 
+static strata_memory_t memory_of(const system_options_t *o, strata_place_kind_t place) {
+    return (strata_memory_t)(o->memory == MEMORY_OF_PLACE ? (uint32_t)place : o->memory - 1);
+}
+
 static bool on_host(strata_memory_t memory) {
     return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
 }
@@ -300,7 +304,8 @@ static void reset_peaks(strata_layer_t *base) {
 /* What is said of another kind of memory than the place's would be passed over in silence. */
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const system_options_t *o = filled;
-    bool pinned = place == STRATA_PLACE_PINNED, host = place == STRATA_PLACE_HOST, managed = place == STRATA_PLACE_MANAGED;
+    strata_memory_t memory = memory_of(o, place);
+    bool pinned = memory == STRATA_MEMORY_PINNED, host = memory == STRATA_MEMORY_HOST, managed = memory == STRATA_MEMORY_MANAGED;
     const struct {
         const char *name, *places;
         bool wrong;
@@ -332,7 +337,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {
     const system_options_t *o = filled;
     (void)wanted;
-    return on_host((strata_memory_t)(o->memory == MEMORY_OF_PLACE ? (uint32_t)place : o->memory - 1)) ? UINT64_MAX : below;
+    return on_host(memory_of(o, place)) ? UINT64_MAX : below;
 }
 
 const strata_layer_type_t strata_system_type = {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocation/layer.h"
+#include "allocation/option.h"
 #include "allocation/recorder.h"
 #include "allocation/threads.h"
 
@@ -29,6 +30,13 @@ static const strata_option_row_t options[] = {
      "lifetimes that find no room are counted and left out"},
     {0},
 };
+
+static const strata_option_want_t wants[] = {{"events", "path", "!none"}, {"when_full", "path", "!none"}, {0}};
+
+static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
+    (void)place;
+    return strata_option_check_wants(options, wants, filled, option);
+}
 
 typedef struct trace_layer {
     strata_layer_t base;
@@ -213,6 +221,7 @@ const strata_layer_type_t strata_trace_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_record,
+    .check = check,
     .release = release,
     .record_stream = record_stream,
     .erase_stream = erase_stream,

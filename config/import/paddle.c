@@ -9,7 +9,7 @@
 #define OFF {"false", IMPORT_NOTHING, NULL}
 #define ZERO {"0", IMPORT_NOTHING, NULL}
 #define NEVER(why) {NULL, IMPORT_NONE, why}
-#define MANAGED "managed memory is a place of its own: ask for strata_managed(), or put a `fallback` to it into the stack"
+#define MANAGED "system.memory=managed"
 
 static const import_row_t rows[] = {
     {"FLAGS_allocator_strategy", NULL, NULL, IMPORT_WORD, false,
@@ -69,12 +69,12 @@ static const import_row_t rows[] = {
     {"FLAGS_alloc_fill_value", NULL, NULL, IMPORT_COUNT, false,
      {{"-1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "+fill.byte"}},
      "once for each request, where Paddle fills once for each of its layers"},
-    {"FLAGS_sync_after_alloc", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_SET, "fill.synchronise"}},
-     "with FLAGS_alloc_fill_value alone: it is an option of that layer"},
+    {"FLAGS_sync_after_alloc", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.synchronise=true"}},
+     "where nothing else fills, with `fill.write=false`"},
     {"FLAGS_init_allocated_mem", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.byte=239"}},
      "of the buddy allocators alone; auto_growth has no use for it, there either"},
     {"FLAGS_use_cuda_managed_memory", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, MANAGED}}, NULL},
+     {OFF, {"true", IMPORT_FIX, MANAGED}}, NULL},
     {"FLAGS_use_virtual_memory_auto_growth", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
     {"FLAGS_use_multi_scale_virtual_memory_auto_growth", "2025-09", NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
@@ -121,6 +121,15 @@ static bool is_buddy(import_setting_t *settings, size_t count) {
     return strategy && strcmp(strategy->meant, "auto_growth") != 0;
 }
 
+/* Without a value to fill with, the layer that waits writes nothing. */
+static void settle_waits(import_setting_t *settings, size_t count) {
+    import_setting_t *waits = strata_import_find(settings, count, "FLAGS_sync_after_alloc");
+    const import_setting_t *init = strata_import_find(settings, count, "FLAGS_init_allocated_mem");
+    const import_setting_t *value = strata_import_find(settings, count, "FLAGS_alloc_fill_value");
+    bool fills = (value && value->act.verb == IMPORT_SET) || (init && init->act.verb == IMPORT_FIX && !init->passed_over);
+    if (waits && waits->act.verb == IMPORT_FIX && !fills) waits->act.what = "+fill.synchronise=true fill.write=false";
+}
+
 /* Either the pool is divided, and each part has a chunk size and a first chunk of its own; or one chunk size is for all. */
 static void settle(import_setting_t *settings, size_t count) {
     static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
@@ -129,6 +138,7 @@ static void settle(import_setting_t *settings, size_t count) {
     import_setting_t *init = strata_import_find(settings, count, "FLAGS_init_allocated_mem");
     if (init && init->act.verb == IMPORT_FIX && !is_buddy(settings, count))
         init->passed_over = "only the buddy allocators fill their memory";
+    settle_waits(settings, count);
     const import_setting_t *small = strata_import_find(settings, count, "FLAGS_small_pool_size_in_mb");
     if (small && small->act.verb == IMPORT_SET) {
         pass_over(settings, count, "FLAGS_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_size_in_mb divides the pool");

@@ -69,9 +69,12 @@ static const import_row_t rows[] = {
     {0},
 };
 
-/* Garbage is collected where a fraction says what is too much. */
+/* Garbage is collected where a fraction says what is too much, and a block is rounded where some are not split. */
 static void settle(import_setting_t *settings, size_t count) {
     import_setting_t *threshold = strata_import_find(settings, count, "garbage_collection_threshold");
+    import_setting_t *rounding = strata_import_find(settings, count, "max_non_split_rounding_mb");
+    if (rounding && rounding->act.verb == IMPORT_SET && !strata_import_find(settings, count, "max_split_size_mb"))
+        rounding->passed_over = "every block is split without a max_split_size_mb";
     const import_setting_t *fraction = strata_import_find(settings, count, "per_process_memory_fraction");
     if (threshold && threshold->act.verb == IMPORT_SET && (!fraction || strcmp(fraction->meant, "1") == 0))
         threshold->passed_over = "nothing is collected without a per_process_memory_fraction below 1; a program that sets one "

@@ -2,7 +2,7 @@
 #include "config/import/rows.h"
 
 #define ASYNC "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
-#define MANAGED "managed memory is a place of its own: ask for strata_managed(), or put a `fallback` to it into the stack"
+#define MANAGED "system.memory=managed"
 
 static const import_row_t rows[] = {
     {"XLA_PYTHON_CLIENT_ALLOCATOR", NULL, NULL, IMPORT_WORD, false,
@@ -33,7 +33,7 @@ static const import_row_t rows[] = {
       {NULL, IMPORT_NONE, "the driver's pool is not filled beforehand; allocate and free as much at the start"}}, NULL},
     {"TF_FORCE_UNIFIED_MEMORY", NULL, NULL, IMPORT_BOOL, false,
      {{"false", IMPORT_NOTHING, NULL},
-      {"true", IMPORT_NONE, MANAGED}}, NULL},
+      {"true", IMPORT_FIX, MANAGED}}, NULL},
     {"TF_GPU_HOST_MEM_LIMIT_IN_MB", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "pinned.system.cap"}}, NULL},
     {"XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB", NULL, NULL, IMPORT_GIB, false, {{NULL, IMPORT_SET, "pinned.system.cap"}}, NULL},
     {"XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE", NULL, NULL, IMPORT_BOOL, false,

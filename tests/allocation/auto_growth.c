@@ -365,3 +365,21 @@ TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
     bench_close(&bench);
 }
+
+/* Paddle's extra_padding_size: 256 asked with 256 behind it are 512, and so they stay for hits. */
+TEST(auto_growth, pads_every_block) {
+    bench_t bench;
+    bench_open_cache(&bench, 0, (const char *const[]){"padding=256", NULL});
+    strata_record_t *record = NULL;
+    for (int i = 0; i < 2; i++) {
+        record = bench_allocate(&bench, 256);
+        ASSERT_TRUE(record != NULL);
+        EXPECT_EQ(record->size, 512);
+        EXPECT_EQ(strata_record_requested(record), 256);
+        bench_free(&bench, record);
+    }
+    record = bench_allocate(&bench, 257);
+    EXPECT_EQ(record->size, 768);
+    bench_free(&bench, record);
+    bench_close(&bench);
+}

@@ -162,7 +162,7 @@ static void leave_one_of_many(rig_t *rig, strata_block_t blocks[128]) {
     for (int i = 0; i < 127; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
 }
 
-#define GROWING "memory_limit: 512MiB, garbage_collection: false, coalesce_regions: true"
+#define GROWING "memory_limit: 512MiB, garbage_collection: false"
 
 TEST(tensorflow_bfc, physical_allocator_ooms_fragmentation) {
     rig_t rig;
@@ -179,7 +179,7 @@ TEST(tensorflow_bfc, physical_allocator_ooms_fragmentation) {
 TEST(tensorflow_bfc, virtual_allocator_promotes_reuse) {
     rig_t rig;
     strata_block_t blocks[128];
-    bfc_open_adjacent(&rig, GROWING);
+    bfc_open_adjacent(&rig, GROWING ", coalesce_regions: true");
     leave_one_of_many(&rig, blocks);
     EXPECT_EQ(bfc_of(&rig)->region_count, 1);
     strata_block_t large = rig_allocate(&rig, NULL, 508 * MIB);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 static void write_strategy(const char *options, char *text, size_t capacity) {
-    snprintf(text, capacity, "version: 1\nstack:\n  - caching: {%s}\n  - system\n", options);
+    snprintf(text, capacity, "version: 1\nstack:\n  - caching: {%s}\n  - system\npools: {any: }\n", options);
 }
 
 void caching_open(rig_t *rig, const char *options, uint64_t capacity) {

@@ -230,10 +230,11 @@ TEST(imports, paddle_without_layers) {
 }
 
 TEST(imports, paddle_fills_as_the_strategy_does) {
-    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true", NULL);
-    EXPECT_STREQ(layers_of(&made), "retry stream_safe auto_growth system");
+    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true", NULL);
+    EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth system");
     EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is passed over: only the buddy allocators fill their memory\n");
-    EXPECT_CONTAINS(made.told, "FLAGS_sync_after_alloc=true is passed over: the preset paddle has no layer with such an option\n");
+    EXPECT_STREQ(value_of(made.strategy, "fill", "write"), "false");
+    EXPECT_STREQ(value_of(made.strategy, "system", "memory"), "managed");
     end(&made);
 }
 

@@ -74,13 +74,13 @@ static void add_caching(subject_t *list, size_t *count) {
 static void add_bfc(subject_t *list, size_t *count) {
     static const subject_t bfc[] = {
         {.name = "bfc_changed",
-         .preset = "stack:\n  - bfc: {timestamps: true, memory_debug: true, memory_fraction: 0.5, fragmentation_fraction: 0.01, "
-                   "coalesce_regions: true}\n  - system\n"},
+         .preset = "stack:\n  - bfc: {timestamps: true, memory_debug: true, memory_fraction: 0.5, fragmentation_fraction: 0.01}"
+                   "\n  - system\n"},
         {.name = "bfc_under_retry",
          .preset = "stack:\n  - retry: {timeout: 1ms}\n  - bfc: {reclaim: ladder, initial_region: 64KiB}\n  - system\n"},
         {.name = "bfc_waiting", .preset = "stack:\n  - retry: {timeout: 1ms, steps: wait}\n  - bfc\n  - system\n"},
         {.name = "bfc_over_async", .preset = "stack:\n  - bfc\n  - cuda_malloc_async\n"},
-        {.name = "bfc_over_caching", .preset = "stack:\n  - bfc: {coalesce_regions: true}\n  - caching\n  - system\n"},
+        {.name = "bfc_over_caching", .preset = "stack:\n  - bfc\n  - caching\n  - system\n"},
     };
     for (size_t i = 0; i < sizeof bfc / sizeof *bfc; i++, ++*count)
         if (*count < SUBJECTS) list[*count] = bfc[i];

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "facade/facade.h"
 #include "tests/cuda/fake_driver.h"
@@ -179,4 +180,29 @@ static int leave_open(const ends_t *nothing) {
 TEST(cuda_facade, closing_at_exit_behind_the_drivers_end) {
     if (strata_facade_ever_opened()) TEST_SKIP("this process has opened a facade before: run this test alone");
     EXPECT_EQ(ends_in_child(leave_open, NULL), 0);
+}
+
+/* ---- options of pinned memory ---- */
+
+static unsigned long long flags_with(const char *setting) {
+    fake_reset();
+    strata_t s;
+    strata_block_t block;
+    strata_open_options_t options = {.struct_size = sizeof options, .preset = "system", .devices = "gpu:0", .set = &setting,
+                                     .set_count = setting ? 1 : 0, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    EXPECT_OK(strata_open(&options, &s));
+    EXPECT_OK(strata_allocate(s, strata_pinned(), NULL, 1 << 20, &block));
+    unsigned long long flags = fake_last("MemHostAlloc") ? fake_last("MemHostAlloc")->extra : ~0ull;
+    EXPECT_OK(strata_free(s, block.ref));
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_BUSY, NULL, NULL));
+    return flags;
+}
+
+TEST(cuda_facade, pinned_memory_is_asked_for_as_the_options_say) {
+    unsigned long long both = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    EXPECT_EQ(flags_with(NULL), both);
+    EXPECT_EQ(flags_with("pinned.system.portable=false"), CU_MEMHOSTALLOC_DEVICEMAP);
+    EXPECT_EQ(flags_with("pinned.system.mapped=false"), CU_MEMHOSTALLOC_PORTABLE);
+    EXPECT_EQ(flags_with("pinned.system.write_combined=true"), both | CU_MEMHOSTALLOC_WRITECOMBINED);
+    fake_reset();
 }

@@ -50,3 +50,15 @@ TEST(facade_cache_figures, a_request_that_fails_is_no_hit) {
         rig_close(&rig);
     }
 }
+
+/* A padded block stays so for hits, the short way too. */
+TEST(facade_cache_figures, padding_is_the_same_for_every_hit) {
+    rig_t rig;
+    rig_open(&rig, "stack: [auto_growth: {padding: 256, chunk_size: 2MiB}, system]", NULL, 0, 0, 1);
+    for (int i = 0; i < 4; i++) {
+        strata_block_t block = rig_allocate(&rig, NULL, 256);
+        EXPECT_EQ(block.size, 512);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+    }
+    rig_close(&rig);
+}

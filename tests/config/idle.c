@@ -1,0 +1,48 @@
+/* Options that cannot act where they stand. */
+#include <stdio.h>
+
+#include "tests/config/refused.h"
+
+
+TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
+    static const struct {
+        const char *layer, *beside;
+    } cases[] = {{"retry: {depth: 3}", "patience"}, {"retry: {slack: 0.5}", "patience"}, {"retry: {wait_first: true, steps: wait}", "steps"},
+                 {"fault: {onward: true}", "at"}, {"fault: {seed: 4}", "probability"}, {"fault: {says: device}", "no request is refused"},
+                 {"trace: {events: 100}", "path"}, {"trace: {when_full: drop}", "path"},
+                 {"fill: {write: false}", "synchronise"}, {"fill: {write: false, synchronise: true, byte: 3}", "write"},
+                 {"bfc: {allow_growth: false, initial_region: 4MiB}", "allow_growth"},
+                 {"bfc: {reclaim: ladder, garbage_collection: false}", "reclaim"}, {"bfc: {coalesce_regions: true}", "contiguous"},
+                 {"caching: {max_non_split_rounding: 40MiB}", "max_split_size"},
+                 {"caching: {reclaim: ladder, search_after_events: true}", "reclaim"},
+                 {"caching: {pool_no_split: true}", "named pool"}, {"caching: {pools_on_oom: true}", "named pool"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        strata_strategy_t *strategy = NULL;
+        strata_config_request_t request = {.text = text};
+        snprintf(text, sizeof text, "stack:\n  - %s\n  - system\n", cases[i].layer);
+        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
+        EXPECT_CONTAINS(strata_last_error()->text, "<text>:2:");
+        EXPECT_CONTAINS(strata_last_error()->text, cases[i].beside);
+    }
+}
+
+TEST(idle_options, those_of_pools_stand_where_a_pool_is_served) {
+    static const char *const good[] = {"stack: [caching: {pool_no_split: true}, system]\npools: {p: }\n",
+                                       "stack: [caching, system]\npools: {p: [caching: {pools_on_oom: true}, system]}\n"};
+    static const char *const wrong[] = {
+        "stack: [caching: {pool_no_split: true}, system]\npools: {p: [caching, system]}\n",
+        "stack: [caching, system]\npools: {p: }\nstreams: {s: [caching: {pools_on_oom: true}, system]}\n",
+        "stack: [caching, system]\nplaces: {pinned: [caching: {pools_on_oom: true}, system]}\n",
+        "stack: [caching, system]\ndevices: {gpu:1: {stack: [caching: {pool_no_split: true}, system]}}\n"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        strata_strategy_t *strategy = load_text(good[i]);
+        if (!strategy) FAIL_TEST("%s: %s", good[i], strata_last_error()->text);
+        else strata_strategy_delete(strategy);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        strata_strategy_t *strategy = NULL;
+        EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = wrong[i]}, &strategy));
+        EXPECT_CONTAINS(strata_last_error()->text, "in a stack that serves no named pool");
+    }
+}

@@ -1,0 +1,55 @@
+/* PyTorch's options of pools, in named pools: blocks that are whole segments, and pools that lend. */
+#include "tests/facade/pooled.h"
+
+enum { CAPACITY = 64 };
+
+static void open_pool(rig_t *rig, const char *options) {
+    char text[512];
+    snprintf(text, sizeof text, "strategy: lending\nstack: [caching, system]\npools: {p: {stack: [caching: {%s}, system]}}\n", options);
+    rig_open(rig, text, NULL, 0, CAPACITY * MIB, 1);
+}
+
+TEST(facade_pools, in_one_that_does_not_split_a_block_is_a_whole_segment) {
+    rig_t rig;
+    open_pool(&rig, "pool_no_split: true");
+    uint64_t pool = pool_of(&rig, "p");
+    strata_block_t a = get_from(&rig, pool, NULL, 1000), b = get_from(&rig, pool, NULL, 1000), c = rig_allocate(&rig, NULL, 1000);
+    EXPECT_EQ(a.size, 2 * MIB);
+    EXPECT_EQ(pool_figures(&rig, pool).chunks, 2);
+    EXPECT_LT(c.size, MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_free(rig.s, c.ref));
+    rig_close(&rig);
+}
+
+/* A pool's free block serves a request of no pool that has no other memory; it goes home when it is freed. */
+static void one_is_out_of_memory(const char *options, bool other_stream, bool lent) {
+    rig_t rig;
+    open_pool(&rig, options);
+    uint64_t pool = pool_of(&rig, "p");
+    strata_stream_t stream = other_stream ? rig_stream(&rig) : NULL;
+    strata_block_t block, whole = get_from(&rig, pool, NULL, 30 * MIB);
+    EXPECT_OK(strata_free(rig.s, whole.ref));
+    /* A live block keeps the pool's segment from going back. */
+    strata_block_t inside = get_from(&rig, pool, NULL, 2 * MIB), outside = rig_allocate(&rig, stream, 24 * MIB);
+    strata_status_t status = strata_allocate(rig.s, rig.gpu, stream, 20 * MIB, &block);
+    EXPECT_EQ(status, lent ? STRATA_OK : STRATA_E_NO_MEMORY);
+    if (status == STRATA_OK) {
+        expect_pool(&rig, block.ref, pool);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+        strata_block_t again = get_from(&rig, pool, NULL, 20 * MIB);
+        EXPECT_TRUE(again.ptr == block.ptr);
+        EXPECT_OK(strata_free(rig.s, again.ref));
+    }
+    EXPECT_OK(strata_free(rig.s, inside.ref));
+    EXPECT_OK(strata_free(rig.s, outside.ref));
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
+
+TEST(facade_pools, one_that_lends_serves_who_would_fail) {
+    one_is_out_of_memory("pools_on_oom: true", false, true);
+    one_is_out_of_memory("pools_on_oom: false", false, false);
+    one_is_out_of_memory("pools_on_oom: true", true, false);
+}
