@@ -2,6 +2,7 @@
 
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
+#include "allocation/refusal.h"
 #include "allocation/stack_list.h"
 #include "allocation/threads.h"
 #include "platform/arithmetic.h"
@@ -131,6 +132,8 @@ void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) 
 
 strata_status_t strata_domain_claim(strata_domain_t *domain, uint64_t bytes) {
     if (strata_quota_claim_in_time(&domain->quota, bytes, &domain->lock, NULL)) return STRATA_OK;
+    strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_PLACE, .asked = bytes,
+                                            .used = strata_domain_reserved(domain), .limit = atomic_load(&domain->quota.limit)});
     return strata_fail(STRATA_E_NO_MEMORY, 0, "strata_set_limit: %llu bytes asked, %llu of %llu are reserved",
                        (unsigned long long)bytes, (unsigned long long)strata_domain_reserved(domain),
                        (unsigned long long)atomic_load(&domain->quota.limit));

@@ -36,6 +36,11 @@ void strata_ladder_begin(void) {
     last_climb = (strata_climbed_t){.climbed = false};
 }
 
+void strata_ladder_note_own(uint8_t layer, uint64_t gave) {
+    last_climb.own = layer;
+    last_climb.own_gave = gave;
+}
+
 static strata_clock_t *clock_of(const climb_t *climb) {
     return climb->ladder->domain->device->clock;
 }
@@ -160,7 +165,10 @@ static bool rung_callbacks(climb_t *climb) {
 static bool rung_small_growth(climb_t *climb) {
     if (climb->asked_small) return false;
     climb->asked_small = climb->given.asked_small = true;
-    return try_again(climb, STRATA_SMALL_GROWTH);
+    const strata_error_t reason = *strata_last_error();
+    bool over = try_again(climb, STRATA_SMALL_GROWTH);
+    if (!over) (void)strata_fail_again(&reason); /* a cache may have refused to grow by less: that is not why */
+    return over;
 }
 
 /* ---- waiting ---- */

@@ -34,10 +34,14 @@ typedef struct strata_climbed {
     bool asked_small;     /* growth by the request alone was tried */
     bool slept;           /* it waited for other threads' frees */
     bool timed_out;       /* it ended because the time was over */
+    uint8_t own;          /* the layer that took steps of its own before it was refused, by its number in the plan; 0: none */
+    uint64_t own_gave;    /* bytes that the device got back meanwhile */
 } strata_climbed_t;
 strata_climbed_t strata_ladder_last(void);
 /* A request begins that has climbed nothing yet. */
 void strata_ladder_begin(void);
+/* A layer's own steps have not helped a request, and the device got so much back meanwhile. */
+void strata_ladder_note_own(uint8_t layer, uint64_t gave);
 
 /* Before a growth that a cache held back: waits for the own stack's pending frees while they could serve. E_NO_MEMORY: that did
  * not help, growth is due. */

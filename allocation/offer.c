@@ -1,5 +1,6 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
 #include "allocation/layer.h"
+#include "allocation/refusal.h"
 #include "allocation/unreturned.h"
 #include "allocation/threads.h"
 
@@ -53,6 +54,8 @@ strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_
     status = get(self, size, alignment, &got);
     if (status != STRATA_OK) {
         strata_domain_unclaim(domain, size);
+        if (status == STRATA_E_NO_MEMORY)
+            strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
         return status;
     }
     status = strata_domain_book(domain, got, size);

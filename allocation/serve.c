@@ -1,6 +1,7 @@
 /* The way down for a request, and the booking of what came up. */
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
+#include "allocation/refusal.h"
 #include "platform/host_memory.h"
 
 typedef struct serving {
@@ -113,6 +114,14 @@ static bool serve_from_pools(serving_t *serving) {
     return false;
 }
 
+/* Where they have nothing either, the reason of before stays. */
+static bool serve_left_behind(serving_t *serving) {
+    const strata_error_t reason = *strata_last_error();
+    if (serve_from_orphans(serving)) return true;
+    (void)strata_fail_again(&reason);
+    return false;
+}
+
 static bool has_orphans(strata_domain_t *domain) {
     strata_lock(&domain->lock);
     bool has = domain->orphans > 0;
@@ -183,13 +192,16 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                          .request = {.struct_size = sizeof(strata_request_t), .size = serve->size, .alignment = serve->alignment,
                                      .stream = serve->stream, .pool = serve->pool, .tag = serve->tag, .flags = serve->flags,
                                      .freed_before = serve->freed_before}};
-    uint64_t reserved = strata_domain_reserved(stack->domain);
+    uint64_t reserved = strata_domain_reserved(stack->domain), given = atomic_load(&stack->domain->given_bytes);
     strata_ladder_begin();
+    strata_refusal_begin();
     strata_status_t status = one_try(&serving, 0);
     bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);
     if (status == STRATA_E_NO_MEMORY && !no_ladder && !serving.climbed_for) status = climb(&serving);
+    if (status == STRATA_E_NO_MEMORY && serving.reclaimed_by)
+        strata_ladder_note_own(serving.reclaimed_by->number, atomic_load(&stack->domain->given_bytes) - given);
     /* What the ladder waited for may lie in a forgotten stream's stack. */
-    if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_from_orphans(&serving)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
     /* In places without an owner the stream given is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && serve->stream)

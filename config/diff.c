@@ -185,6 +185,11 @@ strata_status_t strata_config_diff(const strata_strategy_t *a, const strata_stra
         fprintf(out, "devices:\n  %-20s %s\n  %-20s %s\n", name_of_a, a->devices, name_of_b, b->devices);
         report.differences++;
     }
+    if (a->short_report != b->short_report) {
+        static const char *const reports[] = {"full", "short"};
+        fprintf(out, "report:\n  %-20s %s\n  %-20s %s\n", name_of_a, reports[a->short_report], name_of_b, reports[b->short_report]);
+        report.differences++;
+    }
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
         snprintf(report.place, sizeof report.place, "%s", place == STRATA_PLACE_GPU ? "stack" : strata_place_name(place));
         compare_stacks(&report, &a->stacks[place], &b->stacks[place]);

@@ -176,6 +176,7 @@ static strata_status_t explain(const strata_strategy_t *strategy, bool only_said
     strata_origin_text(&strategy->origin, where, sizeof where);
     fprintf(out, "  [%s]\n", where);
     if (strategy->peer) fprintf(out, "peer: %s\n", strategy->peer);
+    if (strategy->short_report) fprintf(out, "report: short\n");
     strata_origin_text(&strategy->devices_origin, where, sizeof where);
     fprintf(out, "devices: %s  [%s]\n", strategy->devices, where);
     for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++)

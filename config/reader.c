@@ -117,6 +117,17 @@ static strata_status_t read_peer(strata_reader_t *reader, const strata_text_t *t
     return status ? status : keep(reader, node->text, &reader->strategy->peer);
 }
 
+static strata_status_t read_report(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = want_value(text, node, "short");
+    strata_origin_t origin = origin_of(text, node);
+    if (status) return status;
+    bool is_short = strcmp(node->text, "short") == 0;
+    if (!is_short && strcmp(node->text, "full") != 0)
+        return strata_fail_origin(&origin, "\"report\" is full or short, not \"%.40s\"", node->text);
+    reader->strategy->short_report = is_short;
+    return STRATA_OK;
+}
+
 static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     strata_origin_t origin = origin_of(text, node);
     if (node->kind == STRATA_TREE_MAP) return strata_read_own_stacks(reader, text, node);
@@ -178,6 +189,10 @@ static const struct {
      "shared objects with layers, relative to this file: `[./libmine.so]`. Refused where the reader does not allow code: "
      "`STRATA_OPEN_ALLOW_CODE`, `strata --allow-code`",
      "nothing"},
+    {"report", read_report,
+     "what a request that fails for memory is told: `full`, the cause, what helps and all figures; `short`, one line, for programs that "
+     "try and ask for less (a request says the same by `STRATA_NO_REPORT`)",
+     "`full`"},
     {"devices", read_devices,
      "`gpu`: every GPU; `gpu:1`: one; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one of a profile, two of them; or a "
      "mapping, see below. A replay opens as many as its trace has",

@@ -2,6 +2,7 @@
 #include "allocation/blocks.h"
 #include "facade/arguments.h"
 #include "facade/facade.h"
+#include "facade/victims.h"
 #include "platform/arithmetic.h"
 
 /* ---- neighbours ---- */
@@ -48,7 +49,7 @@ typedef struct window {
 } window_t;
 
 typedef struct choice {
-    uint64_t size; /* wanted */
+    strata_victims_t *wanted;
     window_t now;
     window_t best; /* of this stack and those before */
     bool better;   /* the best is this stack's */
@@ -79,13 +80,14 @@ static bool is_cheaper(const window_t *window, const window_t *best) {
 static void slide(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     choice_t *choice = context;
     window_t *window = &choice->now;
-    bool usable = block->state == STRATA_RECORD_LIVE || block->state == STRATA_RECORD_FREE;
+    bool usable = (block->state == STRATA_RECORD_LIVE || block->state == STRATA_RECORD_FREE) &&
+                  choice->wanted->may_serve(stack, layer, block, choice->wanted->context);
     if (!usable || !layer || block->prev == 0) *window = (window_t){.first = NULL};
     if (!usable) return;
     if (!window->first) window->first = block;
     count_in(window, block);
-    while (window->bytes - window->first->size >= choice->size) count_out_first(window, stack);
-    if (window->bytes < choice->size || !is_cheaper(window, &choice->best)) return;
+    while (window->bytes - window->first->size >= choice->wanted->size) count_out_first(window, stack);
+    if (window->bytes < choice->wanted->size || !is_cheaper(window, &choice->best)) return;
     choice->best = *window;
     choice->better = true;
 }
@@ -98,6 +100,27 @@ static void name_victims(const strata_stack_t *stack, const window_t *window, st
         if (block == window->last) return;
         block = strata_slab_record(&stack->slab, block->next);
     }
+}
+
+bool strata_victims_find(strata_domain_t *domain, strata_victims_t *victims) {
+    choice_t choice = {.wanted = victims};
+    STRATA_DOMAIN_EACH(domain, stack) {
+        choice.now = (window_t){.first = NULL};
+        choice.better = false;
+        strata_lock(&stack->lock);
+        strata_stack_each_block(stack, slide, &choice);
+        if (choice.better) name_victims(stack, &choice.best, victims->refs, victims->capacity);
+        strata_unlock(&stack->lock);
+    }
+    victims->count = choice.best.live;
+    victims->bytes = choice.best.cost;
+    return choice.best.first != NULL;
+}
+
+static bool is_of_pool(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, const void *context) {
+    const uint64_t *pool = context;
+    (void)layer, (void)block;
+    return stack->family->pool == *pool;
 }
 
 strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_t size, strata_ref_t *victims, size_t capacity,
@@ -113,18 +136,9 @@ strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_
     status = strata_facade_pool(facade, place, 0, &pool);
     if (status != STRATA_OK) return status;
     if (size == 0) return strata_fail(STRATA_E_INVALID, 0, "a run of 0 bytes is always there");
-    choice_t choice = {.size = size};
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->family->pool != pool) continue;
-        choice.now = (window_t){.first = NULL};
-        choice.better = false;
-        strata_lock(&stack->lock);
-        strata_stack_each_block(stack, slide, &choice);
-        if (choice.better) name_victims(stack, &choice.best, victims, capacity);
-        strata_unlock(&stack->lock);
-    }
-    if (!choice.best.first)
+    strata_victims_t found = {.size = size, .refs = victims, .capacity = capacity, .may_serve = is_of_pool, .context = &pool};
+    if (!strata_victims_find(domain, &found))
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no chunk of this place has %zu bytes that could all be freed", size);
-    *count = choice.best.live;
+    *count = found.count;
     return STRATA_OK;
 }

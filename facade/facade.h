@@ -102,9 +102,11 @@ typedef struct strata_refused {
     strata_stream_t stream;
     size_t size;
     uint32_t flags;
+    const char *reason;  /* of whoever refused; and the driver's number, 0: no driver did */
+    int64_t device_code;
 } strata_refused_t;
-/* Tells the observers. Answers E_NO_MEMORY with the report. */
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, const strata_refused_t *refused);
+/* The thread's last error says who refused. Tells the observers. Answers E_NO_MEMORY with the report. */
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve);
 /* The ladder's rung of callbacks; `context` is the facade. */
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
 

@@ -44,9 +44,9 @@ static strata_status_t check_options(const strata_allocate_options_t *options) {
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > STRATA_LARGEST_REQUEST)
         return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes", options->alignment);
-    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO))
-        return strata_fail(STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO",
-                           (unsigned)(options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO)));
+    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT))
+        return strata_fail(STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO, STRATA_NO_REPORT",
+                           (unsigned)(options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT)));
     return STRATA_OK;
 }
 
@@ -126,7 +126,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
     while (status != STRATA_OK && strata_growing_try_again(&status));
     if (status == STRATA_E_NO_MEMORY)
-        return strata_facade_out_of_memory(facade, &(strata_refused_t){stack, stream, options->size, options->flags});
+        return strata_facade_out_of_memory(facade, stack, &serve);
     if (status != STRATA_OK) return status;
     note_who_asks(facade, options->tag, record);
     strata_block_t served;

@@ -3,6 +3,11 @@
 #include "facade/inside.h"
 #include "facade/report.h"
 
+#include <stdio.h>
+
+#include "facade/amounts.h"
+#include "facade/facts.h"
+
 /* ---- registrations ---- */
 
 static strata_status_t add_callback(strata_t handle, strata_callback_t callback, uint32_t *id) {
@@ -87,16 +92,28 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
     inside_callback = false;
 }
 
-strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, const strata_refused_t *refused) {
-    strata_domain_t *domain = refused->stack->domain;
-    atomic_fetch_add(&refused->stack->family->out_of_memory, 1);
-    char report[4000];
-    int64_t code = strata_last_error()->device_code;
-    strata_out_of_memory_t event = {.struct_size = sizeof event, .place = domain->place, .stream = refused->stream,
-                                    .size = refused->size, .text = report};
+/* One line, which looks at nothing. */
+static void write_short(const strata_refused_t *refused, const strata_out_of_memory_t *event, char *line, size_t capacity) {
+    strata_text_t text = {.text = line, .capacity = capacity};
+    strata_report_say_where(refused, &text);
+    STRATA_SAY_AMOUNTS(&text, ": % asked", event->size);
+    if (event->device_total > 0) STRATA_SAY_AMOUNTS(&text, ", % free on the device", event->device_free);
+    strata_text_say(&text, "; %s", refused->reason);
+}
+
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve) {
+    strata_domain_t *domain = stack->domain;
+    char report[STRATA_REPORT_BYTES], reason[STRATA_FACT_REASON];
+    snprintf(reason, sizeof reason, "%.*s", STRATA_FACT_REASON - 1, strata_last_error()->text);
+    const strata_refused_t refused = {.stack = stack, .stream = serve->stream, .size = serve->size, .flags = serve->flags,
+                                      .reason = reason, .device_code = strata_last_error()->device_code};
+    strata_out_of_memory_t event = {.struct_size = sizeof event, .place = domain->place, .stream = serve->stream,
+                                    .size = serve->size, .text = report};
+    atomic_fetch_add(&stack->family->out_of_memory, 1);
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;
-    strata_report_write(facade, refused, &event, report, sizeof report);
+    if (facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT)) write_short(&refused, &event, report, sizeof report);
+    else strata_report_write(facade, &refused, &event, report, sizeof report);
     tell_observers(facade, &event);
-    return strata_fail(STRATA_E_NO_MEMORY, code, "%s", report);
+    return strata_fail(STRATA_E_NO_MEMORY, refused.device_code, "%s", report);
 }

@@ -81,6 +81,7 @@ typedef struct strata_strategy {
     const char *name;        /* `strategy:`, else the preset's or the file's name */
     const char *description;
     const char *devices;     /* "gpu", "sim:a100", ...; never NULL */
+    bool short_report;       /* `report: short`: an out-of-memory is told in one line */
     const char *peer;        /* whose behaviour it reproduces, and as of when; NULL: nobody's */
     strata_origin_t origin;
     strata_origin_t devices_origin;

@@ -11,6 +11,7 @@
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc.h"
 #include "allocation/option.h"
+#include "allocation/refusal.h"
 #include "platform/arithmetic.h"
 
 /* No sum of two sizes overflows. */
@@ -232,9 +233,7 @@ static uint64_t needed(const want_t *want) {
 static strata_status_t extend(bfc_t *self, const want_t *want) {
     uint64_t least = needed(want), reserved = self->reserved;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
-    if (least > available)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "bfc: %llu bytes beside the %llu of its regions are above its limit of %llu",
-                           (unsigned long long)least, (unsigned long long)reserved, (unsigned long long)self->limit);
+    if (least > available) return strata_refuse_by_bound(&self->base, strata_bfc_bound(self), least, reserved, self->limit);
     bool doubled = least > self->next_region;
     while (least > self->next_region) self->next_region *= 2;
     uint64_t size = strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least));
@@ -474,4 +473,5 @@ const strata_layer_type_t strata_bfc_type = {
     .tell = strata_bfc_tell,
     .alignment = alignment,
     .reset_peaks = reset_peaks,
+    .reach = strata_bfc_reach,
 };

@@ -106,6 +106,11 @@ static inline uint64_t bfc_freed_at(const bfc_t *self, const strata_record_t *bl
     return bfc_stamp_of(block) ? bfc_stamp_at(self, bfc_stamp_of(block))->count : 0;
 }
 
+/* The option that its limit is of. */
+static inline const char *strata_bfc_bound(const bfc_t *self) {
+    return self->limit == bfc_options_of(self)->memory_limit ? "memory_limit" : "memory_fraction";
+}
+
 /* ---- blocks and regions (bfc_regions.c) ---- */
 
 /* A chunk from below becomes a free block, alone or merged with the end of the region before it; false: E_LIMIT, and nothing
@@ -166,6 +171,7 @@ void strata_bfc_merge_safe(bfc_t *self);
 /* Blocks merge whatever their counts, in the order of their frees, until one has `size` bytes; false: none came. */
 bool strata_bfc_merge_by_force(bfc_t *self, uint64_t size);
 bool strata_bfc_set_frontier(strata_layer_t *base, uint64_t count);
+uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 strata_status_t strata_bfc_validate_stamps(const bfc_t *self);
 
 /* ---- what a person wants to know (bfc_debug.c) ---- */

@@ -2,6 +2,7 @@
  * itself, and stands in a queue. When the program says that all work from before a count is over (strata_set_safe_frontier),
  * the blocks freed before it become anybody's and merge. A request may say up to which count it may have memory. */
 #include "allocation/layer/bfc.h"
+#include "platform/arithmetic.h"
 
 static void link_behind(bfc_t *self, uint32_t node, uint32_t before) {
     bfc_stamp_t *stamp = bfc_stamp_at(self, node);
@@ -134,4 +135,11 @@ strata_status_t strata_bfc_validate_stamps(const bfc_t *self) {
     if (count != self->stamp_count) return corrupt("the number of counts is wrong");
     if (last != self->last_stamp) return corrupt("the end of the queue of counts is wrong");
     return strata_nodes_validate(&self->stamps);
+}
+
+uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
+    const bfc_t *self = (const bfc_t *)base;
+    (void)size, (void)stream;
+    bool counted = block->state == STRATA_RECORD_FREE && bfc_freed_at(self, block) >= strata_max(self->frontier, 1);
+    return (counted ? STRATA_REACH_COUNTED : 0u) | (self->captures > 0 ? STRATA_REACH_CAPTURED : 0u);
 }

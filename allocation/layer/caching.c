@@ -14,6 +14,7 @@
 
 #include "allocation/callbacks.h"
 #include "allocation/option.h"
+#include "allocation/refusal.h"
 
 #define ROW(name) offsetof(caching_options_t, name)
 
@@ -196,8 +197,7 @@ static strata_status_t reserve(caching_t *self, uint64_t size) {
         self->asked_bytes += size;
         return STRATA_OK;
     }
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "caching.memory_fraction: %llu bytes beside %llu are above the %llu allowed",
-                       (unsigned long long)size, (unsigned long long)self->asked_bytes, (unsigned long long)self->allowed);
+    return strata_refuse_by_bound(&self->base, "memory_fraction", size, self->asked_bytes, self->allowed);
 }
 
 /* The lock is open. */
@@ -497,4 +497,5 @@ const strata_layer_type_t strata_caching_type = {
     .waits = strata_caching_waits,
     .validate = strata_caching_validate,
     .check = check,
+    .reach = strata_caching_reach,
 };

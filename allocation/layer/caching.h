@@ -199,6 +199,7 @@ void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id);
 bool strata_caching_pool_is_free(const caching_t *self, uint64_t id);
 /* Whose stream is gone and done, or (`streams: ignored`) all: what such a bank has is anybody's. */
 bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank);
+uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 
 /* ---- segments (caching_segments.c) ---- */
 

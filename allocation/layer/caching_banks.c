@@ -122,3 +122,17 @@ void strata_caching_pool_let_go(strata_layer_t *base, uint64_t id) {
     if (node && --pool_at(self, node)->holds == 0) strata_nodes_give(&self->pools, node);
     strata_unlock(&base->stack->lock);
 }
+
+/* ---- whom memory serves ---- */
+
+uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block, uint64_t size, strata_stream_t *stream) {
+    const caching_t *self = (const caching_t *)base;
+    const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
+    uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
+    bool held = self->captures > 0 || !strata_caching_pool_is_free(self, bank->pool);
+    bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
+    bool whole = block->size >= most && rounded < most;
+    *stream = handle_of(self, bank);
+    return (bank->stream ? STRATA_REACH_STREAM : 0u) | (held ? STRATA_REACH_CAPTURED : 0u) |
+           (other_size ? STRATA_REACH_SIZES : 0u) | (whole ? STRATA_REACH_UNSPLIT : 0u);
+}

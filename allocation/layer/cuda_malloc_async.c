@@ -10,6 +10,7 @@
  * blocks are freed there. The layer's own state is guarded by its stack's lock, which it takes itself, for quick calls alone.
  */
 #include "allocation/layer/cuda_malloc_async.h"
+#include "allocation/refusal.h"
 
 enum { BORROWS = 1 << 20 };
 
@@ -168,6 +169,8 @@ static strata_status_t get(async_layer_t *self, const strata_request_t *request,
     status = strata_device_malloc_async(async_device_of(self), self->pool, request->size, request->stream, &address);
     if (status == STRATA_OK) status = take_in(self, request, address, record);
     else strata_domain_unclaim(self->base.domain, request->size);
+    if (status == STRATA_E_NO_MEMORY)
+        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = request->size});
     if (status != STRATA_OK) end_live(self, request->size);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "allocation/callbacks.h"
 #include "allocation/layer.h"
 #include "allocation/quota.h"
+#include "allocation/refusal.h"
 #include "platform/arithmetic.h"
 
 typedef struct limit_options {
@@ -55,9 +56,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     limit_layer_t *self = (limit_layer_t *)base;
     if (!claim(self, request->size, request->path)) {
         atomic_fetch_add(&self->refused, 1);
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "limit: %llu bytes asked, %llu of %llu are used",
-                           (unsigned long long)request->size, (unsigned long long)atomic_load(&self->quota.used),
-                           (unsigned long long)atomic_load(&self->quota.limit));
+        const limit_options_t *o = base->options;
+        uint64_t limit = atomic_load(&self->quota.limit);
+        return strata_refuse_by_bound(base, limit == o->bytes ? "bytes" : "fraction", request->size,
+                                      atomic_load(&self->quota.used), limit);
     }
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status == STRATA_OK) strata_quota_serve(&self->quota, request->size);

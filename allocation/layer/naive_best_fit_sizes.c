@@ -6,6 +6,7 @@
  * parts, `initial` bytes at most. */
 #include "allocation/layer/naive_best_fit.h"
 #include "allocation/option.h"
+#include "allocation/refusal.h"
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 
@@ -35,6 +36,7 @@ static strata_status_t chunk_of_device(const naive_t *self, uint64_t usable, uin
     *size = said ? said : share(usable, naive_options_of(self)->fraction);
     if (*size <= usable) return STRATA_OK;
     char asked[64], most[64];
+    strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = *size});
     strata_print_size(said, asked, sizeof asked);
     strata_print_size(usable, most, sizeof most);
     return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s are more than the %s that may be used", self->base.type->name, option, asked,
@@ -90,8 +92,7 @@ static strata_status_t check_share(const naive_t *self, uint64_t size) {
     if (strata_place_kind(self->base.domain->place) != STRATA_PLACE_PINNED) return STRATA_OK;
     uint64_t most = host_share(self), held = self->chunk_bytes + self->huge_bytes + self->asked_bytes;
     if (size <= most && held <= most - size) return STRATA_OK;
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.fraction: %llu bytes beside %llu are above the share of %llu",
-                       self->base.type->name, (unsigned long long)size, (unsigned long long)held, (unsigned long long)most);
+    return strata_refuse_by_bound(&self->base, "fraction", size, held, most);
 }
 
 strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_path_t *path, uint64_t *size) {

@@ -1,5 +1,6 @@
 /* system: asks the device for every request and gives every block back. The source under caches. */
 #include "allocation/layer.h"
+#include "allocation/refusal.h"
 #include "platform/host_memory.h"
 
 enum { MEMORY_OF_PLACE = 0 };
@@ -108,8 +109,7 @@ static strata_status_t claim(system_layer_t *self, uint64_t size) {
     do {
         if (size <= cap && held <= cap - size) continue;
         atomic_fetch_add(&self->refused_by_cap, 1);
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "system.cap: %llu bytes beside %llu are above the cap of %llu",
-                           (unsigned long long)size, (unsigned long long)held, (unsigned long long)cap);
+        return strata_refuse_by_bound(&self->base, "cap", size, held, cap);
     } while (!atomic_compare_exchange_weak(&self->held_bytes, &held, held + size));
     return STRATA_OK;
 }
@@ -170,6 +170,8 @@ static strata_status_t device_get(system_layer_t *self, const strata_request_t *
     status = on_host(self->memory)
                  ? host_get(self, request, address)
                  : strata_device_malloc(self->base.domain->device, self->memory, request->size, address);
+    if (status == STRATA_E_NO_MEMORY)
+        strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = request->size});
     if (status != STRATA_OK) unclaim(self, request->size);
     else if (self->memory == STRATA_MEMORY_MANAGED) prepare_managed(self, request, *address);
     return status;

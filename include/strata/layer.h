@@ -191,6 +191,20 @@ typedef struct strata_telling {
     void *context;
 } strata_telling_t;
 
+/* Of whom a cache keeps the memory of a block, for reports. X(name, bit, meaning) */
+#define STRATA_REACH_MAP(X)                                                        \
+    X(STREAM, 0, "one stream alone is served from it")                             \
+    X(CAPTURED, 1, "it stays where it is while a stream is being captured")        \
+    X(COUNTED, 2, "free, under a count that no frontier has passed")               \
+    X(SIZES, 3, "it serves requests of other sizes")                               \
+    X(UNSPLIT, 4, "it is larger than what may be cut for the request")
+
+enum {
+#define STRATA_REACH_ENUM(name, bit, meaning) STRATA_REACH_##name = 1u << (bit),
+    STRATA_REACH_MAP(STRATA_REACH_ENUM)
+#undef STRATA_REACH_ENUM
+};
+
 typedef struct strata_layer_type {
     size_t struct_size;    /* a shorter struct is an older layer: what it lacks takes its default */
     const char *name;      /* as in a strategy file */
@@ -266,6 +280,9 @@ typedef struct strata_layer_type {
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
     /* The peaks among its figures begin at what is now. The lock of its stack is held; layers without one change atomically. */
     void (*reset_peaks)(strata_layer_t *self);
+    /* Of a block of this cache: what keeps it from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is. Under
+     * the lock. NULL: nothing does, but whose stack the layer stands in. */
+    uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */

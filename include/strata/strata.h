@@ -172,8 +172,10 @@ STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place
 enum {
     STRATA_NO_RETRY = 1u << 0, /* fail at the first out-of-memory: no ladder, no waiting */
     STRATA_NO_GROW = 1u << 1,  /* serve from what is cached, or fail; never asks the device for more */
-    STRATA_ZERO = 1u << 2      /* zeroed on `stream`: work submitted to it after the return finds zeros. In pinned
+    STRATA_ZERO = 1u << 2,     /* zeroed on `stream`: work submitted to it after the return finds zeros. In pinned
                                     and host places zeroed at the return. A device that refuses fails the request */
+    STRATA_NO_REPORT = 1u << 3 /* where it fails for memory the error and the observers get one line instead of the report, whose
+                                  making looks at every block of the place: for programs that try, and ask for less */
 };
 typedef struct strata_allocate_options {
     size_t struct_size;
@@ -424,6 +426,42 @@ STRATA_API strata_status_t strata_validate(strata_t facade);
 
 /* ---- out of memory -------------------------------------------------------------------------------------------------- */
 
+/* Why a request failed for memory, as far as the place's figures tell: X(NAME, number, name, meaning). Numbers are part of the ABI:
+ * never reuse one. The report begins with the name and a sentence, then says what helps, then the figures. */
+#define STRATA_CAUSE_MAP(X)                                                                                                \
+    X(UNKNOWN, 0, "unknown", "nobody looked: the report is turned off (STRATA_NO_REPORT, `report: short`)")               \
+    X(TOO_LARGE, 1, "too_large", "the request is larger than what a program gets of the device")                          \
+    X(BOUND, 2, "bound", "an option of a layer bounds it: limit.bytes, bfc.memory_limit, system.cap, ...")                \
+    X(PLACE_LIMIT, 3, "place_limit", "strata_set_limit() bounds it")                                                      \
+    X(NO_GROWTH, 4, "no_growth", "the request forbids growth (STRATA_NO_GROW), and no free block serves it")              \
+    X(NO_RETRY, 5, "no_retry", "the request forbids the steps that could have made room (STRATA_NO_RETRY)")               \
+    X(WAITING, 6, "waiting", "enough is freed and still in use on other streams")                                         \
+    X(FORGOTTEN, 7, "forgotten", "what a forgotten stream left is not free before its work is over")                      \
+    X(CAPTURED, 8, "captured", "what lies idle stays while a stream is being captured")                                   \
+    X(COUNTED, 9, "counted", "what was freed carries counts that no frontier has passed")                                 \
+    X(KEPT, 10, "kept", "pools that keep their chunks hold it")                                                           \
+    X(IDLE_IN_POOL, 11, "idle_in_pool", "it lies idle in other pools' caches")                                            \
+    X(IDLE_IN_THREAD, 12, "idle_in_thread", "it lies idle in other threads' caches")                                      \
+    X(IDLE_IN_STREAM, 13, "idle_in_stream", "it lies idle in other streams' caches")                                      \
+    X(SIZES, 14, "sizes", "it lies idle where a cache serves requests of other sizes")                                    \
+    X(UNSPLIT, 15, "unsplit", "it lies idle in blocks that may not be cut for the request")                               \
+    X(FRAGMENTATION, 16, "fragmentation", "enough lies idle in the caches that serve the request, in pieces too small")   \
+    X(CHUNK, 17, "chunk", "the device has what was asked, but not the chunk that the cache asks for")                     \
+    X(OTHERS, 18, "others", "other programs, or others in this one, hold the device's memory")                            \
+    X(LEAK, 19, "leak", "one tag or operator holds most of it, asked for step after step")                                \
+    X(TIMED_OUT, 20, "timed_out", "live blocks hold it, and no other thread freed enough in time")                        \
+    X(FULL, 21, "full", "live blocks hold it")                                                                            \
+    X(HOST, 22, "host", "the host has no more to give")                                                                   \
+    X(LAYER, 23, "layer", "a layer refused for a reason of its own, which the report tells")                              \
+    X(DEVICE, 24, "device", "the device refused although it says that it has enough")
+typedef enum strata_cause {
+#define STRATA_CAUSE_ENUM(name, number, text, meaning) STRATA_CAUSE_##name = number,
+    STRATA_CAUSE_MAP(STRATA_CAUSE_ENUM)
+#undef STRATA_CAUSE_ENUM
+} strata_cause_t;
+/* "fragmentation"; "unknown" of a number that is none. Any thread. */
+STRATA_API const char *strata_cause_name(strata_cause_t cause);
+
 typedef struct strata_out_of_memory {
     size_t struct_size;
     strata_place_t place;
@@ -432,6 +470,7 @@ typedef struct strata_out_of_memory {
     uint64_t device_free; /* what the device says */
     uint64_t device_total;
     const char *text;     /* the whole report; valid during the call */
+    strata_cause_t cause;
 } strata_out_of_memory_t;
 /* Hears of every request that fails for memory at last. No lock is held: it may call any function; out-of-memory that it meets
  * itself is told to nobody. */

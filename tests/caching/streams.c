@@ -30,7 +30,7 @@ TEST(caching_streams, the_fraction_counts_all_streams) {
     strata_block_t a = rig_allocate(&rig, one, 24 * MIB), b = rig_allocate(&rig, two, 24 * MIB), c;
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 1000, &c));
-    EXPECT_CONTAINS(strata_last_error()->text, "caching: at most 48MiB, of which 48MiB are used");
+    EXPECT_CONTAINS(strata_last_error()->text, "caching.memory_fraction allows 48MiB, of which 48MiB are used");
     EXPECT_CONTAINS(strata_last_error()->text, "shared by all streams: reserved 48MiB, deferred 0");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
     /* What one stream has idle makes room for the other. */

@@ -1,3 +1,5 @@
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocation/option.h"
@@ -57,4 +59,35 @@ TEST(config, a_text_means_the_same_in_a_file_as_in_a_setting) {
     EXPECT_STREQ(value_of(setting, "trace", "path"), "a b");
     strata_strategy_delete(file);
     strata_strategy_delete(setting);
+}
+
+/* Whether requests that fail for memory are told in one line. */
+TEST(config, the_report_is_full_or_short) {
+    static const struct {
+        const char *text;
+        bool is_short;
+    } said[] = {{"strategy: s\nstack: [system]\n", false}, {"report: short\nstack: [system]\n", true},
+                {"report: full\nstack: [system]\n", false}};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        strata_strategy_t *strategy = NULL, *plain = NULL;
+        char *told = NULL, *differs = NULL;
+        size_t length;
+        ASSERT_OK(strata_config_load(&(strata_config_request_t){.text = said[i].text}, &strategy));
+        ASSERT_OK(strata_config_load(&(strata_config_request_t){.text = said[0].text}, &plain));
+        EXPECT_EQ(strategy->short_report, said[i].is_short);
+        FILE *out = open_memstream(&told, &length), *other = open_memstream(&differs, &length);
+        EXPECT_OK(strata_config_explain(strategy, out));
+        EXPECT_OK(strata_config_diff(plain, strategy, "a", "b", other));
+        fclose(out);
+        fclose(other);
+        EXPECT_EQ(strstr(told, "\nreport: short\n") != NULL, said[i].is_short);
+        EXPECT_EQ(strstr(differs, "report:\n  a                    full\n  b                    short\n") != NULL, said[i].is_short);
+        free(told);
+        free(differs);
+        strata_strategy_delete(strategy);
+        strata_strategy_delete(plain);
+    }
+    strata_strategy_t *none = NULL;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = "report: none\nstack: [system]\n"}, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "1:9: \"report\" is full or short, not \"none\"");
 }

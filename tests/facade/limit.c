@@ -30,8 +30,8 @@ static void serves_to_the_byte(const char *preset) {
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "\n  strata_set_limit: at most 40MiB, of which 40MiB are used\n");
-    EXPECT_CONTAINS(strata_last_error()->text, "\n  may help: a higher bound in strata_set_limit");
+    EXPECT_CONTAINS(strata_last_error()->text, "; strata_set_limit() allows 40MiB, of which 40MiB are used\n");
+    EXPECT_CONTAINS(strata_last_error()->text, "\n  helps: a limit of ");
     EXPECT_EQ(none.ref, 3);
     EXPECT_LE(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);

@@ -1,5 +1,8 @@
-/* The out-of-memory report, word by word. */
+/* The out-of-memory report: what it tells, and that it stays short. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/facade/fixture.h"
 
@@ -27,9 +30,10 @@ static void replace(char *text, const char *from, const char *to) {
     }
 }
 
-static void expect_report(strata_stream_t one, strata_stream_t two, const char *wanted) {
+/* The report as it stands now, with names for what only this run can know. */
+static const char *report_of(strata_stream_t one, strata_stream_t two) {
     static char text[8192];
-    char name[32], *took, *end;
+    char name[32];
     snprintf(text, sizeof text, "%s", strata_last_error()->text);
     EXPECT_STREQ(text, heard);
     snprintf(name, sizeof name, "stream %p", one);
@@ -37,8 +41,14 @@ static void expect_report(strata_stream_t one, strata_stream_t two, const char *
     snprintf(name, sizeof name, "stream %p", two);
     replace(text, name, "stream TWO");
     replace(text, "stream (nil)", "stream NULL");
-    if ((took = strstr(text, "; it took ")) != NULL && (end = strchr(took, '\n')) != NULL) memmove(took, end, strlen(end) + 1);
-    EXPECT_STREQ(text, wanted);
+    return text;
+}
+
+/* The first lines are the cause and what helps. */
+static const char *figures_in(const char *text) {
+    const char *figures = strstr(text, "\n  asked ");
+    EXPECT_TRUE(figures != NULL);
+    return figures ? figures : "";
 }
 
 TEST(facade_report, says_who_holds_what_and_what_was_tried) {
@@ -61,17 +71,16 @@ TEST(facade_report, says_who_holds_what_and_what_was_tried) {
     EXPECT_OK(strata_free_on(rig.s, lent.ref, two));
     strata_block_t none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 200 * MIB, &none));
-    expect_report(one, two,
-                  "out of memory in gpu:0 on stream TWO: asked 200MiB, free on the device 104MiB of 756MiB, reserved here 152MiB, taken "
-                  "by others 500MiB\n"
-                  "  allocated 102MiB, deferred 50MiB, idle 0, largest free block 0\n"
-                  "  stream NULL: reserved 30MiB, allocated 30MiB, deferred 0\n"
-                  "  stream ONE: reserved 122MiB, allocated 72MiB, deferred 50MiB\n"
-                  "  deferred frees: 50MiB wait for stream TWO\n"
-                  "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by nobody named; 10MiB in 2 blocks by conv1 "
-                  "(steps 1 to 3); 2MiB in 1 block by scratch of conv1 (step 3)\n"
-                  "  tried: polling gave 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing\n"
-                  "  may help: to end what else uses the device");
+    const char *text = report_of(one, two), *figures = figures_in(text);
+    EXPECT_CONTAINS(text, "out of memory in gpu:0 on stream TWO: full: 200MiB asked, 104MiB left; live blocks hold 102MiB\n  helps: ");
+    EXPECT_CONTAINS(figures, "asked 200MiB, free on the device 104MiB of 756MiB, reserved here 152MiB, taken by others 500MiB\n"
+                             "  allocated 102MiB, deferred 50MiB, idle 0, largest free block 0\n"
+                             "  stream NULL: reserved 30MiB, allocated 30MiB, deferred 0\n"
+                             "  stream ONE: reserved 122MiB, allocated 72MiB, deferred 50MiB\n"
+                             "  deferred frees: 50MiB wait for stream TWO\n"
+                             "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by nobody named; 10MiB in 2 blocks "
+                             "by conv1 (steps 1 to 3); 2MiB in 1 block by scratch of conv1 (step 3)\n");
+    EXPECT_CONTAINS(figures, "\n  tried: polling gave 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it took ");
     strata_block_t live[] = {weights, unnamed, a, b, scratch};
     for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig.s, live[i].ref));
     rig_close(&rig);
@@ -87,22 +96,15 @@ TEST(facade_report, says_which_option_may_help) {
     for (int i = 0; i < 32; i++) blocks[i] = rig_allocate(&rig, NULL, 4 * MIB);
     for (int i = 0; i < 32; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 6 * MIB, &none));
-    expect_report((void *)~0ull, (void *)~0ull,
-                  "out of memory in gpu:0 on stream NULL: asked 6MiB, free on the device 8MiB of 636MiB, reserved here 128MiB, taken "
-                  "by others 500MiB\n"
-                  "  allocated 64MiB, deferred 0, idle 64MiB, largest free block 4MiB\n"
-                  "  stream NULL: reserved 128MiB, allocated 64MiB, deferred 0, idle 64MiB in auto_growth\n"
-                  "  live blocks: 64MiB in 16 blocks by nobody named\n"
-                  "  tried: polling gave 0, waiting first 0, releasing 0, callbacks 0, smaller growth nothing\n"
-                  "  may help: auto_growth.smaller_growth: true, since the device has what was asked\n"
-                  "  may help: a smaller auto_growth.chunk_size (now 64MiB), so that chunks become idle as a whole\n"
-                  "  may help: to end what else uses the device");
-    strata_allocate_options_t once = {.struct_size = sizeof once, .size = 900 * MIB, .flags = STRATA_NO_RETRY};
+    const char *text = report_of((void *)~0ull, (void *)~0ull);
+    EXPECT_CONTAINS(text, ": chunk: 6MiB asked and 8MiB free on the device, but the cache asks for a chunk of 64MiB\n"
+                          "  helps: auto_growth.smaller_growth: true, and the request alone is asked for\n"
+                          "  or: a smaller auto_growth.chunk_size (now 64MiB)\n");
+    EXPECT_CONTAINS(text, "\n  stream NULL: reserved 128MiB, allocated 64MiB, deferred 0, idle 64MiB in auto_growth\n");
+    EXPECT_CONTAINS(text, "\n  tried: polling gave 0, waiting first 0, releasing 0, callbacks 0, smaller growth nothing");
+    strata_allocate_options_t once = {.struct_size = sizeof once, .size = 6 * MIB, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &once, &none));
-    EXPECT_CONTAINS(heard, "\n  nothing was tried: the request forbids it\n"
-                           "  may help: the request without STRATA_NO_RETRY and STRATA_NO_GROW");
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 900 * MIB, &none));
-    EXPECT_CONTAINS(heard, "\n  may help: to ask for less, or to free something");
+    EXPECT_CONTAINS(heard, "\n  nothing was tried: the request forbids it");
     for (int i = 1; i < 32; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     rig_close(&rig);
 }
@@ -123,7 +125,7 @@ TEST(facade_report, what_callbacks_gave_is_told) {
     strata_block_t none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 100 * MIB, &none));
     EXPECT_CONTAINS(heard, "asked 100MiB");
-    EXPECT_CONTAINS(heard, "callbacks 12345");
+    EXPECT_CONTAINS(heard, "callbacks 12.05KiB");
     rig_close(&rig);
 }
 
@@ -151,7 +153,7 @@ TEST(facade_report, stays_short) {
     EXPECT_CONTAINS(heard, "\n  and 30 streams more\n");
     EXPECT_CONTAINS(heard, ", for others 36MiB\n");
     EXPECT_CONTAINS(heard, "; by others 630MiB\n");
-    EXPECT_CONTAINS(heard, "  may help: ");
+    EXPECT_CONTAINS(heard, "\n  helps: ");
     EXPECT_LT(strlen(heard), 3900);
     for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     rig_close(&rig);
@@ -164,8 +166,8 @@ TEST(facade_report, says_that_a_limit_is_reached) {
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
-    EXPECT_CONTAINS(heard, "\n  limit: at most 50MiB, of which 30MiB are used\n");
-    EXPECT_CONTAINS(heard, "\n  may help: a higher bound in limit");
+    EXPECT_CONTAINS(heard, "; limit.bytes allows 50MiB, of which 30MiB are used\n");
+    EXPECT_CONTAINS(heard, "\n  helps: a larger limit.bytes: 70MiB or more, now 50MiB");
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_close(&rig);
 }
@@ -239,7 +241,129 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
         const char *text = strata_last_error()->text;
         EXPECT_CONTAINS(text, first ? ", smaller growth nothing; it took "
                                     : ", smaller growth nothing, waiting for other frees nothing; it took ");
-        EXPECT_CONTAINS(text, "may help: a longer retry.timeout (now 2ms), since 40MiB are freed and wait for other streams");
+        EXPECT_CONTAINS(text, ": waiting: 40MiB asked; 40MiB are freed and still in use on other streams\n  helps: a longer retry.timeout (now 2ms)");
+        rig_close(&rig);
+    }
+}
+
+/* What fails otherwise is told as what it is, and to no observer. */
+TEST(facade_report, is_made_of_no_other_failure) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 64 * MIB, 1);
+    strata_block_t none, kept = rig_allocate(&rig, NULL, MIB);
+    heard[0] = '\0';
+    EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
+    EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, 1, true, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_TRUE(strstr(strata_last_error()->text, "out of memory") == NULL);
+    strata_sim_clear_faults(rig.devices[0]);
+    strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
+    uint32_t capacity = slab->capacity;
+    slab->capacity = slab->used;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "most");
+    slab->capacity = capacity;
+    EXPECT_STREQ(heard, "");
+    EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
+/* ---- while other threads are at work ---- */
+
+enum { WORKERS = 3, REPORTS = 40, SLOTS = 8 };
+
+typedef struct work {
+    rig_t *rig;
+    strata_stream_t stream;
+    _Atomic bool *over;
+    uint64_t seed;
+} work_t;
+
+static void *come_and_go(void *context) {
+    work_t *work = context;
+    strata_block_t blocks[SLOTS] = {{.ref = 0}};
+    for (uint64_t i = 0; !atomic_load(work->over); i++) {
+        strata_block_t *block = &blocks[(work->seed = work->seed * 6364136223846793005ull + 1) >> 33 & (SLOTS - 1)];
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = (work->seed >> 40 & 7) * MIB + 512,
+                                             .flags = STRATA_NO_RETRY | STRATA_NO_REPORT, .tag = "worker"};
+        if (block->ref) EXPECT_OK(strata_free(work->rig->s, block->ref));
+        if (strata_allocate_with(work->rig->s, work->rig->gpu, work->stream, &options, block) != STRATA_OK) block->ref = 0;
+    }
+    for (int i = 0; i < SLOTS; i++)
+        if (blocks[i].ref) EXPECT_OK(strata_free(work->rig->s, blocks[i].ref));
+    return NULL;
+}
+
+/* Every size in a text, in bytes, is one that a device of `most` bytes can have. */
+static void expect_sane_sizes(const char *text, double most) {
+    static const char *const units[] = {"KiB", "MiB", "GiB"};
+    for (const char *minus = text; (minus = strchr(minus, '-')) != NULL; minus++) EXPECT_FALSE(minus[1] >= '0' && minus[1] <= '9');
+    for (const char *at = text; *at; at++) {
+        char number[40];
+        size_t length = 0;
+        if (strncmp(at, "0x", 2) == 0) at += strspn(at, "0123456789abcdefx"); /* an address */
+        if (*at < '0' || *at > '9') continue;
+        for (; (*at >= '0' && *at <= '9') || *at == '.' || (*at == ',' && at[1] != ' '); at++)
+            if (*at != ',' && length < sizeof number - 1) number[length++] = *at;
+        number[length] = '\0';
+        double value = atof(number);
+        for (int u = 0; u < 3; u++)
+            if (strncmp(at, units[u], 3) == 0) value *= (double)(1ull << 10 * (u + 1));
+        if (value > most) FAIL_TEST("%s of %s", number, text);
+        if (!*at) return;
+    }
+}
+
+TEST(facade_report, stays_sane_while_other_threads_are_at_work) {
+    static const char *const strategies[] = {"strategy: a\nstack: [retry: {timeout: 1ms}, stream_safe, auto_growth, system]\n", "pytorch",
+                                             "strategy: b\nstack: [bfc, limit: {bytes: 90MiB}, system]\n"};
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        rig_t rig;
+        _Atomic bool over = false;
+        pthread_t threads[WORKERS];
+        work_t work[WORKERS];
+        rig_open(&rig, strategies[i], NULL, 0, 96 * MIB, 1);
+        for (int t = 0; t < WORKERS; t++) {
+            work[t] = (work_t){.rig = &rig, .stream = rig_stream(&rig), .over = &over, .seed = (uint64_t)t + 1};
+            EXPECT_EQ(pthread_create(&threads[t], NULL, come_and_go, &work[t]), 0);
+        }
+        for (int n = 0; n < REPORTS; n++) {
+            strata_allocate_options_t options = {.struct_size = sizeof options, .size = 95 * MIB, .flags = n % 2 ? STRATA_NO_RETRY : 0};
+            strata_block_t block;
+            if (strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block) == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
+            else expect_sane_sizes(strchr(strata_last_error()->text, ':') + 4, 2.0 * GIB);
+        }
+        atomic_store(&over, true);
+        for (int t = 0; t < WORKERS; t++) pthread_join(threads[t], NULL);
+        rig_close(&rig);
+    }
+}
+
+/* ---- and turned off ---- */
+
+static strata_out_of_memory_t last_event;
+
+static void note_event(const strata_out_of_memory_t *event, void *context) {
+    hear(event, context);
+    last_event = *event;
+}
+
+TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
+    for (int by_strategy = 0; by_strategy < 2; by_strategy++) {
+        rig_t rig;
+        rig_open(&rig, by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata", NULL, 0, 64 * MIB, 1);
+        EXPECT_OK(strata_add_out_of_memory_observer(rig.s, note_event, NULL, NULL));
+        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100 * MIB,
+                                             .flags = by_strategy ? 0 : STRATA_NO_REPORT};
+        strata_block_t none;
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
+        EXPECT_STREQ(strata_last_error()->text, heard);
+        EXPECT_TRUE(strchr(heard, '\n') == NULL);
+        EXPECT_CONTAINS(heard, "out of memory in gpu:0 on stream (nil): 100MiB asked, 64MiB free on the device; ");
+        EXPECT_EQ(last_event.cause, STRATA_CAUSE_UNKNOWN);
+        EXPECT_EQ(last_event.size, 100 * MIB);
+        EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
         rig_close(&rig);
     }
 }
