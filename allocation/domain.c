@@ -2,6 +2,7 @@
 
 #include "allocation/ladder.h"
 #include "allocation/layer.h"
+#include "allocation/log.h"
 #include "allocation/refusal.h"
 #include "allocation/stack_list.h"
 #include "allocation/threads.h"
@@ -159,6 +160,7 @@ void strata_domain_note_peak(strata_domain_t *domain) {
 void strata_domain_count(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_serve(&domain->quota, bytes);
     strata_domain_note_peak(domain);
+    strata_log_note(STRATA_LOG_GREW, domain->place, bytes, strata_domain_reserved(domain));
     strata_quota_tell(&domain->quota, &domain->lock);
 }
 
@@ -173,6 +175,7 @@ void strata_domain_recover(strata_domain_t *domain, uint64_t address, uint64_t b
 
 void strata_domain_discount(strata_domain_t *domain, uint64_t bytes) {
     strata_quota_return(&domain->quota, bytes);
+    strata_log_note(STRATA_LOG_SHRANK, domain->place, bytes, strata_domain_reserved(domain));
 }
 
 void strata_domain_unbook(strata_domain_t *domain, uint64_t bytes) {

@@ -3,6 +3,7 @@
 
 #include "allocation/callbacks.h"
 #include "allocation/layer.h"
+#include "allocation/log.h"
 #include "allocation/threads.h"
 
 enum {
@@ -302,6 +303,16 @@ static bool nothing_can_come(const climb_t *climb) {
     return pending.freed_bytes + pending.pending_bytes == 0;
 }
 
+static void note_rungs(const climb_t *climb) {
+    strata_domain_t *domain = climb->ladder->domain;
+    uint64_t now = strata_domain_reserved(domain);
+    strata_log_note(STRATA_LOG_CLIMBED, domain->place, climb->ladder->size, now);
+    strata_log_note(STRATA_LOG_POLLED, domain->place, climb->given.polled, now);
+    strata_log_note(STRATA_LOG_WAITED, domain->place, climb->given.waited, now);
+    strata_log_note(STRATA_LOG_RELEASED, domain->place, climb->given.released, now);
+    strata_log_note(STRATA_LOG_CALLED, domain->place, climb->given.called_back, now);
+}
+
 strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     climb_t climb = begin_climb(ladder);
     if (nothing_can_come(&climb)) return STRATA_E_NO_MEMORY;
@@ -318,6 +329,7 @@ strata_status_t strata_ladder_climb(const strata_ladder_t *ladder) {
     climb.given.timed_out = out_of_time(&climb);
     climb.given.took_ns = clock_of(&climb)->now(clock_of(&climb)) - climb.began;
     last_climb = climb.given;
+    note_rungs(&climb);
     return climb.status;
 }
 

@@ -1,10 +1,12 @@
 /* Where texts come from: presets and files. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/config.h"
+#include "allocation/log.h"
 #include "config/hint.h"
 #include "config/import/import.h"
 #include "config/reader.h"
@@ -13,13 +15,26 @@
 
 enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
 
+/* What has no equivalent, a message a line. A host without memory for the text warns of nothing. */
+static void warn_of(const strata_import_t *import) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return;
+    (void)strata_import_tell(import, "strata: ", out);
+    bool whole = fclose(out) == 0;
+    for (char *rest, *line = whole ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
+        strata_log_tell(STRATA_LOG_WARNING, line);
+    free(text);
+}
+
 /* What the environment's variables say to another allocator, by the name "import:pytorch". */
 static strata_status_t read_environment(strata_reader_t *reader, const char *name) {
     strata_import_t *import = NULL;
     strata_import_request_t request = {.peer = name + strlen(STRATA_IMPORT_PREFIX)};
     strata_status_t status = strata_import_new(&request, &import);
     if (status == STRATA_OK) status = strata_read_import(reader, import);
-    if (status == STRATA_OK) (void)strata_import_tell(import, "strata: ", stderr);
+    if (status == STRATA_OK) warn_of(import);
     strata_import_delete(import);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "allocation/above.h"
 #include "allocation/figures.h"
 #include "allocation/layer.h"
+#include "allocation/log.h"
 #include "allocation/threads.h"
 #include "facade/arguments.h"
 #include "facade/facade.h"
@@ -175,11 +176,15 @@ static strata_status_t release_or_trim(strata_t handle, strata_place_t place, ui
 }
 
 strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
-    return release_or_trim(handle, place, 0, released);
+    strata_status_t status = release_or_trim(handle, place, 0, released);
+    strata_log_flush();
+    return status;
 }
 
 strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
-    return release_or_trim(handle, place, keep, released);
+    strata_status_t status = release_or_trim(handle, place, keep, released);
+    strata_log_flush();
+    return status;
 }
 
 /* What is idle goes back as far as the new limit wants it; what is live stays. */

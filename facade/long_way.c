@@ -5,6 +5,7 @@
 #include "allocation/above.h"
 #include "allocation/blocks.h"
 #include "allocation/layer.h"
+#include "allocation/log.h"
 #include "allocation/option.h"
 #include "allocation/story.h"
 #include "allocation/threads.h"
@@ -103,8 +104,8 @@ static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, 
     strata_stack_undo_growth(stack, reserved);
 }
 
-strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
-                                     const strata_allocate_options_t *options, strata_block_t *block) {
+static strata_status_t serve_with(strata_t handle, strata_place_t place, strata_stream_t stream,
+                                   const strata_allocate_options_t *options, strata_block_t *block) {
     STRATA_REFUSE_NULL(options);
     STRATA_REFUSE_NULL(block);
     strata_facade_t *facade = strata_facade_of(handle);
@@ -138,6 +139,13 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
     return status;
 }
 
+strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
+                                     const strata_allocate_options_t *options, strata_block_t *block) {
+    strata_status_t status = serve_with(handle, place, stream, options, block);
+    strata_log_flush();
+    return status;
+}
+
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                          strata_block_t *block) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
@@ -161,6 +169,7 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     strata_status_t status = strata_facade_find(handle, ref, &path, &record);
     if (status != STRATA_OK) return status;
     strata_record_free(&path, record);
+    strata_log_flush();
     return STRATA_OK;
 }
 
@@ -194,6 +203,7 @@ strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_
     if (status != STRATA_OK) return status;
     if (is_owner(path.stack, stream)) strata_record_free(&path, record);
     else strata_record_free_on(&path, record, borrower_key(path.stack, stream));
+    strata_log_flush();
     return STRATA_OK;
 }
 
@@ -258,6 +268,7 @@ strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
     strata_status_t status = find_pointer(handle, ptr, &path, &record);
     if (status != STRATA_OK) return status;
     strata_record_free(&path, record);
+    strata_log_flush();
     return STRATA_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/side.h"
+#include "allocation/log.h"
 #include "allocation/threads.h"
 #include "config/config.h"
 #include "facade/arguments.h"
@@ -333,6 +334,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if ((uint32_t)mode > STRATA_CLOSE_FORCE) return strata_fail(STRATA_E_INVALID, 0, "strata_close: there is no mode %d", (int)mode);
     strata_status_t busy = strata_inside_refuse(handle, "strata_close");
     if (busy != STRATA_OK) return busy;
+    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: close behind it");
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
     uint64_t live = strata_facade_report_leaks(facade, report, context);
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))
@@ -344,6 +346,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if (atomic_load(&lost->state) != 0)
         status = strata_fail(lost->error.status, 0, "the facade is closed, but %s", lost->error.text);
     end_facade(facade);
+    strata_log_flush();
     return status;
 }
 
@@ -456,5 +459,7 @@ strata_status_t strata_open(const strata_open_options_t *options, strata_t *hand
     facade->owns_strategy = facade->owns_devices = true;
     status = strata_facade_load(options, &facade->strategy);
     if (status == STRATA_OK) status = strata_devices_open(facade);
-    return finish_facade(facade, status, true, handle);
+    status = finish_facade(facade, status, true, handle);
+    strata_log_flush();
+    return status;
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "allocation/log.h"
 #include "facade/amounts.h"
 #include "facade/facts.h"
 
@@ -112,8 +113,10 @@ strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stac
     atomic_fetch_add(&stack->family->out_of_memory, 1);
     if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
         event.device_free = event.device_total = 0;
-    if (facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT)) write_short(&refused, &event, report, sizeof report);
+    bool is_short = facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT);
+    if (is_short) write_short(&refused, &event, report, sizeof report);
     else strata_report_write(facade, &refused, &event, report, sizeof report);
     tell_observers(facade, &event);
+    if (!is_short) strata_log_tell_again(STRATA_LOG_WARNING, report);
     return strata_fail(STRATA_E_NO_MEMORY, refused.device_code, "%s", report);
 }

@@ -13,6 +13,7 @@
 
 #include "allocation/layer.h"
 #include "allocation/layer/guard_account.h"
+#include "allocation/log.h"
 #include "platform/arithmetic.h"
 #include "platform/printable.h"
 
@@ -168,7 +169,7 @@ static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, s
     if (!*self->finding) memcpy(self->finding, text, sizeof text);
     if (!options_of(self)->report) return;
     strata_opened_t opened = strata_path_unlock(path);
-    fprintf(stderr, "%s\n", text);
+    strata_log_tell(STRATA_LOG_ERROR, text);
     strata_path_lock(path, opened);
 }
 

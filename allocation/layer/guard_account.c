@@ -2,10 +2,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocation/log.h"
+#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 #include "trace/trace.h"
 
@@ -91,25 +94,46 @@ static int by_bytes(const void *a, const void *b) {
     return (first < second) - (first > second);
 }
 
-static void tell_group(const group_t *group) {
-    fprintf(stderr, "  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")\n",
-            group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
-            group->address, group->first);
+typedef struct message {
+    char text[2048];
+    size_t length;
+} message_t;
+
+static void say(message_t *message, const char *format, ...) STRATA_PRINTF(2, 3);
+static void say(message_t *message, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int wrote = vsnprintf(message->text + message->length, sizeof message->text - message->length, format, arguments);
+    va_end(arguments);
+    if (wrote > 0) message->length = strata_min(message->length + (size_t)wrote, sizeof message->text - 1);
+}
+
+static void say_group(message_t *message, const group_t *group) {
+    say(message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")", group->bytes,
+        group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag, group->address, group->first);
 }
 
 static void tell_leaks(guard_account_t *account) {
     uint64_t bytes = account->bytes, blocks = account->blocks;
     strata_place_t place = account->domain->place;
+    message_t message = {.length = 0};
     qsort(account->groups, account->group_count, sizeof *account->groups, by_bytes);
-    fprintf(stderr, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:\n", bytes, blocks,
-            blocks == 1 ? "" : "s", strata_trace_place_name(strata_place_kind(place)), strata_place_device(place));
+    say(&message, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:", bytes, blocks, blocks == 1 ? "" : "s",
+        strata_trace_place_name(strata_place_kind(place)), strata_place_device(place));
     for (uint32_t i = 0; i < account->group_count && i < TOLD; i++) {
         const group_t *group = &account->groups[i];
-        tell_group(group);
+        say_group(&message, group);
         bytes -= group->bytes;
         blocks -= group->blocks;
     }
-    if (blocks > 0) fprintf(stderr, "  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags\n", bytes, blocks);
+    if (blocks > 0) say(&message, "\n  %" PRIu64 " bytes in %" PRIu64 " blocks of other tags", bytes, blocks);
+    strata_log_tell(STRATA_LOG_ERROR, message.text);
+}
+
+static void tell_unseen(const guard_account_t *account) {
+    message_t message = {.length = 0};
+    say(&message, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing", account->unseen);
+    strata_log_tell(STRATA_LOG_WARNING, message.text);
 }
 
 void strata_guard_account_leave(guard_account_t *account) {
@@ -121,8 +145,6 @@ void strata_guard_account_leave(guard_account_t *account) {
     pthread_mutex_unlock(&mutex);
     if (!last) return;
     if (account->blocks > 0) tell_leaks(account);
-    if (account->unseen > 0)
-        fprintf(stderr, "guard: %" PRIu64 " freed blocks lay where the host cannot look: their red zones say nothing\n",
-                account->unseen);
+    if (account->unseen > 0) tell_unseen(account);
     strata_host_delete(account);
 }

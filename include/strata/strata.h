@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "strata/log.h"
 #include "strata/status.h"
 
 #ifdef __cplusplus
@@ -108,8 +109,8 @@ typedef struct strata_open_options {
                                 those frameworks' variables in the environment say (PYTORCH_CUDA_ALLOC_CONF, FLAGS_*, TF_*,
                                 XLA_*), as of a version where one stands behind it ("import:pytorch@2.9"). The same names may
                                 stand in STRATA_STRATEGY and in a file's `extends:`. A key that the framework has not is
-                                E_STRATEGY with the variable's name, line and column; what has no equivalent is told on standard
-                                error, a line each. These variables are read under STRATA_OPEN_IGNORE_ENVIRONMENT too: the name
+                                E_STRATEGY with the variable's name, line and column; what has no equivalent is told as a
+                                warning, a line each (strata_set_log()). These variables are read under STRATA_OPEN_IGNORE_ENVIRONMENT too: the name
                                 asks for them. docs/import.md lists every key */
     const char *file;        /* path of a YAML strategy file */
     const char *text;        /* the YAML itself */

@@ -81,7 +81,7 @@ TEST(facade_hot, wrong_arguments_are_refused) {
     o.alignment = 64;
     o.flags = 1u << 16;
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
-    o.flags = STRATA_ZERO << 1;
+    o.flags = STRATA_NO_REPORT << 1;
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     o.flags = 0;
     o.pool = 3;
