@@ -12,6 +12,7 @@ static const char *const may_take[] = {
     "platform/cuda/cuda_memory.c", /* what is served to the program as host memory, by its own refusals */
     "platform/sim/",               /* the books of a simulated driver: a real one's are not Strata's either */
     "facade/about.c",              /* strata_explain() prints to a stream of the C library's, which keeps its own memory */
+    "config/source.c",             /* what an import warns of, likewise: without memory it warns of nothing */
     NULL,
 };
 
