@@ -26,6 +26,7 @@ static void hear(strata_log_level_t level, const char *text, void *context) {
     strata_block_t block;
     EXPECT_OK(strata_allocate(heard->rig->s, heard->rig->gpu, rig_stream(heard->rig), 30 * MIB, &block));
     EXPECT_OK(strata_free(heard->rig->s, block.ref));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(heard->rig->s, heard->rig->gpu, NULL, 2 * GIB, &block));
     heard->closed = strata_close(heard->rig->s, STRATA_CLOSE_FORCE, NULL, NULL);
     heard->changed = strata_change_strategy(heard->rig->s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"});
 }

@@ -71,6 +71,14 @@ static void idle_in_managed(scene_t *scene) {
     (void)scene_hold(scene, NULL, 3 * GIB);
 }
 
+/* What is idle in pieces would do with what is free, but is too little to be blamed. */
+static void crumbs_beside_live_blocks(scene_t *scene) {
+    (void)scene_hold(scene, NULL, 40 * MIB);
+    strata_block_t *crumb = scene_hold(scene, NULL, MIB);
+    (void)scene_hold(scene, NULL, MIB);
+    scene_drop(scene, crumb);
+}
+
 #define EXACT "auto_growth: {chunk_size: 0}, system"
 
 PLANTED(a_borrower_at_work_waited_for_too_short_a_time, STRATA_CAUSE_WAITING,
@@ -90,4 +98,6 @@ PLANTED(another_program, STRATA_CAUSE_OTHERS, "strata", 8 * GIB, 4 * GIB, plant_
 PLANTED(a_chunk_that_is_larger_than_the_request, STRATA_CAUSE_CHUNK, "strategy: chunks\nstack: [auto_growth: {chunk_size: 64MiB}, system]\n",
         64 * MIB + 36 * MIB, 36 * MIB, hold_half, scene_drop_all, "auto_growth.smaller_growth=true", "auto_growth.smaller_growth: true", 0)
 PLANTED(live_blocks_beside_idle_managed_memory, STRATA_CAUSE_FULL, "strata", 8 * GIB, 6 * GIB, idle_in_managed, scene_drop_all, NULL,
-        "free something", 0)
+        "taken by others 0.48GiB", 0)
+PLANTED(live_blocks_beside_crumbs, STRATA_CAUSE_FULL, "strategy: crumbs\nstack: [auto_growth: {chunk_size: 2MiB}, system]\n", 64 * MIB,
+        23 * MIB, crumbs_beside_live_blocks, scene_drop_all, NULL, "free something", 0)

@@ -88,4 +88,4 @@ PLANTED(max_split_size, STRATA_CAUSE_UNSPLIT, WHOLE_BLOCKS, 64 * MIB, 30 * MIB, 
 PLANTED(the_hosts_memory, STRATA_CAUSE_HOST, "strata", GIB, 40 * MIB, fail_on_the_host, recover, NULL, "the host's memory", 0)
 PLANTED(a_device_that_refuses_what_it_has, STRATA_CAUSE_DEVICE, "pytorch", GIB, 40 * MIB, fail_on_the_device, recover, NULL,
         "what the driver's error says", 0)
-PLANTED(a_layer_of_another_will, STRATA_CAUSE_LAYER, REFUSES, GIB, 40 * MIB, plant_nothing, NULL, "fault.above=64MiB", "a layer refused: ", 0)
+PLANTED(a_layer_of_another_will, STRATA_CAUSE_LAYER, REFUSES, GIB, 40 * MIB, plant_nothing, NULL, "fault.above=64MiB", "a layer refused: fault", 0)

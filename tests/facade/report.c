@@ -302,6 +302,7 @@ static void expect_sane_sizes(const char *text, double most) {
     for (const char *at = text; *at; at++) {
         char number[40];
         size_t length = 0;
+        if (strncmp(at, "next", 4) == 0) at += strcspn(at, "0123456789"), at += strspn(at, "0123456789,."); /* what doubles, and is no memory */
         if (strncmp(at, "0x", 2) == 0) at += strspn(at, "0123456789abcdefx"); /* an address */
         if (*at < '0' || *at > '9') continue;
         for (; (*at >= '0' && *at <= '9') || *at == '.' || (*at == ',' && at[1] != ' '); at++)
