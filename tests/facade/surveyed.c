@@ -71,7 +71,8 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             for (int n = 0; n < 2; n++) EXPECT_OK(strata_step(rig.s));
             last = tagged(&rig);
             EXPECT_TRUE(last.ptr == place.ptr);
-            strata_survey_make(rig_domain(&rig), &survey);
+            strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
+            strata_survey_make(rig_domain(&rig), &whom, &survey);
             const strata_owner_t *owner = &survey.owners[survey.owners[0].note.tag ? 0 : 1];
             EXPECT_EQ(owner->blocks, 2);
             EXPECT_EQ(owner->note.step, 1);
@@ -105,7 +106,8 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
         strata_stream_t fresh = rig_stream(&rig);
         ASSERT_TRUE(fresh == old);
         leave_waiting(&rig, owner, fresh, 6 * MIB);
-        strata_survey_make(rig_domain(&rig), &survey);
+        strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
+        strata_survey_make(rig_domain(&rig), &whom, &survey);
         ASSERT_EQ(survey.awaited_count, 2);
         for (uint32_t n = 0; n < 2; n++) {
             EXPECT_EQ(survey.awaited[n].bytes, survey.awaited[n].gone ? 4 * MIB : 6 * MIB);
