@@ -31,6 +31,9 @@ struct strata_recorder_file {
     strata_ids_t streams, blocks;
     lifetime_t *lifetimes; /* by the number of the block's name */
     size_t lifetime_room;
+    strata_ids_t uses;      /* a block's name and a stream */
+    uint64_t *used;         /* by the number of the use: the lifetime in which it is told and not ended; 0: none */
+    size_t used_room;
     uint64_t last_id;
 };
 
@@ -47,17 +50,39 @@ static uint32_t number_of(strata_ids_t *ids, uint64_t key) {
     return strata_ids_add(ids, key) == STRATA_OK ? ids->count - 1 : STRATA_IDS_NONE;
 }
 
+/* Room for element `number` of an array, zero where it is new. False: E_HOST_MEMORY. */
+static bool reach(void **array, size_t *room, uint32_t number, size_t size) {
+    if (number == STRATA_IDS_NONE) return false;
+    if (number < *room) return true;
+    size_t more = 2 * (size_t)number + 64;
+    char *larger = strata_host_resize(*array, more, size);
+    if (!larger) return false;
+    memset(larger + *room * size, 0, (more - *room) * size);
+    *array = larger;
+    *room = more;
+    return true;
+}
+
 static lifetime_t *lifetime_of(strata_recorder_file_t *file, uint64_t block) {
     uint32_t number = number_of(&file->blocks, block);
-    if (number == STRATA_IDS_NONE) return NULL;
-    if (number < file->lifetime_room) return &file->lifetimes[number];
-    size_t room = 2 * (size_t)number + 64;
-    lifetime_t *larger = strata_host_resize(file->lifetimes, room, sizeof *larger);
-    if (!larger) return NULL;
-    memset(larger + file->lifetime_room, 0, (room - file->lifetime_room) * sizeof *larger);
-    file->lifetimes = larger;
-    file->lifetime_room = room;
-    return &larger[number];
+    bool there = reach((void **)&file->lifetimes, &file->lifetime_room, number, sizeof *file->lifetimes);
+    return there ? &file->lifetimes[number] : NULL;
+}
+
+static uint64_t *use_of(strata_recorder_file_t *file, uint64_t block, uint32_t stream) {
+    uint32_t number = number_of(&file->uses, (uint64_t)number_of(&file->blocks, block) << 32 | stream);
+    return reach((void **)&file->used, &file->used_room, number, sizeof *file->used) ? &file->used[number] : NULL;
+}
+
+/* What ends a use that the file does not tell, since the ring was full or there was none, is left out: *right is false. */
+static strata_status_t note_use(strata_recorder_file_t *file, const strata_recorder_event_t *event, uint64_t id, uint32_t stream,
+                                bool *right) {
+    if (event->op != STRATA_TRACE_borrow && event->op != STRATA_TRACE_unborrow) return STRATA_OK;
+    uint64_t *use = use_of(file, event->block, stream);
+    if (!use) return STRATA_E_HOST_MEMORY;
+    *right = event->op == STRATA_TRACE_borrow || *use == id;
+    *use = event->op == STRATA_TRACE_borrow ? id : 0;
+    return STRATA_OK;
 }
 
 /* Time never falls in a file; what two stacks did at once may come to a later one's time. */
@@ -74,6 +99,9 @@ static strata_status_t write_event(strata_recorder_file_t *file, const strata_re
     if (!life || stream == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
     if (event->op == STRATA_TRACE_alloc) *life = (lifetime_t){.id = ++file->last_id, .owner = stream};
     if (life->id == 0) return STRATA_OK;
+    bool right = true;
+    strata_status_t status = note_use(file, event, life->id, stream, &right);
+    if (status != STRATA_OK || !right) return status;
     strata_trace_record_t row = {.op = (strata_trace_op_t)event->op, .place = strata_place_kind(ring->place), .id = life->id,
                                  .size = event->size, .stream = event->op == STRATA_TRACE_free ? life->owner : stream,
                                  .time_us = time_of(file, event->time_ns), .device = strata_place_device(ring->place),
@@ -153,7 +181,9 @@ static strata_status_t end_file(strata_recorder_file_t *file) {
     else strata_trace_writer_abandon(file->writer);
     strata_ids_clear(&file->streams);
     strata_ids_clear(&file->blocks);
+    strata_ids_clear(&file->uses);
     strata_host_delete(file->lifetimes);
+    strata_host_delete(file->used);
     strata_host_delete(file->rings);
     strata_host_delete(file->path);
     strata_host_delete(file);

@@ -14,6 +14,7 @@ typedef struct lifetime {
     uint64_t size;
     uint32_t begun; /* line of its alloc */
     uint32_t ended; /* line of its free; 0: live */
+    uint16_t stream; /* of its alloc */
     uint8_t device;
     uint8_t place;
 } lifetime_t;
@@ -39,7 +40,9 @@ typedef struct loader {
     size_t lifetime_capacity;
     kernel_t *kernels; /* by stream */
     begun_t *begun;    /* likewise */
-    strata_ids_t ids, streams, pools, tags;
+    strata_ids_t ids, streams, pools, tags, borrows;
+    bool *borrowed;    /* by the number of an id and a stream in `borrows`: and not taken back yet */
+    size_t borrowed_capacity;
     uint64_t live_bytes;
     uint64_t work_us; /* sum of the kernels */
 } loader_t;
@@ -185,7 +188,8 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
     if (status == STRATA_OK) status = strata_ids_add(&loader->ids, record->id);
     if (status != STRATA_OK) return status;
     loader->lifetimes[trace->lifetimes] = (lifetime_t){
-        .size = record->size, .begun = record->line, .device = (uint8_t)record->device, .place = (uint8_t)record->place};
+        .size = record->size, .begun = record->line, .stream = event->stream, .device = (uint8_t)record->device,
+        .place = (uint8_t)record->place};
     event->id = trace->lifetimes++;
     event->value = record->size;
     trace->places |= 1u << record->place;
@@ -220,6 +224,37 @@ static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_
     lifetime->ended = record->line;
     loader->live_bytes -= lifetime->size;
     return STRATA_OK;
+}
+
+static uint64_t borrow_key(const strata_trace_event_t *event) {
+    return (uint64_t)event->id * STRATA_TRACE_STREAMS + event->stream;
+}
+
+static strata_status_t begin_borrow(loader_t *loader, const strata_trace_event_t *event) {
+    uint32_t number = strata_ids_find(&loader->borrows, borrow_key(event));
+    strata_status_t status = STRATA_OK;
+    if (number == STRATA_IDS_NONE) {
+        number = loader->borrows.count;
+        status = reserve((void **)&loader->borrowed, &loader->borrowed_capacity, number, sizeof *loader->borrowed);
+        if (status == STRATA_OK) status = strata_ids_add(&loader->borrows, borrow_key(event));
+    }
+    if (status == STRATA_OK) loader->borrowed[number] = true;
+    return status;
+}
+
+/* Where memory has no owner the stream of the alloc is a borrower that no row tells. */
+static strata_status_t end_borrow(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
+    const lifetime_t *lifetime = &loader->lifetimes[event->id];
+    bool owned = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;
+    uint32_t number = strata_ids_find(&loader->borrows, borrow_key(event));
+    if (number != STRATA_IDS_NONE && loader->borrowed[number]) {
+        loader->borrowed[number] = false;
+        return STRATA_OK;
+    }
+    if (!owned && event->stream == lifetime->stream) return STRATA_OK;
+    return wrong(loader, record->line, STRATA_COLUMN_stream,
+                 "unborrow of id %llu by stream %llu, which does not borrow it; write its borrow first",
+                 (unsigned long long)record->id, (unsigned long long)record->stream);
 }
 
 static strata_status_t check_kernel(loader_t *loader, const strata_trace_record_t *record, strata_trace_event_t *event) {
@@ -262,8 +297,13 @@ static strata_status_t set_subject(loader_t *loader, const strata_trace_record_t
     } else if (record->has_id) {
         status = use_lifetime(loader, record, event);
     }
-    if (status == STRATA_OK && record->op == STRATA_TRACE_work) status = check_kernel(loader, record, event);
-    return status;
+    if (status != STRATA_OK) return status;
+    switch (record->op) {
+    case STRATA_TRACE_work: return check_kernel(loader, record, event);
+    case STRATA_TRACE_borrow: return begin_borrow(loader, event);
+    case STRATA_TRACE_unborrow: return end_borrow(loader, record, event);
+    default: return STRATA_OK;
+    }
 }
 
 static strata_status_t add(loader_t *loader, const strata_trace_record_t *record) {
@@ -319,6 +359,8 @@ static void loader_end(loader_t *loader) {
     strata_ids_clear(&loader->streams);
     strata_ids_clear(&loader->pools);
     strata_ids_clear(&loader->tags);
+    strata_ids_clear(&loader->borrows);
+    strata_host_delete(loader->borrowed);
 }
 
 strata_status_t strata_trace_load(const char *path, strata_trace_t **trace) {

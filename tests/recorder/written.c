@@ -150,6 +150,32 @@ TEST(recorder, a_small_ring_that_is_written_loses_nothing) {
     strata_trace_delete(trace);
 }
 
+/* A use that is taken back without having been told, or was told when the ring had no room, does not spoil the trace. */
+TEST(recorder, an_end_of_a_use_that_was_not_told_is_left_out) {
+    enum { EVENTS = 64 };
+    recording_t r;
+    begin(&r, "ends.csv", EVENTS, "drop");
+    strata_stream_t other = rig_stream(&r.rig), third = rig_stream(&r.rig);
+    strata_block_t a = rig_allocate(&r.rig, NULL, 1000), b = rig_allocate(&r.rig, NULL, 1000);
+    EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
+    EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, third));
+    EXPECT_OK(strata_erase_stream(r.rig.s, b.ref, other));
+    EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
+    EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
+    EXPECT_OK(strata_record_stream(r.rig.s, b.ref, third));
+    EXPECT_OK(strata_free(r.rig.s, b.ref));
+    strata_block_t c = rig_allocate(&r.rig, NULL, 1000);
+    EXPECT_OK(strata_erase_stream(r.rig.s, c.ref, third));
+    EXPECT_OK(strata_free(r.rig.s, c.ref));
+    EXPECT_OK(strata_free(r.rig.s, a.ref));
+    strata_trace_t *trace = end(&r);
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), 2);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), 1);
+    EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 3);
+    strata_trace_delete(trace);
+}
+
 /* What finds no room is left out whole: what is there is a right trace in which every block is freed. */
 TEST(recorder, a_full_ring_leaves_out_whole_lifetimes) {
     strata_statistics_t figures;

@@ -128,6 +128,12 @@ TEST(trace, refuses_wrong_lifetimes) {
     expect_text_refused(HEADER "borrow,1,0,2,0\n", 2, 8, "borrow of id 1, which no row above allocates");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, 8, "borrow of id 1, which was freed on line 3");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, 10, "unborrow of id 1, which was freed");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,2,1\n", 3, 14, "unborrow of id 1 by stream 2, which does not borrow it");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,0,1\n", 3, 14, "unborrow of id 1 by stream 0, which does not borrow it");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nborrow,1,0,3,1\nunborrow,1,0,2,1\n", 4, 14, "write its borrow first");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,2,8,0,0\nborrow,1,0,2,1\nunborrow,2,0,2,1\n", 5, 14, "unborrow of id 2");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nborrow,1,0,2,1\nborrow,1,0,2,1\nunborrow,1,0,2,2\nborrow,1,0,3,2\nunborrow,1,0,2,2\n", 7, 14,
+                        "unborrow of id 1 by stream 2");
     expect_text_refused(WIDE "work,7,0,0,0,,,,,,,5,\n", 2, 6, "work of id 7, which no row above allocates");
     expect_text_refused(WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3, 14,
                         "free of id 1 on device 1, but it was allocated");
