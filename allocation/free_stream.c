@@ -33,7 +33,7 @@ strata_status_t strata_free_stream_make(strata_free_stream_t *self) {
     strata_unlock(&self->stack->lock);
     if (made) return STRATA_OK;
     strata_handle_t stream;
-    strata_status_t status = strata_device_stream_create(device_of(self), STRATA_STREAM_NON_BLOCKING, &stream);
+    strata_status_t status = strata_device_stream_create(device_of(self), STRATA_STREAM_NON_BLOCKING, 0, &stream);
     if (status != STRATA_OK) return status;
     strata_lock(&self->stack->lock);
     made = self->made;

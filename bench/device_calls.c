@@ -162,7 +162,7 @@ static void measure_rest(strata_handle_t stream) {
         strata_handle_t made;
         TIME(&rows[0], strata_device_mem_info(device, &left, &total));
         TIME(&rows[1], strata_device_synchronise(device));
-        TIME(&rows[2], strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &made));
+        TIME(&rows[2], strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &made));
         TIME(&rows[3], strata_device_stream_destroy(device, made));
         if (device->capabilities.stream_ids) TIME(&rows[4], strata_device_stream_id(device, stream, &left));
         if (device->capabilities.capture) TIME(&rows[5], strata_device_capture_status(device, stream, &status, &left));
@@ -200,7 +200,7 @@ int main(int argc, char **argv) {
     uint64_t left, total;
     strata_handle_t stream;
     must(strata_device_mem_info(device, &left, &total), "mem_info");
-    must(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream), "stream_create");
+    must(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream), "stream_create");
     budget = left / 2;
     printf("# %s\ncall,size_bytes,handles,samples,median_ns,min_ns,max_ns\n", device->name);
     measure_malloc(STRATA_MEMORY_DEVICE, "malloc", "free");

@@ -298,7 +298,7 @@ int main(int argc, char **argv) {
     double by_pointer = pointer_pair_ns();
     open_facade();
     strata_stream_t streams[2];
-    for (int i = 0; i < 2; i++) must(strata_stream_create(facade, gpu, &streams[i]));
+    for (int i = 0; i < 2; i++) must(strata_stream_create(facade, gpu, 0, &streams[i]));
     double loops, threads;
     two_threads(streams, &loops, &threads);
     const figure_t figures[] = {

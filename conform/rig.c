@@ -58,7 +58,7 @@ void rig_close_by_force(rig_t *rig) {
 
 strata_stream_t rig_stream(rig_t *rig) {
     strata_stream_t stream = NULL;
-    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, &stream));
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &stream));
     return stream;
 }
 

@@ -20,8 +20,8 @@ int main(void) {
     check(strata_open(&open, &s));
     strata_place_t gpu = strata_gpu(0);
     strata_stream_t compute, copy;
-    check(strata_stream_create(s, gpu, &compute));
-    check(strata_stream_create(s, gpu, &copy));
+    check(strata_stream_create(s, gpu, 0, &compute));
+    check(strata_stream_create(s, gpu, 0, &copy));
 
     strata_block_t weights, batch, cache, more;
     strata_allocate_options_t embedding = {.struct_size = sizeof embedding, .size = 40 * GIB, .tag = "embedding"};

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     check(strata_pool_end(s, gpu));
 
     strata_stream_t upload;
-    check(strata_stream_create(s, gpu, &upload));
+    check(strata_stream_create(s, gpu, 0, &upload));
     check(strata_stream_name(s, gpu, upload, "copy0")); /* before its first request */
     strata_block_t staging;
     check(strata_allocate(s, gpu, upload, 8 << 20, &staging));

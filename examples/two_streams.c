@@ -20,8 +20,8 @@ int main(int argc, char **argv) {
                                                .devices = argc > 1 ? argv[1] : "sim"}, &s));
     strata_place_t gpu = strata_gpu(0);
     strata_stream_t producer, consumer;
-    check(strata_stream_create(s, gpu, &producer));
-    check(strata_stream_create(s, gpu, &consumer));
+    check(strata_stream_create(s, gpu, 0, &producer));
+    check(strata_stream_create(s, gpu, 0, &consumer));
 
     strata_block_t batch;
     check(strata_allocate(s, gpu, producer, 64 << 20, &batch)); /* owner: producer */

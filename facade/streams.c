@@ -63,11 +63,12 @@ static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stre
     return stream ? stream : strata_facade_stream_key(domain, NULL);
 }
 
-strata_status_t strata_stream_create(strata_t handle, strata_place_t place, strata_stream_t *stream) {
+strata_status_t strata_stream_create(strata_t handle, strata_place_t place, int priority, strata_stream_t *stream) {
     STRATA_REFUSE_NULL(stream);
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
-    return status == STRATA_OK ? strata_device_stream_create(domain->device, STRATA_STREAM_NON_BLOCKING, stream) : status;
+    if (status != STRATA_OK) return status;
+    return strata_device_stream_create(domain->device, STRATA_STREAM_NON_BLOCKING, priority, stream);
 }
 
 strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, strata_stream_t stream) {

@@ -140,8 +140,9 @@ strata_status_t strata_device_set_access(strata_device_t *device, strata_address
     CALL(set_access, (device, address, size, peers, peer_count));
 }
 
-strata_status_t strata_device_stream_create(strata_device_t *device, strata_stream_flags_t flags, strata_handle_t *stream) {
-    CALL(stream_create, (device, flags, stream));
+strata_status_t strata_device_stream_create(strata_device_t *device, strata_stream_flags_t flags, int priority,
+                                            strata_handle_t *stream) {
+    CALL(stream_create, (device, flags, priority, stream));
 }
 
 strata_status_t strata_device_stream_destroy(strata_device_t *device, strata_handle_t stream) {

@@ -194,8 +194,9 @@ typedef struct strata_device_operations {
                                   size_t peer_count);
 
     /* Streams. `stream_id` is unique for the life of the process. E_UNKNOWN_STREAM, of any call that names a stream: its handle is a
-     * destroyed one's, where the driver can tell. `stream_query`: OK or E_NOT_READY. */
-    strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, strata_handle_t *stream);
+     * destroyed one's, where the driver can tell. `stream_query`: OK or E_NOT_READY. Of two priorities the lower number is served
+     * first, 0 is the ordinary one; what is beyond the device's range is taken to its end. */
+    strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, int priority, strata_handle_t *stream);
     strata_status_t (*stream_destroy)(strata_device_t *, strata_handle_t stream);
     strata_status_t (*stream_query)(strata_device_t *, strata_handle_t stream);
     strata_status_t (*stream_synchronise)(strata_device_t *, strata_handle_t stream);

@@ -39,7 +39,8 @@ strata_status_t strata_device_set_access(strata_device_t *device, strata_address
 
 #include "platform/device.h"
 
-strata_status_t strata_device_stream_create(strata_device_t *device, strata_stream_flags_t flags, strata_handle_t *stream);
+strata_status_t strata_device_stream_create(strata_device_t *device, strata_stream_flags_t flags, int priority,
+                                            strata_handle_t *stream);
 strata_status_t strata_device_stream_destroy(strata_device_t *device, strata_handle_t stream);
 strata_status_t strata_device_stream_query(strata_device_t *device, strata_handle_t stream);
 strata_status_t strata_device_stream_synchronise(strata_device_t *device, strata_handle_t stream);

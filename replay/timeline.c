@@ -18,7 +18,7 @@ static strata_status_t create_streams(strata_timeline_t *timeline) {
         const strata_trace_stream_t *stream = &timeline->trace->streams[i];
         timeline->streams[i].device = stream->device;
         if (timeline->options.legacy_default && stream->number == 0) continue;
-        strata_status_t status = strata_device_stream_create(device_of(timeline, stream->device), STRATA_STREAM_NON_BLOCKING,
+        strata_status_t status = strata_device_stream_create(device_of(timeline, stream->device), STRATA_STREAM_NON_BLOCKING, 0,
                                                              &timeline->streams[i].handle);
         if (status != STRATA_OK) return status;
     }

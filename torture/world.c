@@ -128,8 +128,8 @@ static void expect_zeros(torture_world_t *w, const torture_block_t *b, size_t si
 static strata_status_t make_stream(torture_world_t *w, uint32_t stream) {
     uint32_t within = stream % TORTURE_STREAMS_EACH;
     if (within == 0) return STRATA_OK; /* NULL */
-    if (within == 1) return strata_device_stream_create(device_of(w, stream), STRATA_STREAM_BLOCKING, &w->streams[stream]);
-    return strata_stream_create(w->s, strata_gpu(torture_device_of(stream)), &w->streams[stream]);
+    if (within == 1) return strata_device_stream_create(device_of(w, stream), STRATA_STREAM_BLOCKING, 0, &w->streams[stream]);
+    return strata_stream_create(w->s, strata_gpu(torture_device_of(stream)), 0, &w->streams[stream]);
 }
 
 static void name_stream(torture_world_t *w, uint32_t stream) {

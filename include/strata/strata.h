@@ -269,8 +269,10 @@ STRATA_API strata_status_t strata_set_default_stream(strata_t facade, strata_pla
 STRATA_API strata_status_t strata_stream_name(strata_t facade, strata_place_t place, strata_stream_t stream, const char *name);
 
 /* Streams of the facade's own device, for programs that have no runtime beside Strata (simulated devices above all). The
- * driver's non-blocking streams; forget a stream before destroying it. */
-STRATA_API strata_status_t strata_stream_create(strata_t facade, strata_place_t place, strata_stream_t *stream);
+ * driver's non-blocking streams; forget a stream before destroying it. `priority` is CUDA's: 0 the ordinary one, a lower number is
+ * served before it; one beyond what the device has is taken to its end. A simulated device keeps it, and its timelines do not
+ * know it. */
+STRATA_API strata_status_t strata_stream_create(strata_t facade, strata_place_t place, int priority, strata_stream_t *stream);
 STRATA_API strata_status_t strata_stream_destroy(strata_t facade, strata_place_t place, strata_stream_t stream);
 /* The host waits for all work submitted to `stream`. */
 STRATA_API strata_status_t strata_stream_synchronize(strata_t facade, strata_place_t place, strata_stream_t stream);

@@ -62,7 +62,7 @@ typedef enum strata_cuda_group {
     X(MemGetInfo, MemGetInfo, 3020, BASE)                                       \
     X(MemsetD8Async, MemsetD8Async, 3020, BASE)                                 \
     X(PointerGetAttribute, PointerGetAttribute, 4000, BASE)                     \
-    X(StreamCreate, StreamCreate, 2000, BASE)                                   \
+    X(StreamCreateWithPriority, StreamCreateWithPriority, 5050, BASE)           \
     X(StreamDestroy, StreamDestroy, 4000, BASE)                                 \
     X(StreamQuery, StreamQuery, 2000, BASE)                                     \
     X(StreamSynchronize, StreamSynchronize, 2000, BASE)                         \

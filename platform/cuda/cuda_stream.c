@@ -22,13 +22,14 @@ static strata_status_t refuse_captured(strata_cuda_device_t *device, strata_hand
     return status;
 }
 
-strata_status_t strata_cuda_stream_create(strata_device_t *self, strata_stream_flags_t flags, strata_handle_t *stream) {
+/* The driver takes a priority beyond what the device has to its end. */
+strata_status_t strata_cuda_stream_create(strata_device_t *self, strata_stream_flags_t flags, int priority, strata_handle_t *stream) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     CUstream made = NULL;
     unsigned int kind = flags == STRATA_STREAM_NON_BLOCKING ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-    status = CUDA_CALL(scope.device, StreamCreate, &made, kind);
+    status = CUDA_CALL(scope.device, StreamCreateWithPriority, &made, kind, priority);
     if (status == STRATA_OK) *stream = made;
     return strata_cuda_leave(&scope, status);
 }

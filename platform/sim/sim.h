@@ -93,6 +93,8 @@ strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_han
 /* When all work submitted so far to a stream, to all streams of the device, is done. */
 uint64_t strata_sim_stream_end(strata_device_t *device, strata_handle_t stream);
 uint64_t strata_sim_device_end(strata_device_t *device);
+/* With which a stream was created, taken to the range that a device has; the timelines do not know it. */
+int strata_sim_stream_priority(strata_device_t *device, strata_handle_t stream);
 /* Calls so far that let the host wait for all work of the device. Needs no lock. */
 uint64_t strata_sim_device_waits(strata_device_t *device);
 

@@ -117,11 +117,15 @@ typedef struct sim_followed {
     uint64_t stream_id, operations;
 } sim_followed_t;
 
+/* Of streams: as an H100 has them. */
+enum { SIM_PRIORITY_FIRST = -5, SIM_PRIORITY_LAST = 0 };
+
 typedef struct sim_stream {
     sim_device_t *device;
     uint64_t id;
     uint64_t handle;
     strata_stream_flags_t flags;
+    int priority; /* told; the timelines do not know it */
     bool legacy;
     uint64_t end;        /* of all work submitted to it */
     uint64_t operations; /* submitted; for the order of pool frees */
@@ -358,7 +362,7 @@ strata_status_t sim_op_release(strata_device_t *, strata_physical_t);
 strata_status_t sim_op_map(strata_device_t *, strata_address_t, uint64_t, strata_physical_t);
 strata_status_t sim_op_unmap(strata_device_t *, strata_address_t, uint64_t);
 strata_status_t sim_op_set_access(strata_device_t *, strata_address_t, uint64_t, const uint32_t *, size_t);
-strata_status_t sim_op_stream_create(strata_device_t *, strata_stream_flags_t, strata_handle_t *);
+strata_status_t sim_op_stream_create(strata_device_t *, strata_stream_flags_t, int priority, strata_handle_t *);
 strata_status_t sim_op_stream_destroy(strata_device_t *, strata_handle_t);
 strata_status_t sim_op_stream_query(strata_device_t *, strata_handle_t);
 strata_status_t sim_op_stream_synchronise(strata_device_t *, strata_handle_t);

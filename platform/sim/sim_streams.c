@@ -76,7 +76,7 @@ void sim_stream_follow(sim_stream_t *stream, uint64_t stream_id, uint64_t operat
     }
 }
 
-strata_status_t sim_op_stream_create(strata_device_t *base, strata_stream_flags_t flags, strata_handle_t *out) {
+strata_status_t sim_op_stream_create(strata_device_t *base, strata_stream_flags_t flags, int priority, strata_handle_t *out) {
     sim_device_t *device = sim_of(base);
     if (flags != STRATA_STREAM_BLOCKING && flags != STRATA_STREAM_NON_BLOCKING)
         return strata_fail(STRATA_E_INVALID, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: stream flags %d", (int)flags);
@@ -89,6 +89,7 @@ strata_status_t sim_op_stream_create(strata_device_t *base, strata_stream_flags_
     }
     sim_charge(device, &device->world->profile.stream_create, 0);
     sim_stream_init(device, stream, flags);
+    stream->priority = priority < SIM_PRIORITY_FIRST ? SIM_PRIORITY_FIRST : priority > SIM_PRIORITY_LAST ? SIM_PRIORITY_LAST : priority;
     *out = (strata_handle_t)(uintptr_t)stream->handle;
     return sim_end(device, STRATA_OK);
 }
@@ -229,6 +230,15 @@ uint64_t strata_sim_stream_end(strata_device_t *base, strata_handle_t handle) {
     uint64_t end = stream ? visible_end(stream) : 0;
     strata_unlock(&device->world->lock);
     return end;
+}
+
+int strata_sim_stream_priority(strata_device_t *base, strata_handle_t handle) {
+    sim_device_t *device = sim_of(base);
+    strata_lock(&device->world->lock);
+    sim_stream_t *stream = sim_stream(device, handle);
+    int priority = stream ? stream->priority : 0;
+    strata_unlock(&device->world->lock);
+    return priority;
 }
 
 uint64_t strata_sim_device_end(strata_device_t *base) {

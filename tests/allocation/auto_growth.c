@@ -339,7 +339,7 @@ TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     bench_straight(&bench, types, NULL);
     bench_open(&bench, 0);
     strata_handle_t stream;
-    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_work(bench.device, stream, 1000 * 1000, NULL, 0));
     strata_record_t *a = bench_allocate(&bench, 4096), *b = bench_allocate(&bench, 8192);
     for (int i = 0; i < 2; i++) {

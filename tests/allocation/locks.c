@@ -148,7 +148,7 @@ TEST(allocation_locks, state_of_device_scope_is_one_for_all_stacks) {
     open_plain(&bench);
     strata_stack_t *other = NULL;
     strata_handle_t stream;
-    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = stream}, &other));
     for (uint32_t n = 1; n <= 4; n++) {
         EXPECT_EQ(other->layers[n] == bench.stack->layers[n], n == 4);

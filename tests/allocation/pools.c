@@ -110,7 +110,7 @@ TEST(auto_growth_pools, the_default_stream_alone_preallocates) {
     strata_stack_t *other;
     bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=2MiB", "preallocate=64MiB", NULL});
     EXPECT_EQ(reserved(&bench), 64 * MIB);
-    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = stream}, &other));
     EXPECT_EQ(reserved(&bench), 64 * MIB);
     /* It is idle memory as any other. */

@@ -79,7 +79,7 @@ TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
     bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL});
     bench_open(&bench, 0);
     strata_handle_t stream;
-    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_work(bench.device, stream, 1000 * 1000, NULL, 0));
     strata_record_t *record = bench_allocate(&bench, 4096), *found;
     uint64_t address = record->ptr;

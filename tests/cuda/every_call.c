@@ -54,8 +54,8 @@ bool every_call_prepare(every_call_t *t, strata_device_call_t call) {
     *t = (every_call_t){.out_descriptor = -7};
     strata_status_t s = strata_cuda_open(0, &t->device);
     strata_device_t *d = t->device;
-    if (!s) s = strata_device_stream_create(d, STRATA_STREAM_NON_BLOCKING, &t->stream);
-    if (!s) s = strata_device_stream_create(d, STRATA_STREAM_NON_BLOCKING, &t->other_stream);
+    if (!s) s = strata_device_stream_create(d, STRATA_STREAM_NON_BLOCKING, 0, &t->stream);
+    if (!s) s = strata_device_stream_create(d, STRATA_STREAM_NON_BLOCKING, 0, &t->other_stream);
     if (!s) s = strata_device_event_create(d, &t->event);
     if (!s) s = make_memory(t);
     if (!s) s = make_virtual(t);
@@ -130,7 +130,7 @@ strata_status_t every_call_make(every_call_t *t, strata_device_call_t call) {
     case STRATA_CALL_event_destroy: return strata_device_event_destroy(d, t->event);
     case STRATA_CALL_event_synchronise: return strata_device_event_synchronise(d, t->event);
     case STRATA_CALL_stream_wait: return strata_device_stream_wait(d, t->stream, t->event);
-    case STRATA_CALL_stream_create: return strata_device_stream_create(d, STRATA_STREAM_BLOCKING, &t->out_handle);
+    case STRATA_CALL_stream_create: return strata_device_stream_create(d, STRATA_STREAM_BLOCKING, 0, &t->out_handle);
     case STRATA_CALL_stream_destroy: return strata_device_stream_destroy(d, t->other_stream);
     case STRATA_CALL_stream_query: return strata_device_stream_query(d, t->stream);
     case STRATA_CALL_stream_synchronise: return strata_device_stream_synchronise(d, t->stream);

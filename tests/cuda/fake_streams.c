@@ -107,8 +107,8 @@ CUresult CUDAAPI fake_CtxSynchronize(void) {
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI fake_StreamCreate(CUstream *stream, unsigned int flags) {
-    FAKE_ENTER(StreamCreate, FAKE_CONTEXT, flags, 0);
+CUresult CUDAAPI fake_StreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority) {
+    FAKE_ENTER(StreamCreateWithPriority, FAKE_CONTEXT, flags, (uint64_t)(int64_t)priority);
     fake_stream_t *made;
     FAKE_TAKE(fake.streams, made);
     made->device = fake_current_device();

@@ -34,7 +34,7 @@ static void check_unsafe_calls(CUstreamCaptureMode mode) {
         strata_cuda_driver_t program = fake_table();
         CUcontext popped;
         program.CtxPushCurrent(fake_context(0));
-        EXPECT_EQ(program.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        EXPECT_EQ(program.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
         EXPECT_EQ(program.StreamBeginCapture(stream, mode), CUDA_SUCCESS);
         program.CtxPopCurrent(&popped);
         if (every_call_make(&things, (strata_device_call_t)call) != STRATA_OK ||
@@ -123,7 +123,7 @@ TEST(cuda, row4_legacy_stream_is_left_alone) {
     strata_handle_t blocking, event;
     if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
     strata_device_t *device = things.device;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, &blocking));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, 0, &blocking));
     ASSERT_OK(strata_device_event_create(device, &event));
     ASSERT_OK(strata_device_capture_begin(device, blocking, STRATA_CAPTURE_THREAD_LOCAL));
     strata_capture_status_t status = STRATA_CAPTURE_NONE;
@@ -195,7 +195,7 @@ TEST(cuda, row5_a_capture_is_known_from_before_it_begins_until_it_has_failed_to)
     strata_cuda_set_table_for_tests(&driver);
     if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
     strata_device_t *device = waiting_device = things.device;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
     EXPECT_EQ(waited, STRATA_E_CAPTURE);
     ASSERT_EQ(fake_capture_of((CUstream)stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -301,7 +301,7 @@ TEST(cuda, row6_announced_capture_of_the_program_survives_a_free) {
     if (!every_call_prepare(&things, STRATA_CALL_free)) return;
     strata_cuda_driver_t program = fake_table();
     program.CtxPushCurrent(fake_context(0));
-    program.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    program.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
     program.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     things.stream = stream;
     EXPECT_OK(every_call_make(&things, STRATA_CALL_graph_on_destroy));

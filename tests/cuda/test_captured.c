@@ -22,11 +22,11 @@ static void begin(captured_t *c, const char *stack) {
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     *c = (captured_t){.place = strata_gpu(0)};
     ASSERT_OK(strata_open(&options, &c->s));
-    ASSERT_OK(strata_stream_create(c->s, c->place, &c->stream));
-    ASSERT_OK(strata_stream_create(c->s, c->place, &c->other));
+    ASSERT_OK(strata_stream_create(c->s, c->place, 0, &c->stream));
+    ASSERT_OK(strata_stream_create(c->s, c->place, 0, &c->other));
     ASSERT_OK(strata_allocate(c->s, c->place, c->stream, SIZE, &c->block));
     program.CtxPushCurrent(fake_context(0));
-    EXPECT_EQ(program.StreamCreate(&c->borrower, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    EXPECT_EQ(program.StreamCreateWithPriority(&c->borrower, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
     EXPECT_EQ(program.StreamBeginCapture(c->borrower, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
     program.CtxPopCurrent(&popped);
 }

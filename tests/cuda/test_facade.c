@@ -18,7 +18,7 @@ static bool begin(const char *preset, ends_t *ends) {
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     *ends = (ends_t){.place = strata_gpu(0)};
     strata_status_t status = strata_open(&options, &ends->s);
-    if (status == STRATA_OK) status = strata_stream_create(ends->s, ends->place, &ends->stream);
+    if (status == STRATA_OK) status = strata_stream_create(ends->s, ends->place, 0, &ends->stream);
     if (status == STRATA_OK) ends_fill(ends);
     if (status == STRATA_OK) status = strata_allocate(ends->s, ends->place, NULL, 5000, &ends->block);
     if (status != STRATA_OK) FAIL_TEST("%s: %s", preset, strata_last_error()->text);

@@ -108,7 +108,7 @@ static CUstream captured_by_the_program(CUstreamCaptureMode mode) {
     CUstream stream = NULL;
     CUcontext popped;
     program.CtxPushCurrent(fake_context(0));
-    EXPECT_EQ(program.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    EXPECT_EQ(program.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
     EXPECT_EQ(program.StreamBeginCapture(stream, mode), CUDA_SUCCESS);
     program.CtxPopCurrent(&popped);
     return stream;
@@ -143,7 +143,7 @@ TEST(cuda_left_right, an_unannounced_capture_of_a_blocking_stream_is_seen) {
     if (!every_call_prepare(&things, STRATA_CALL_free)) return;
     strata_cuda_driver_t program = fake_table();
     program.CtxPushCurrent(fake_context(0));
-    EXPECT_EQ(program.StreamCreate(&stream, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+    EXPECT_EQ(program.StreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, 0), CUDA_SUCCESS);
     EXPECT_EQ(program.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
     program.CtxPopCurrent(&popped);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
@@ -165,7 +165,7 @@ TEST(cuda_left_right, a_capture_on_a_recycled_handle_is_counted_once) {
     program.CtxPushCurrent(fake_context(0));
     EXPECT_EQ(program.StreamDestroy((CUstream)things.other_stream), CUDA_SUCCESS);
     program.CtxPopCurrent(&popped);
-    ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_NON_BLOCKING, &again));
+    ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_NON_BLOCKING, 0, &again));
     ASSERT_TRUE(again == things.other_stream);
     ASSERT_OK(strata_device_capture_begin(things.device, again, STRATA_CAPTURE_RELAXED));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
@@ -287,7 +287,7 @@ TEST(cuda_left_right, a_destroyed_stream_is_unknown_whatever_the_driver_says) {
             strata_handle_t blocking;
             if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
             if (way > 0) fake_options.unknown_stream = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-            ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_BLOCKING, &blocking));
+            ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_BLOCKING, 0, &blocking));
             if (way > 1) ASSERT_OK(strata_device_capture_begin(things.device, blocking, STRATA_CAPTURE_THREAD_LOCAL));
             ASSERT_OK(strata_device_stream_destroy(things.device, things.other_stream));
             EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, calls[i](things.device, things.other_stream));

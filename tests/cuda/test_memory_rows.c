@@ -33,7 +33,7 @@ TEST(cuda, row9_release_threshold) {
     strata_address_t address;
     uint64_t value = 0;
     ASSERT_OK(strata_cuda_open(0, &device));
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_pool_create(device, 0, false, &pool));
     for (int keeps = 0; keeps < 2; keeps++) {
         ASSERT_OK(strata_device_pool_set(device, pool, STRATA_POOL_RELEASE_THRESHOLD, keeps ? UINT64_MAX : 0));
@@ -78,7 +78,7 @@ TEST(cuda, row10_default_and_shareable_pools) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_pool_destroy(device, NULL));
     ASSERT_OK(strata_device_pool_create(device, 0, true, &shared));
     EXPECT_EQ(fake_last("MemPoolCreate")->extra, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_malloc_async(device, shared, 4096, stream, &address));
     EXPECT_TRUE((strata_handle_t)(uintptr_t)fake_last("MemAllocFromPoolAsync")->extra == shared);
     ASSERT_OK(strata_device_free_async(device, address, stream));

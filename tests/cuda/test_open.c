@@ -120,7 +120,7 @@ TEST(cuda, two_devices) {
         ASSERT_OK(strata_device_malloc(devices[i], STRATA_MEMORY_DEVICE, UINT64_C(3) << 20, &addresses[i]));
         EXPECT_EQ(fake_last("MemAlloc")->device, i);
         EXPECT_EQ(fake_used((int)i), UINT64_C(4) << 20);
-        ASSERT_OK(strata_device_stream_create(devices[i], STRATA_STREAM_NON_BLOCKING, &streams[i]));
+        ASSERT_OK(strata_device_stream_create(devices[i], STRATA_STREAM_NON_BLOCKING, 0, &streams[i]));
     }
     EXPECT_NE(addresses[0], addresses[1]);
     /* The other device's handles are strangers. */

@@ -88,7 +88,7 @@ TEST(cuda_passed_on, a_pool_is_of_its_own_device) {
         ASSERT_OK(strata_device_pool_create(device, 0, false, &pool));
         EXPECT_EQ(fake_last("MemPoolCreate")->value, (uint64_t)ordinal);
         EXPECT_EQ(fake_last("MemPoolCreate")->extra, CU_MEM_HANDLE_TYPE_NONE);
-        ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+        ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
         ASSERT_OK(strata_device_malloc_async(device, pool, 4096, stream, &address));
         EXPECT_EQ(fake_used(ordinal), FAKE_GRANULE);
         ASSERT_OK(strata_device_free_async(device, address, stream));
@@ -147,7 +147,7 @@ TEST(cuda_passed_on, managed_memory_is_sent_where_it_was_said) {
             strata_handle_t stream;
             strata_address_t managed;
             ASSERT_OK(strata_cuda_open(1, &device));
-            ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+            ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
             ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_MANAGED, 4096, &managed));
             EXPECT_OK(strata_device_prefetch(device, managed, 4096, to_host, stream));
             EXPECT_OK(strata_device_advise(device, managed, 4096, STRATA_ADVISE_SET_PREFERRED, to_host));

@@ -19,7 +19,7 @@ static void *work(void *argument) {
     for (int round = 0; round < ROUNDS; round++) {
         strata_handle_t stream, events[3], graph = NULL;
         strata_address_t pinned;
-        int failures = strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream) != STRATA_OK;
+        int failures = strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream) != STRATA_OK;
         for (int i = 0; i < 3; i++) failures += strata_device_event_create(device, &events[i]) != STRATA_OK;
         failures += strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED) != STRATA_OK;
         failures += strata_device_event_record(device, events[0], stream) != STRATA_OK;

@@ -424,7 +424,7 @@ static void *end_streams(void *context) {
     for (int i = 0; i < ENDED; i++) {
         strata_stream_t stream;
         strata_block_t block = {.ref = 0};
-        EXPECT_OK(strata_stream_create(rig->s, rig->gpu, &stream));
+        EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &stream));
         EXPECT_OK(strata_allocate(rig->s, rig->gpu, stream, 1000, &block));
         EXPECT_OK(strata_free(rig->s, block.ref));
         EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));

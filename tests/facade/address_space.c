@@ -15,7 +15,7 @@ static strata_status_t small_program(const char *preset, int streams) {
     for (int i = 0; i < streams && status == STRATA_OK; i++) {
         strata_stream_t stream = NULL;
         strata_block_t block;
-        if (i > 0) status = strata_stream_create(s, strata_gpu(0), &stream);
+        if (i > 0) status = strata_stream_create(s, strata_gpu(0), 0, &stream);
         if (status == STRATA_OK) status = strata_allocate(s, strata_gpu(0), stream, 1 << 20, &block);
         if (status == STRATA_OK) status = strata_free(s, block.ref);
     }

@@ -41,7 +41,7 @@ TEST(facade_arguments, no_room_for_an_answer_is_refused) {
     REFUSED(strata_allocation_path(rig.s, block.ref, NULL, 10), "`text` is NULL");
     REFUSED(strata_stream_of(rig.s, block.ref, NULL), "`stream` is NULL");
     REFUSED(strata_same_stream(rig.s, rig.gpu, NULL, NULL, NULL), "`same` is NULL");
-    REFUSED(strata_stream_create(rig.s, rig.gpu, NULL), "`stream` is NULL");
+    REFUSED(strata_stream_create(rig.s, rig.gpu, 0, NULL), "`stream` is NULL");
     REFUSED(strata_mem_info(rig.s, rig.gpu, NULL), "strata_mem_info");
     REFUSED(strata_statistics(rig.s, rig.gpu, NULL, NULL), "strata_statistics");
     REFUSED(strata_statistics_all(rig.s, rig.gpu, NULL), "strata_statistics_all");

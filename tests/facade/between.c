@@ -33,8 +33,8 @@ static strata_status_t event_create(strata_device_t *device, strata_handle_t *ev
     return real_after(device, STRATA_CALL_event_create)->event_create(device, event);
 }
 
-static strata_status_t stream_create(strata_device_t *device, strata_stream_flags_t flags, strata_handle_t *stream) {
-    return real_after(device, STRATA_CALL_stream_create)->stream_create(device, flags, stream);
+static strata_status_t stream_create(strata_device_t *device, strata_stream_flags_t flags, int priority, strata_handle_t *stream) {
+    return real_after(device, STRATA_CALL_stream_create)->stream_create(device, flags, priority, stream);
 }
 
 static strata_status_t allocate(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {

@@ -443,8 +443,8 @@ TEST(facade_borrows, another_devices_stream_is_waited_for_alone) {
     rig_t rig;
     strata_stream_t short_one, long_one;
     rig_open(&rig, "strata", NULL, 0, 0, 2);
-    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), &short_one));
-    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), &long_one));
+    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), 0, &short_one));
+    EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), 0, &long_one));
     EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), short_one, LONG, NULL, 0));
     EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), long_one, 100 * LONG, NULL, 0));
     uint64_t done = strata_sim_stream_end(rig.devices[1], short_one), all_done = strata_sim_stream_end(rig.devices[1], long_one);

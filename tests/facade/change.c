@@ -314,7 +314,7 @@ static strata_status_t use(rig_t *rig, strata_stream_t stream) {
 static void recycle(rig_t *rig, strata_stream_t stream) {
     strata_stream_t again = NULL;
     EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
-    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, &again));
+    EXPECT_OK(strata_stream_create(rig->s, rig->gpu, 0, &again));
     EXPECT_EQ(again, stream);
 }
 

@@ -62,7 +62,7 @@ typedef struct room {
     X(strata_set_safe_frontier(s, place, 1))                                                         \
     X(strata_same_stream(s, place, NULL, stream, &r.same))                                           \
     X(strata_set_default_stream(s, place, NULL))                                                     \
-    X(strata_stream_create(s, place, &r.stream))                                                     \
+    X(strata_stream_create(s, place, 0, &r.stream))                                                     \
     X(strata_stream_synchronize(s, place, stream))                                                   \
     X(strata_stream_work(s, place, stream, 10, NULL, 0))                                             \
     X(strata_release(s, place, &r.bytes))                                                            \

@@ -265,7 +265,7 @@ TEST(facade_pools, outlive_a_change_of_strategy) {
     char path[64];
     EXPECT_OK(strata_pool(s, "weights", &weights));
     EXPECT_OK(strata_pool(s, "scratch", &scratch));
-    EXPECT_OK(strata_stream_create(s, strata_gpu(0), &stream));
+    EXPECT_OK(strata_stream_create(s, strata_gpu(0), 0, &stream));
     EXPECT_OK(strata_stream_name(s, strata_gpu(0), stream, "copy0"));
     EXPECT_OK(strata_pool_begin(s, strata_gpu(0), weights));
     EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, SIZE, &block));

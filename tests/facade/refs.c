@@ -38,7 +38,7 @@ TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
         bool same;
         EXPECT_STATUS(STRATA_E_STALE, strata_same_stream(s, strata_gpu(0), NULL, NULL, &same));
         EXPECT_STATUS(STRATA_E_STALE, strata_set_default_stream(s, strata_gpu(0), (strata_stream_t)64));
-        EXPECT_STATUS(STRATA_E_STALE, strata_stream_create(s, strata_gpu(0), &stream));
+        EXPECT_STATUS(STRATA_E_STALE, strata_stream_create(s, strata_gpu(0), 0, &stream));
         EXPECT_STATUS(STRATA_E_STALE, strata_stream_synchronize(s, strata_gpu(0), NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(s, a.ref, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_erase_stream(s, a.ref, NULL));

@@ -25,7 +25,7 @@ static void end(scene_t *scene) {
 static void recycle(scene_t *scene, strata_place_t device, strata_stream_t stream) {
     strata_stream_t again = NULL;
     EXPECT_OK(strata_stream_destroy(scene->rig.s, device, stream));
-    EXPECT_OK(strata_stream_create(scene->rig.s, device, &again));
+    EXPECT_OK(strata_stream_create(scene->rig.s, device, 0, &again));
     EXPECT_TRUE(again == stream);
 }
 
@@ -93,7 +93,7 @@ TEST(facade_stream_ids, a_borrower_of_another_device_is_told) {
         scene_t scene;
         strata_stream_t stream = NULL;
         begin(&scene, places[i]);
-        EXPECT_OK(strata_stream_create(scene.rig.s, strata_gpu(1), &stream));
+        EXPECT_OK(strata_stream_create(scene.rig.s, strata_gpu(1), 0, &stream));
         EXPECT_OK(call_by(&scene, BORROW, stream));
         recycle(&scene, strata_gpu(1), stream);
         EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, call_by(&scene, BORROW, stream));

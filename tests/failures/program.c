@@ -171,7 +171,7 @@ static void step_end_stream(failing_program_t *p, uint64_t which) {
         if (!is_ok(p, strata_stream_destroy(s, p->rig->gpu, stream), STRATA_OK, "stream_destroy")) return;
     }
     p->streams[which] = NULL;
-    if (is_ok(p, strata_stream_create(s, p->rig->gpu, &stream), STRATA_OK, "stream_create")) p->streams[which] = stream;
+    if (is_ok(p, strata_stream_create(s, p->rig->gpu, 0, &stream), STRATA_OK, "stream_create")) p->streams[which] = stream;
 }
 
 static void step_on_block(failing_program_t *p, uint64_t dice) {

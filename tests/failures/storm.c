@@ -146,13 +146,13 @@ static void end_stream(stormer_t *t, uint32_t device) {
     EXPECT_OK(strata_stream_forget(s, place, t->own[device]));
     EXPECT_OK(strata_stream_forget(s, strata_pinned(), t->own[device]));
     EXPECT_OK(strata_stream_destroy(s, place, t->own[device]));
-    EXPECT_OK(strata_stream_create(s, place, &t->own[device]));
+    EXPECT_OK(strata_stream_create(s, place, 0, &t->own[device]));
 }
 
 static void *run(void *argument) {
     stormer_t *t = argument;
     strata_t s = t->storm->rig->s;
-    for (uint32_t i = 0; i < DEVICES; i++) EXPECT_OK(strata_stream_create(s, strata_gpu(i), &t->own[i]));
+    for (uint32_t i = 0; i < DEVICES; i++) EXPECT_OK(strata_stream_create(s, strata_gpu(i), 0, &t->own[i]));
     for (uint32_t i = 0; i < t->storm->operations && !strata_test_has_failed(); i++) {
         uint64_t dice = below(t, 100);
         uint32_t device = (uint32_t)below(t, DEVICES);
@@ -179,7 +179,7 @@ static void begin(storm_t *storm, rig_t *rig, const failing_subject_t *subject, 
     pthread_mutex_init(&storm->exchange_lock, NULL);
     if (strata_pool(rig->s, FAILING_POOL, &storm->pool) != STRATA_OK) storm->pool = 0;
     for (uint32_t d = 0; d < DEVICES; d++)
-        for (int i = 0; i < SHARED_STREAMS; i++) EXPECT_OK(strata_stream_create(rig->s, strata_gpu(d), &storm->streams[d][i]));
+        for (int i = 0; i < SHARED_STREAMS; i++) EXPECT_OK(strata_stream_create(rig->s, strata_gpu(d), 0, &storm->streams[d][i]));
 }
 
 /* Nothing is live; nothing is reserved once all work is done and the caches are empty; and a third of the memory is served again. */

@@ -204,7 +204,7 @@ static void call_ask(calls_t *c) {
 
 static void call_stream_create(calls_t *c) {
     uint32_t device = calls_below(c, CALLS_DEVICES), at = 1 + calls_below(c, CALLS_STREAMS - 1);
-    if (!c->streams[device][at]) (void)strata_stream_create(c->s, strata_gpu(device), &c->streams[device][at]);
+    if (!c->streams[device][at]) (void)strata_stream_create(c->s, strata_gpu(device), 0, &c->streams[device][at]);
 }
 
 /* As a program must: its blocks' places forget it first, and nobody uses it later. */

@@ -50,7 +50,7 @@ static void use(strata_t s, strata_place_t place) {
     strata_stream_t streams[2] = {NULL, NULL};
     strata_block_t blocks[SIZES];
     bool live[SIZES];
-    (void)strata_stream_create(s, place, &streams[1]);
+    (void)strata_stream_create(s, place, 0, &streams[1]);
     for (size_t i = 0; i < SIZES; i++) {
         live[i] = strata_allocate(s, place, streams[i % 2], sizes[i], &blocks[i]) == STRATA_OK;
         if (!live[i]) continue;

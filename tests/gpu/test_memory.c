@@ -129,7 +129,7 @@ TEST(gpu, pools_serve_in_stream_order) {
     strata_handle_t stream, pool, standard;
     strata_address_t address, again;
     uint64_t value = 0;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_pool_default(device, &standard));
     ASSERT_OK(strata_device_pool_create(device, 0, false, &pool));
     ASSERT_OK(strata_device_pool_set(device, pool, STRATA_POOL_RELEASE_THRESHOLD, UINT64_MAX));

@@ -13,7 +13,7 @@ TEST(gpu, streams_have_ids) {
     uint64_t ids[4] = {0};
     strata_handle_t streams[2];
     for (int i = 0; i < 2; i++) {
-        ASSERT_OK(strata_device_stream_create(device, i ? STRATA_STREAM_BLOCKING : STRATA_STREAM_NON_BLOCKING, &streams[i]));
+        ASSERT_OK(strata_device_stream_create(device, i ? STRATA_STREAM_BLOCKING : STRATA_STREAM_NON_BLOCKING, 0, &streams[i]));
         EXPECT_OK(strata_device_stream_id(device, streams[i], &ids[i]));
         EXPECT_OK(strata_device_stream_query(device, streams[i]));
     }
@@ -25,7 +25,7 @@ TEST(gpu, streams_have_ids) {
     EXPECT_EQ(ids[2], ids[3]);
     for (int i = 0; i < 2; i++) EXPECT_OK(strata_device_stream_destroy(device, streams[i]));
     /* A recycled handle is another stream. */
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &streams[0]));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &streams[0]));
     EXPECT_OK(strata_device_stream_id(device, streams[0], &ids[3]));
     EXPECT_TRUE(ids[3] != ids[0] && ids[3] != ids[1]);
     EXPECT_OK(strata_device_stream_destroy(device, streams[0]));
@@ -37,7 +37,7 @@ TEST(gpu, events_order_work) {
     GPU_NEEDS(device, work);
     strata_handle_t streams[2], events[2];
     for (int i = 0; i < 2; i++) {
-        ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &streams[i]));
+        ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &streams[i]));
         ASSERT_OK(strata_device_event_create(device, &events[i]));
         EXPECT_OK(strata_device_event_query(device, events[i])); /* never recorded */
         EXPECT_EQ(strata_device_event_ready_at(device, events[i]), STRATA_NEVER);
@@ -64,7 +64,7 @@ TEST(gpu, free_waits_for_all_work) {
     GPU_NEEDS(device, work);
     strata_handle_t stream;
     strata_address_t address;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 4096, &address));
     ASSERT_OK(strata_device_work(device, stream, LONG_NS, NULL, 0));
     EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(device, stream));
@@ -89,7 +89,7 @@ TEST(gpu, capture_launch_and_destroy) {
     strata_address_t address, other;
     strata_capture_status_t status;
     uint64_t id = 0, left, total;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_event_create(device, &event));
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
     ASSERT_OK(strata_device_capture_begin(device, stream, STRATA_CAPTURE_GLOBAL));
@@ -126,7 +126,7 @@ TEST(gpu, legacy_stream_beside_a_blocking_capture) {
     strata_handle_t stream, event, graph;
     strata_capture_status_t status;
     uint64_t id;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_event_create(device, &event));
     ASSERT_OK(strata_device_capture_begin(device, stream, STRATA_CAPTURE_THREAD_LOCAL));
     EXPECT_OK(strata_device_capture_status(device, NULL, &status, &id));
@@ -146,7 +146,7 @@ TEST(gpu, graph_allocations_outlive_their_graph) {
     GPU_NEEDS(device, pools);
     strata_handle_t stream, graph;
     strata_address_t inside, left;
-    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, &stream));
+    ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_capture_begin(device, stream, STRATA_CAPTURE_RELAXED));
     ASSERT_OK(strata_device_malloc_async(device, NULL, 1 << 20, stream, &inside));
     ASSERT_OK(strata_device_fill(device, inside, 1, 1 << 20, stream));

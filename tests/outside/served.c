@@ -83,7 +83,7 @@ TEST(served, a_record_of_an_outside_decorator) {
     strata_block_t a, b, found;
     char path[128];
     ASSERT_OK(open_text(text, &s));
-    ASSERT_OK(strata_stream_create(s, strata_gpu(0), &other));
+    ASSERT_OK(strata_stream_create(s, strata_gpu(0), 0, &other));
     ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, 1000, &a));
     EXPECT_EQ(a.size, 1000);
     EXPECT_OK(strata_allocation_path(s, a.ref, path, sizeof path));

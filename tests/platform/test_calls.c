@@ -61,7 +61,7 @@ OP1(release, strata_physical_t)
 OP3(map, strata_address_t, uint64_t, strata_physical_t)
 OP2(unmap, strata_address_t, uint64_t)
 OP4(set_access, strata_address_t, uint64_t, const uint32_t *, size_t)
-OP2(stream_create, strata_stream_flags_t, strata_handle_t *)
+OP3(stream_create, strata_stream_flags_t, int, strata_handle_t *)
 OP1(stream_destroy, strata_handle_t)
 OP1(stream_query, strata_handle_t)
 OP1(stream_synchronise, strata_handle_t)
@@ -190,8 +190,8 @@ static void check_virtual_memory(void) {
 }
 
 static void check_streams(void) {
-#define CALL_stream_create strata_device_stream_create(&device, STRATA_STREAM_NON_BLOCKING, P(2))
-    CHECK(stream_create, STRATA_STREAM_NON_BLOCKING, U(P(2)));
+#define CALL_stream_create strata_device_stream_create(&device, STRATA_STREAM_NON_BLOCKING, 2, P(3))
+    CHECK(stream_create, STRATA_STREAM_NON_BLOCKING, U(2), U(P(3)));
 #define CALL_stream_destroy strata_device_stream_destroy(&device, P(2))
     CHECK(stream_destroy, U(P(2)));
 #define CALL_stream_query strata_device_stream_query(&device, P(2))

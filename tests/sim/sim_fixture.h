@@ -47,7 +47,7 @@ static inline void put(strata_device_t *device, strata_address_t address) {
 
 static inline strata_handle_t stream_new(strata_device_t *device, strata_stream_flags_t flags) {
     strata_handle_t stream = NULL;
-    EXPECT_OK(strata_device_stream_create(device, flags, &stream));
+    EXPECT_OK(strata_device_stream_create(device, flags, 0, &stream));
     return stream;
 }
 

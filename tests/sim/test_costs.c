@@ -82,7 +82,7 @@ static void idle_close(idle_t *t) {
     X(event_query, 0, strata_device_event_query(t->d, t->event))                                                     \
     X(event_query, 0, strata_device_stream_query(t->d, t->stream))                                                   \
     X(stream_wait, 0, strata_device_stream_wait(t->d, t->stream, t->event))                                          \
-    X(stream_create, 0, strata_device_stream_create(t->d, STRATA_STREAM_BLOCKING, &t->stream))                       \
+    X(stream_create, 0, strata_device_stream_create(t->d, STRATA_STREAM_BLOCKING, 0, &t->stream))                       \
     X(stream_destroy, 0, strata_device_stream_destroy(t->d, t->brief))                                               \
     X(synchronise, 0, strata_device_synchronise(t->d))                                                               \
     X(synchronise, 0, strata_device_stream_synchronise(t->d, t->stream))                                             \

@@ -21,6 +21,17 @@ TEST(sim_streams, work_starts_when_host_and_stream_are_ready) {
     fixture_close(&f);
 }
 
+TEST(sim_streams, a_priority_is_kept_and_taken_to_the_range) {
+    static const int asked[] = {0, -2, -5, -6, 7}, kept[] = {0, -2, -5, -5, 0};
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    for (int i = 0; i < 5; i++) {
+        strata_handle_t stream;
+        EXPECT_OK(strata_device_stream_create(f.device, STRATA_STREAM_NON_BLOCKING, asked[i], &stream));
+        EXPECT_EQ(strata_sim_stream_priority(f.device, stream), kept[i]);
+    }
+    fixture_close(&f);
+}
+
 TEST(sim_streams, an_event_carries_the_end_at_record) {
     fixture_t f = fixture_open((strata_sim_options_t){0});
     strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
@@ -126,7 +137,7 @@ TEST(sim_streams, strangers_are_refused) {
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_query(g.device, e));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_query(f.device, s));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_stream_destroy(f.device, NULL));
-    EXPECT_STATUS(STRATA_E_INVALID, strata_device_stream_create(f.device, (strata_stream_flags_t)7, &t));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_device_stream_create(f.device, (strata_stream_flags_t)7, 0, &t));
     ASSERT_OK(strata_device_stream_wait(f.other, t, e)); /* a stream may wait for another device's event */
     EXPECT_EQ(strata_sim_stream_end(f.other, t), strata_device_event_ready_at(f.device, e));
     ASSERT_OK(strata_device_event_destroy(f.device, e));

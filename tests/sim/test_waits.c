@@ -64,7 +64,7 @@ static strata_status_t free_async(beside_t *b) { return strata_device_free_async
 static strata_status_t pool_trim(beside_t *b) { return strata_device_pool_trim(b->device, NULL, 0); }
 static strata_status_t event_create(beside_t *b) { return strata_device_event_create(b->device, &b->event); }
 static strata_status_t stream_create(beside_t *b) {
-    return strata_device_stream_create(b->device, STRATA_STREAM_BLOCKING, &b->stream);
+    return strata_device_stream_create(b->device, STRATA_STREAM_BLOCKING, 0, &b->stream);
 }
 static strata_status_t stream_destroy(beside_t *b) { return strata_device_stream_destroy(b->device, b->brief); }
 static strata_status_t running_stream_destroy(beside_t *b) { return strata_device_stream_destroy(b->device, b->running); }
