@@ -107,7 +107,7 @@ TEST(tensorflow_bfc, test_custom_memory_limit) {
     bfc_open(&rig, "memory_limit: 2MiB", 0);
     strata_block_t b = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
-    EXPECT_CONTAINS(strata_last_error()->text, "bfc: at most 2MiB");
+    EXPECT_CONTAINS(strata_last_error()->text, "bfc.memory_limit allows 2MiB");
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
