@@ -99,7 +99,8 @@ strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t
 strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                           strata_path_t *path) {
     strata_layer_t *layer = borrow_layer_below(self, &record);
-    return layer ? erase(layer, record, stream, path) : nobody_knows();
+    /* What no layer knew the core takes back, if it was noted. */
+    return layer ? erase(layer, record, stream, path) : STRATA_OK;
 }
 
 static strata_status_t borrow(strata_path_t *path, strata_record_t *record, strata_stream_t stream) {

@@ -78,9 +78,9 @@ strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_
 strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                        uint32_t flags, strata_t *facade);
 strata_status_t strata_facade_ready(strata_t facade);
-/* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
 /* strata_record_stream(), and whether no layer knew the borrow. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
+/* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 /* Live chunks got from the device, without a look at the stacks; 0 where the place is not served. */
 uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);

@@ -196,6 +196,7 @@ strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t
     if (status != STRATA_OK) return status;
     strata_domain_set_limit(domain, limit);
     strata_above_begin(domain);
+    strata_log_flush();
     return STRATA_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Named pools: their numbers, and which one the requests of a thread go to. */
+#include "allocation/log.h"
 #include "allocation/option.h"
 #include "facade/arguments.h"
 #include "facade/lookup.h"
@@ -134,6 +135,7 @@ strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint6
     uint64_t before = atomic_load(&domain->given_bytes);
     release_families(domain, meant);
     if (released) *released = atomic_load(&domain->given_bytes) - before;
+    strata_log_flush();
     return STRATA_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Streams: forgetting them, and those of the facade's own device. */
 #include "allocation/layer.h"
+#include "allocation/log.h"
 #include "allocation/threads.h"
 #include "facade/arguments.h"
 #include "facade/stream_ids.h"
@@ -29,6 +30,7 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     strata_facade_forget_name(strata_facade_of(handle), place, key);
     strata_stream_ids_forget(strata_facade_of(handle), place, owned ? key : stream);
     strata_lookup_forget_all();
+    strata_log_flush();
     return STRATA_OK;
 }
 

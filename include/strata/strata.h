@@ -240,7 +240,8 @@ STRATA_API strata_status_t strata_allocation_path(strata_t facade, strata_ref_t 
  * strategy: where no layer knows borrows the free waits on the host for that stream, and the figure borrows_waited tells it. E_LIMIT,
  * E_HOST_MEMORY: it could not be noted; wait for the stream before the free, or free with strata_free_on(). */
 STRATA_API strata_status_t strata_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
-/* Takes a borrow back: the caller knows that the work on `stream` is done, or ordered before the owner's next work. */
+/* Takes a borrow back: the caller knows that the work on `stream` is done, or ordered before the owner's next work. Where
+ * `stream` has no use noted nothing happens, and that is no error. */
 STRATA_API strata_status_t strata_erase_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream);
 /* To be called before a stream is destroyed, for each place it was used in: what its stack holds goes back (once the work on
  * it is done), live blocks stay valid until they are freed, and the handle may be recycled by the driver. E_INVALID: a default

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/facade/fixture.h"
+#include "tests/facade/pooled.h"
 
 enum { MOST_HEARD = 64 };
 
@@ -60,6 +60,27 @@ TEST(facade_log, tells_growths_releases_and_ladders_at_their_levels) {
         end_log();
         rig_close(&rig);
     }
+}
+
+TEST(facade_log, what_a_call_gave_back_is_told_before_it_returns) {
+    rig_t rig;
+    heard_t heard = {.rig = &rig};
+    uint64_t pool;
+    rig_open(&rig, "strategy: told\nstack: [auto_growth: {chunk_size: 8MiB}, system]\npools: {p: {}}\n", NULL, 0, 64 * MIB, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    EXPECT_OK(strata_pool(rig.s, "p", &pool));
+    EXPECT_OK(strata_free(rig.s, get_from(&rig, pool, NULL, 8 * MIB).ref));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 8 * MIB).ref));
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, 8 * MIB).ref));
+    EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_INFO));
+    EXPECT_OK(strata_release_pool(rig.s, rig.gpu, pool, NULL));
+    EXPECT_EQ(heard.count, 1);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
+    EXPECT_EQ(heard.count, 2);
+    EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 16MiB reserved"));
+    EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 8MiB reserved"));
+    end_log();
+    rig_close(&rig);
 }
 
 TEST(facade_log, its_function_may_call_any_other_but_ends_nothing) {

@@ -217,6 +217,7 @@ static uint64_t run(size_t context, const char *setting) {
     if (pool) EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     rig.gpu = strata_gpu(0);
     rig_close(&rig);
+    strata_strategy_delete(strategy);
     return seen.hash;
 }
 

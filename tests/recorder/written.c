@@ -115,6 +115,7 @@ TEST(recorder, borrows_that_no_layer_knows) {
     open_with(&r, "unknown.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - system\n", 64, "drop");
     strata_stream_t other = rig_stream(&r.rig);
     strata_block_t a = rig_allocate(&r.rig, NULL, 1000);
+    EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
         if (i == 0) EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
