@@ -7,10 +7,6 @@
 #include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 /* Where windows lie: above what sanitizers use, below programs. Another begins in each process. */
 #define FIRST_WINDOW 0x110000000000ull
 #define END_OF_WINDOWS 0x540000000000ull
@@ -47,9 +43,10 @@ static uint32_t class_of(size_t most) {
     return class;
 }
 
-/* Exactly there, or nowhere. */
+/* Exactly there, or nowhere. The address is a hint, which the system takes where nothing lies: ThreadSanitizer, whose own map of
+ * addresses has other places, makes a fixed one 0. */
 static bool map_at(unsigned char *at, size_t bytes) {
-    void *got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return false;
     if (got != at) {
         munmap(got, bytes);
