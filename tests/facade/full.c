@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "facade/names.h"
+#include "platform/growing.h"
 #include "platform/host_memory.h"
 #include "strategy/model.h"
 #include "tests/facade/fixture.h"
@@ -121,11 +122,20 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
     }
 }
 
+static bool tables_grow(void) {
+    strata_growing_t range;
+    EXPECT_OK(strata_growing_reserve(&range, 4096, 64 << 20));
+    bool grows = strata_growing_usable(&range) < strata_growing_most(&range);
+    strata_growing_release(&range);
+    return grows;
+}
+
 /* Each block has its place in a table that grows as the slab does. */
 TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
     enum { BLOCKS = 1500 };
     rig_t rig;
     strata_block_t blocks[BLOCKS];
+    if (!tables_grow()) TEST_SKIP("address space comes in one piece here");
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 1000);
     strata_block_t a = blocks[0], b = blocks[BLOCKS - 1];
