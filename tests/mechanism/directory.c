@@ -208,7 +208,9 @@ TEST(directory, every_host_allocation_may_fail) {
     ASSERT_OK(strata_directory_cover(directory, edge - 4 * MIB, 16 * MIB));
     EXPECT_EQ(strata_host_allocations(), before);
     uint32_t used = directory->used;
-    for (uint64_t k = 1; k <= 2; k++) {
+    /* Where its ranges come in one piece they have room for all. */
+    bool grows = strata_growing_usable(&directory->leaves_range) < strata_growing_most(&directory->leaves_range);
+    for (uint64_t k = 1; k <= 2 && grows; k++) {
         strata_host_fail_at(k, 0);
         EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_directory_cover(directory, edge - (k << 20) * 2048, (k << 20) * 1024));
         strata_host_fail_at(0, 0);
