@@ -42,10 +42,10 @@ static void give_back(strata_domain_t *domain) {
 /* The word first: a stack that is made meanwhile, and a waiter that clears its bits, look at it behind their own lock. Threads that
  * come to different ends at once do so one after the other, until the word and the bits say what is so. */
 static void settle(strata_domain_t *domain) {
-    for (;;) {
+    for (bool again = false;; again = true) {
         bool above = is_above(domain);
         bool was = atomic_exchange(&domain->above, above);
-        if (was != above || above) mark(domain, above);
+        if (was != above || above || again) mark(domain, above);
         if (atomic_load(&domain->above) == above && is_above(domain) == above) return;
     }
 }
@@ -55,7 +55,9 @@ void strata_above_give_back(strata_domain_t *domain) {
     if (!is_above(domain)) settle(domain);
 }
 
+/* What is freed before the bits are set passes them by: it is looked at behind them. */
 void strata_above_begin(strata_domain_t *domain) {
     if (is_above(domain)) give_back(domain);
     settle(domain);
+    strata_above_look(domain);
 }

@@ -116,6 +116,49 @@ TEST(facade_above, a_new_stream_and_another_pool_keep_to_it) {
     rig_close(&rig);
 }
 
+/* ---- a free in the middle of strata_set_limit ---- */
+
+typedef struct quick_free {
+    rig_t *rig;
+    strata_ref_t ref;
+} quick_free_t;
+
+static void free_it(void *context) {
+    const quick_free_t *what = context;
+    EXPECT_OK(strata_free(what->rig->s, what->ref));
+}
+
+/* In front of the n-th time that the call takes the lock of the block's own stack, or of another's. False: it takes it less often. */
+static bool is_freed_while_the_limit_falls(uint32_t n, bool other) {
+    rig_t rig;
+    before_lock_t before;
+    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, NULL, 8 * MIB), kept = rig_allocate(&rig, stream, 100);
+    quick_free_t what = {&rig, block.ref};
+    const strata_stack_t *own = rig_stack(&rig, NULL);
+    before_lock_begin(&before, &rig_stack(&rig, other ? stream : NULL)->lock, n, free_it, &what);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
+    bool freed = before_lock_end(&before);
+    if (!freed) EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(reserved_of(&rig), 8 * MIB);
+    EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
+    EXPECT_EQ((own->attention_free | rig_stack(&rig, stream)->attention_free) & STRATA_ATTENTION_LIMIT, 0);
+    EXPECT_EQ((own->attention_allocate | rig_stack(&rig, stream)->attention_allocate) & STRATA_ATTENTION_CORE, 0);
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+    return freed;
+}
+
+TEST(facade_above, what_is_freed_while_the_limit_falls_goes_back_and_leaves_no_watch) {
+    for (int other = 0; other < 2; other++) {
+        uint32_t n = 1;
+        while (is_freed_while_the_limit_falls(n, other != 0) && !strata_test_has_failed()) n++;
+        EXPECT_GT(n, 2);
+        if (strata_test_has_failed()) FAIL_TEST("in front of lock %u of the %s stack", n, other ? "other" : "own");
+    }
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 4, ROUNDS = 300 };
