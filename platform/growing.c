@@ -1,5 +1,6 @@
 #include "platform/growing.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,12 +45,14 @@ static uint32_t class_of(size_t most) {
 }
 
 /* Exactly there, or nowhere. The address is a hint, which the system takes where nothing lies: ThreadSanitizer, whose own map of
- * addresses has other places, makes a fixed one 0. */
+ * addresses has other places, makes a fixed one 0.
+ * errno is ENOMEM where nothing is to be had at all. */
 static bool map_at(unsigned char *at, size_t bytes) {
     void *got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return false;
     if (got != at) {
         munmap(got, bytes);
+        errno = EEXIST;
         return false;
     }
     /* A huge page would cost 2 MiB at the first touch. A kernel that has none refuses, which is as good. */
@@ -66,7 +69,8 @@ static uint64_t fresh_addresses(uint64_t size) {
     return at;
 }
 
-/* A window of a class whose first bytes are mapped, in `spare` where it is a new one. Under the lock. */
+/* A window of a class whose first bytes are mapped, in `spare` where it is a new one. A process that may map no more uses no
+ * addresses up. Under the lock. */
 static strata_window_t *open_window(uint32_t class, size_t least, strata_window_t *spare) {
     strata_window_t *known = free_windows[class];
     if (known && map_at(known->memory, least)) {
@@ -74,11 +78,14 @@ static strata_window_t *open_window(uint32_t class, size_t least, strata_window_
         return known;
     }
     for (int i = 0; i < TRIES; i++) {
-        uint64_t at = fresh_addresses((uint64_t)1 << class);
+        uint64_t before = next_window, at = fresh_addresses((uint64_t)1 << class);
         if (at == 0) return NULL;
         spare->memory = (unsigned char *)(uintptr_t)at;
         spare->size = (size_t)1 << class;
         if (map_at(spare->memory, least)) return spare;
+        if (errno != ENOMEM) continue;
+        next_window = before;
+        return NULL;
     }
     return NULL;
 }

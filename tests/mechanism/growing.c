@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "platform/host_memory.h"
+#include "tests/harness/address_space.h"
 #include "tests/mechanism/mechanism.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
@@ -102,5 +103,28 @@ TEST(growing, a_refusal_leaves_all_as_it_was) {
     strata_growing_want(&range, true);
     EXPECT_TRUE(strata_growing_try_again(&status));
     EXPECT_GT(strata_growing_usable(&range), before);
+    strata_growing_release(&range);
+}
+
+/* What a process that may map no more asks for in vain takes no window from what it asks for later. */
+TEST(growing, refusals_use_up_no_window) {
+    const size_t most = (size_t)1 << 40;
+    strata_growing_t range;
+    struct rlimit before;
+    ASSERT_OK(strata_growing_reserve(&range, 4 * KIB, most));
+    bool steps = strata_growing_usable(&range) < strata_growing_most(&range);
+    if (!steps || !bound_address_space(16 * MIB, &before)) {
+        strata_growing_release(&range);
+        TEST_SKIP("address space comes in one piece here, or cannot be bounded");
+    }
+    strata_growing_t refused = {NULL, NULL};
+    int refusals = 0;
+    while (refusals < 100 && strata_growing_reserve(&refused, 64 * MIB, most) == STRATA_E_HOST_MEMORY) refusals++;
+    unbound_address_space(&before);
+    EXPECT_EQ(refusals, 100);
+    strata_growing_t second;
+    ASSERT_OK(strata_growing_reserve(&second, 4 * KIB, most));
+    EXPECT_LT(strata_growing_usable(&second), strata_growing_most(&second));
+    strata_growing_release(&second);
     strata_growing_release(&range);
 }
