@@ -85,10 +85,10 @@ static bool serve_from_orphans(serving_t *serving) {
     return false;
 }
 
-/* The stack is the stream's own, so nobody borrows. */
+/* The stack is the stream's own, so nobody borrows. The request stays one of no pool: to a layer that tells owners apart (scrub) who
+ * borrows is another than the pool. */
 static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
     serving_t theirs = {.stack = stack, .request = serving->request};
-    theirs.request.pool = stack->family->pool;
     if (down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) return false;
     book(theirs.record);
     serving->record = theirs.record;

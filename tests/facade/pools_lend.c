@@ -53,3 +53,33 @@ TEST(facade_pools, one_that_lends_serves_who_would_fail) {
     one_is_out_of_memory("pools_on_oom: false", false, false);
     one_is_out_of_memory("pools_on_oom: true", true, false);
 }
+
+static uint64_t zeroed(rig_t *rig) {
+    return rig_calls(rig, STRATA_CALL_fill);
+}
+
+/* Who borrows is another owner than the pool, and the pool is another owner behind it. */
+TEST(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways) {
+    rig_t rig;
+    strata_block_t block, whole;
+    rig_open(&rig, "strategy: lending\nstack: [caching, system]\n"
+                   "pools: {p: {stack: [scrub, auto_growth: {chunk_size: 30MiB}, caching: {pools_on_oom: true}, system]}}\n", NULL, 0, CAPACITY * MIB, 1);
+    uint64_t pool = pool_of(&rig, "p");
+    whole = get_from(&rig, pool, NULL, 30 * MIB);
+    EXPECT_OK(strata_free(rig.s, whole.ref));
+    strata_block_t inside = get_from(&rig, pool, NULL, 2 * MIB), outside = rig_allocate(&rig, NULL, 24 * MIB);
+    strata_block_t own = get_from(&rig, pool, NULL, 20 * MIB);
+    EXPECT_OK(strata_free(rig.s, own.ref));
+    uint64_t before = zeroed(&rig);
+    ASSERT_OK(strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &block));
+    EXPECT_TRUE(block.ptr == own.ptr);
+    EXPECT_EQ(zeroed(&rig), before + 1);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    own = get_from(&rig, pool, NULL, 20 * MIB);
+    EXPECT_EQ(zeroed(&rig), before + 2);
+    EXPECT_OK(strata_free(rig.s, own.ref));
+    EXPECT_OK(strata_free(rig.s, inside.ref));
+    EXPECT_OK(strata_free(rig.s, outside.ref));
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
