@@ -18,7 +18,7 @@ void strata_unreturned_destroy(strata_unreturned_t *unreturned) {
     strata_nodes_destroy(&unreturned->nodes);
 }
 
-static void enlist(strata_domain_t *domain, const unreturned_node_t *what) {
+static bool has_enlisted(strata_domain_t *domain, const unreturned_node_t *what) {
     strata_unreturned_t *unreturned = &domain->unreturned;
     strata_lock(&domain->lock);
     uint32_t at = strata_nodes_take(&unreturned->nodes);
@@ -29,6 +29,14 @@ static void enlist(strata_domain_t *domain, const unreturned_node_t *what) {
         unreturned->first = at;
     }
     strata_unlock(&domain->lock);
+    return at != 0;
+}
+
+/* One call may leave more than there is room for now. */
+static void enlist(strata_domain_t *domain, const unreturned_node_t *what) {
+    if (has_enlisted(domain, what)) return;
+    strata_growing_serve();
+    (void)has_enlisted(domain, what);
 }
 
 /* All of them, as a list that is the caller's: what is refused meanwhile does not make it longer. */

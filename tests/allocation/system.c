@@ -161,6 +161,22 @@ TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_at_t
     }
 }
 
+/* As many as one call may leave, before the next has made room for more. */
+TEST(allocation_system, many_that_are_refused_at_once_all_go_back) {
+    enum { MANY = 1000 };
+    bench_t bench;
+    strata_record_t *none;
+    strata_directory_t *directory = open_unbookable(&bench, source_at(1));
+    refuse(&bench, MIB);
+    for (int i = 1; i < MANY; i++) EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, MIB, &none));
+    EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), (uint64_t)MANY * MIB);
+    strata_sim_clear_faults(bench.device);
+    EXPECT_EQ(strata_domain_release(bench.domain, NULL), (uint64_t)MANY * MIB);
+    EXPECT_EQ(bench_held(&bench), 0);
+    bench_close(&bench);
+    strata_directory_delete(directory);
+}
+
 /* A record that finds no place is booked already. */
 TEST(allocation_system, what_has_no_record_and_is_refused_is_not_lost) {
     bench_t bench;
