@@ -78,7 +78,7 @@ typedef struct bfc {
     strata_condition_t grown;
     uint64_t ids, actions;   /* allocations; allocations and frees */
     uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
-    strata_nodes_t notes;    /* a bfc_note_t a slot; not there without memory_debug */
+    strata_growing_t notes;  /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */
     uint64_t *history;       /* bytes in use after an action, by its number; NULL without memory_debug */
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its stream is; to be checked */
 } bfc_t;
@@ -180,8 +180,10 @@ strata_status_t strata_bfc_debug_init(bfc_t *self);
 void strata_bfc_debug_destroy(bfc_t *self);
 /* An allocation or a free is noted where memory is to be debugged. */
 void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated);
-static inline const bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
-    return self->history ? (const bfc_note_t *)strata_node(&self->notes, slot) : NULL;
+/* NULL: there is none. */
+static inline bfc_note_t *bfc_note_of(const bfc_t *self, uint32_t slot) {
+    bool there = self->history && slot < strata_growing_usable(&self->notes) / sizeof(bfc_note_t);
+    return there ? (bfc_note_t *)self->notes.memory + slot : NULL;
 }
 void strata_bfc_tell(strata_layer_t *base, const strata_telling_t *telling);
 

@@ -14,7 +14,8 @@ enum { SHOWN_SIZES = 6, SHOWN_BLOCKS = 4, SHOWN_ACTIONS = 8, LINE = 320 };
 
 strata_status_t strata_bfc_debug_init(bfc_t *self) {
     if (!bfc_options_of(self)->memory_debug) return STRATA_OK;
-    strata_status_t status = strata_nodes_init(&self->notes, sizeof(bfc_note_t), STRATA_SLAB_SLOTS);
+    strata_status_t status = strata_growing_reserve(&self->notes, bfc_slab(self)->room * sizeof(bfc_note_t),
+                                                    STRATA_SLAB_SLOTS * sizeof(bfc_note_t));
     if (status != STRATA_OK) return status;
     self->history = strata_host_new(STRATA_BFC_HISTORY, sizeof *self->history);
     return self->history ? STRATA_OK : STRATA_E_HOST_MEMORY;
@@ -22,13 +23,17 @@ strata_status_t strata_bfc_debug_init(bfc_t *self) {
 
 void strata_bfc_debug_destroy(bfc_t *self) {
     strata_host_delete(self->history);
-    strata_nodes_destroy(&self->notes);
+    strata_growing_release(&self->notes);
 }
 
+/* The notes begin as long as the slab and want to grow when it does. Where the host has room for the slab alone, a block has none. */
 void strata_bfc_note(bfc_t *self, const strata_record_t *block, bool allocated) {
-    bfc_note_t *note = strata_node(&self->notes, strata_slab_slot(bfc_slab(self), block));
-    note->action = ++self->actions;
-    if (allocated) note->id = self->ids;
+    uint32_t slot = strata_slab_slot(bfc_slab(self), block);
+    bfc_note_t *note = bfc_note_of(self, slot);
+    self->actions++;
+    if (2 * (uint64_t)slot * sizeof *note >= strata_growing_usable(&self->notes)) strata_growing_want(&self->notes, false);
+    if (note) note->action = self->actions;
+    if (note && allocated) note->id = self->ids;
     self->history[self->actions % STRATA_BFC_HISTORY] = self->used_bytes;
 }
 

@@ -349,3 +349,19 @@ TEST(bfc_memory, the_ring_of_past_sizes_goes_round) {
     EXPECT_EQ(self->ids, 2100);
     rig_close(&rig);
 }
+
+/* The notes of blocks grow as the blocks do. */
+TEST(bfc_memory, thousands_of_blocks_are_noted) {
+    enum { BLOCKS = 20000 };
+    static strata_block_t blocks[BLOCKS];
+    rig_t rig;
+    bfc_open(&rig, "memory_debug: true, memory_limit: 64MiB", 0);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 256);
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        const bfc_note_t *note = bfc_note_of(bfc_of(&rig), strata_ref_slot(blocks[i].ref));
+        ASSERT_TRUE(note != NULL);
+        EXPECT_EQ(note->id, i + 1);
+    }
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    rig_close(&rig);
+}
