@@ -16,17 +16,23 @@ static bool would_do(const strata_facts_t *f, uint64_t bytes) {
     return bytes > 0 && bytes >= f->asked / 8 && fits(f, bytes);
 }
 
+/* What waits will lie in one run, or leave whole chunks; where not all of it is seen that is taken for granted. */
+static bool will_serve(const strata_facts_t *f) {
+    const strata_survey_t *survey = &f->survey;
+    return survey->deferred_here < f->deferred || survey->later_run >= f->asked || fits(f, survey->later_whole);
+}
+
 static bool is_gpu(const strata_facts_t *f) { return strata_place_kind(f->domain->place) == STRATA_PLACE_GPU; }
 static bool forbids(const strata_facts_t *f, uint32_t flag) { return (f->refused->flags & flag) != 0; }
 static bool refused_by(const strata_facts_t *f, strata_refused_by_t by) { return f->refusal.by == by; }
 
-static bool is_too_large(const strata_facts_t *f) { return is_gpu(f) && f->total > 0 && f->asked > f->most; }
+static bool is_too_large(const strata_facts_t *f) { return is_gpu(f) && f->total > 0 && !f->spills && f->asked > f->most; }
 static bool is_kept_whole(const strata_facts_t *f) {
     return forbids(f, STRATA_NO_GROW | STRATA_NO_RETRY) && f->there_largest >= f->asked;
 }
 static bool may_not_grow(const strata_facts_t *f) { return forbids(f, STRATA_NO_GROW); }
 static bool may_not_retry(const strata_facts_t *f) {
-    return forbids(f, STRATA_NO_RETRY) && would_do(f, f->whole + f->deferred);
+    return forbids(f, STRATA_NO_RETRY) && would_do(f, f->whole + (will_serve(f) ? f->deferred : 0));
 }
 static bool is_at_place_limit(const strata_facts_t *f) { return refused_by(f, STRATA_REFUSED_BY_PLACE); }
 static bool is_at_bound(const strata_facts_t *f) { return refused_by(f, STRATA_REFUSED_BY_BOUND); }
@@ -46,7 +52,8 @@ static bool has_room(const strata_facts_t *f) {
 }
 
 static bool is_held(const strata_facts_t *f) { return would_do(f, f->there); }
-static bool waits(const strata_facts_t *f) { return would_do(f, f->deferred); }
+static bool waits(const strata_facts_t *f) { return would_do(f, f->deferred) && will_serve(f); }
+static bool waits_in_pieces(const strata_facts_t *f) { return would_do(f, f->deferred) && !will_serve(f); }
 
 /* All that lies idle would do, and most of it lies there. */
 static bool is_idle_there(const strata_facts_t *f) {
@@ -55,7 +62,7 @@ static bool is_idle_there(const strata_facts_t *f) {
         if (f->survey.idle_by[why].bytes > f->there) return false;
     return true;
 }
-static bool is_taken(const strata_facts_t *f) { return would_do(f, f->others) && f->others >= f->total / 10; }
+static bool is_taken(const strata_facts_t *f) { return !f->spills && would_do(f, f->others) && f->others >= f->total / 10; }
 static bool is_leak(const strata_facts_t *f) {
     const strata_note_t *note = &f->survey.owners[0].note;
     bool named = note->tag != 0 || note->operator_name != 0;
@@ -111,6 +118,9 @@ static const cause_row_t causes[] = {
     {STRATA_CAUSE_FRAGMENTATION, is_idle_there, STRATA_IDLE_OWN,
      "{asked} asked; {there} lie idle in pieces of which the largest has {there_largest}: {there_held} of live blocks keep "
      "{there_chunks} chunks"},
+    {STRATA_CAUSE_FRAGMENTATION, waits_in_pieces, NOTHING_THERE,
+     "{asked} asked; {deferred} are freed and still in use on other streams, in pieces between live blocks: once that is over the largest "
+     "run has {later_run}"},
     {STRATA_CAUSE_PLACE_LIMIT, is_at_place_limit, NOTHING_THERE,
      "{asked} asked, for which {growth} are needed; {bound} allows {limit}, of which {used} are used"},
     {STRATA_CAUSE_BOUND, is_at_bound, NOTHING_THERE,
@@ -125,18 +135,13 @@ static const cause_row_t causes[] = {
     {STRATA_CAUSE_FULL, always, NOTHING_THERE, "{asked} asked, {room} left; live blocks hold {allocated}"},
 };
 
-static const cause_row_t *row_of(strata_cause_t cause) {
-    const cause_row_t *row = causes;
-    while (row->cause != cause) row++;
-    return row;
-}
-
 strata_cause_t strata_cause_find(strata_facts_t *f) {
     const cause_row_t *row = causes;
     for (;; row++) {
         if (row->there != NOTHING_THERE) strata_facts_aim(f, (strata_idle_why_t)row->there);
         if (row->holds(f)) break;
     }
+    f->cause_row = (uint32_t)(row - causes);
     bool by_pieces = row->there == STRATA_IDLE_OWN || row->there == STRATA_IDLE_SIZES || row->cause == STRATA_CAUSE_FULL;
     if (by_pieces || row->cause == STRATA_CAUSE_LEAK) strata_facts_find_victims(f);
     return row->cause;
@@ -144,20 +149,28 @@ strata_cause_t strata_cause_find(strata_facts_t *f) {
 
 void strata_cause_say(const strata_facts_t *f, strata_cause_t cause, strata_text_t *text) {
     strata_text_say(text, "%s: ", strata_cause_name(cause));
-    strata_facts_say(f, text, row_of(cause)->sentence);
+    strata_facts_say(f, text, causes[f->cause_row].sentence);
 }
 
 /* ---- what helps: every row of the cause whose condition holds ---- */
 
-static bool device_has_growth(const strata_facts_t *f) { return is_host(f) || f->free >= f->growth; }
-static bool device_lacks_growth(const strata_facts_t *f) { return !device_has_growth(f); }
+static bool device_has_growth(const strata_facts_t *f) { return is_host(f) || f->spills || f->free >= f->growth; }
+static bool is_bounded(const strata_facts_t *f) { return is_at_bound(f) || is_at_place_limit(f); }
+/* Where memory spills a fallback may have other ways. */
+static bool is_never_allowed(const strata_facts_t *f) { return is_bounded(f) && !f->spills && f->asked > f->allowed; }
+static bool only_device_bounds(const strata_facts_t *f) { return !is_never_allowed(f) || f->allowed == f->most; }
+static bool bound_is_less(const strata_facts_t *f) { return !only_device_bounds(f); }
+/* The bound has room for it once enough is freed. */
+static bool freeing_does(const strata_facts_t *f) { return device_has_growth(f) && f->growth <= f->limit; }
+static bool freeing_does_not(const strata_facts_t *f) { return device_has_growth(f) && f->growth > f->limit; }
+static bool device_lacks_growth(const strata_facts_t *f) { return !device_has_growth(f) && !is_never_allowed(f); }
 static bool grows_smaller(const strata_facts_t *f) { return f->smaller_growth_is_off; }
 static bool has_large_chunks(const strata_facts_t *f) { return f->chunk_size_bytes > f->asked; }
 static bool has_victims(const strata_facts_t *f) { return f->victims > 0; }
 static bool gave_up_early(const strata_facts_t *f) { return f->climbed.timed_out && f->has_retry; }
 static bool never_waited(const strata_facts_t *f) { return !f->has_retry && !forbids(f, STRATA_NO_RETRY); }
 static bool is_bounded_below_device(const strata_facts_t *f) {
-    return (is_at_bound(f) || is_at_place_limit(f)) && device_has_growth(f);
+    return is_bounded(f) && device_has_growth(f);
 }
 static bool has_run(const strata_facts_t *f) { return f->there_largest >= f->asked; }
 static bool is_whole_enough(const strata_facts_t *f) { return fits(f, f->there_whole); }
@@ -172,16 +185,21 @@ typedef struct advice_row {
 
 static const advice_row_t advice[] = {
     {STRATA_CAUSE_NO_GROWTH, always, "the request without STRATA_NO_GROW may ask the device"},
-    {STRATA_CAUSE_TOO_LARGE, always, "ask for {most} at most: a smaller batch, or the work in parts"},
+    {STRATA_CAUSE_TOO_LARGE, only_device_bounds, "ask for {most} at most: a smaller batch, or the work in parts"},
+    {STRATA_CAUSE_TOO_LARGE, bound_is_less, "ask for {allowed} at most, which {bound} allows: a smaller batch, or the work in parts"},
     {STRATA_CAUSE_NO_RETRY, always, "the request without STRATA_NO_RETRY gives back what lies idle and waits for other streams"},
     {STRATA_CAUSE_CAPTURED, always, "allocate before the capture begins, or end it first"},
     {STRATA_CAUSE_COUNTED, always, "strata_set_safe_frontier() once the work before is over, or a larger freed_before"},
     {STRATA_CAUSE_WAITING, gave_up_early, "a longer {timeout} (now {timeout_now}), or wait for those streams before asking"},
     {STRATA_CAUSE_WAITING, never_waited, "a layer `retry` above the others waits for them"},
     {STRATA_CAUSE_WAITING, always, "once those streams have done their work the same request can be served"},
-    {STRATA_CAUSE_PLACE_LIMIT, device_has_growth, "a limit of {enough} or more by strata_set_limit(), or free as much"},
+    {STRATA_CAUSE_PLACE_LIMIT, freeing_does, "a limit of {enough} or more by strata_set_limit(), or free as much"},
+    {STRATA_CAUSE_PLACE_LIMIT, freeing_does_not, "a limit of {enough} or more by strata_set_limit()"},
+    {STRATA_CAUSE_PLACE_LIMIT, is_never_allowed, "ask for {allowed} at most: however much is freed, this limit serves no more"},
     {STRATA_CAUSE_PLACE_LIMIT, device_lacks_growth, "free something here: a higher limit alone does not, as the device has {free} free"},
-    {STRATA_CAUSE_BOUND, device_has_growth, "a larger {bound}: {enough} or more, now {limit}; or free as much"},
+    {STRATA_CAUSE_BOUND, freeing_does, "a larger {bound}: {enough} or more, now {limit}; or free as much"},
+    {STRATA_CAUSE_BOUND, freeing_does_not, "a larger {bound}: {enough} or more, now {limit}"},
+    {STRATA_CAUSE_BOUND, is_never_allowed, "ask for {allowed} at most: however much is freed, {bound} serves no more"},
     {STRATA_CAUSE_BOUND, device_lacks_growth, "free something here: a higher {bound} alone does not, as the device has {free} free"},
     {STRATA_CAUSE_LAYER, always, "what its reason says; the device was not asked"},
     {STRATA_CAUSE_HOST, always, "end what else uses the host's memory, or raise what the system allows (ulimit -v, -l, a container's limit)"},

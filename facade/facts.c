@@ -51,11 +51,27 @@ static bool is_off(const strata_facts_t *f, const char *option, char *path) {
     return read_option(f, option, path, now) && strcmp(now, "false") == 0;
 }
 
+/* Under gpu, a source of managed or of host memory. */
+static bool has_other_memory(const strata_facts_t *f) {
+    const strata_plan_t *plan = f->refused->stack->family->plan;
+    char now[STRATA_FACT_LETTERS];
+    if (strata_place_kind(f->domain->place) != STRATA_PLACE_GPU) return false;
+    for (uint32_t i = 1; i <= plan->count; i++) {
+        const strata_plan_node_t *node = &plan->nodes[i];
+        const strata_option_row_t *row = node->type->role == STRATA_SOURCE ? strata_option_find(node->type, "memory") : NULL;
+        if (!row) continue;
+        strata_option_print(row, node->options, now, sizeof now);
+        if (strcmp(now, "place") != 0 && strcmp(now, "device") != 0) return true;
+    }
+    return false;
+}
+
 static void read_options(strata_facts_t *f) {
     char now[STRATA_FACT_LETTERS];
     const strata_plan_node_t *chunks = read_option(f, "chunk_size", f->chunk_size, f->chunk_size_now);
     f->smaller_growth_is_off = is_off(f, "smaller_growth", f->smaller_growth);
     f->wait_first_is_off = is_off(f, "wait_first", f->wait_first);
+    f->spills = has_other_memory(f);
     f->has_retry = read_option(f, "timeout", f->timeout, f->timeout_now) != NULL;
     (void)read_option(f, "max_split_size", f->max_split_size, now);
     if (!chunks) return;
@@ -70,6 +86,7 @@ static void read_bound(strata_facts_t *f) {
     const strata_refusal_t *refusal = &f->refusal;
     f->growth = refusal->by == STRATA_REFUSED_BY_OTHERS ? f->asked : refusal->asked;
     f->room = f->free;
+    f->allowed = f->total && !f->spills ? f->most : UINT64_MAX;
     if (refusal->by == STRATA_REFUSED_BY_PLACE) snprintf(f->bound, sizeof f->bound, "strata_set_limit()");
     if (refusal->by == STRATA_REFUSED_BY_BOUND && refusal->layer <= plan->count)
         say_path(f, &plan->nodes[refusal->layer], refusal->option, f->bound);
@@ -77,6 +94,7 @@ static void read_bound(strata_facts_t *f) {
     f->limit = refusal->limit;
     f->used = refusal->used;
     f->room = refusal->limit - strata_min(refusal->used, refusal->limit);
+    f->allowed = strata_min(f->allowed, f->limit);
     if (!strata_add(refusal->used, refusal->asked, &f->enough) || !strata_round_up(f->enough, UNIT_OF_BOUNDS, &f->enough))
         f->enough = UINT64_MAX;
 }
@@ -203,11 +221,12 @@ void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refuse
     f->refusal = strata_refusal_last();
     snprintf(f->reason, sizeof f->reason, "%s", refused->reason);
     read_device(f);
-    read_bound(f);
     read_options(f);
+    read_bound(f);
     strata_survey_make(f->domain, &whom, &f->survey);
     f->allocated = f->survey.allocated;
     f->deferred = f->survey.deferred;
+    f->later_run = f->survey.later_run;
     for (uint32_t why = 0; why < STRATA_IDLE_WHYS; why++) {
         f->idle += f->survey.idle_by[why].bytes;
         if (why != STRATA_IDLE_CAPTURED && why != STRATA_IDLE_KEPT) f->whole += f->survey.idle_by[why].whole;

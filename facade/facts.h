@@ -21,8 +21,9 @@ enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };
     X(enough)          /* what a bound would have to be */                                                          \
     X(limit) X(used)                                                                                                \
     X(free) X(total) X(most) /* of the device; the most that a program may get of it */                             \
+    X(allowed)               /* the most that one request may get: of the device, and of what bounds it */          \
     X(reserved) X(outside) X(others) /* here; by nobody here; of that, beyond a driver's context */                 \
-    X(allocated) X(deferred)                                                                                        \
+    X(allocated) X(deferred) X(later_run) /* the largest run once all waits are over */                             \
     X(idle)                                            /* in caches here, whatever keeps it from the request */     \
     X(there) X(there_largest) X(there_whole) X(there_held) /* of it, what the cause is about */                     \
     X(owner_bytes) X(victims_bytes)
@@ -50,6 +51,8 @@ typedef struct strata_facts {
     uint64_t whole;              /* idle in whole chunks, where nothing but the ladder is needed */
     uint64_t chunk_size_bytes;   /* of the option, 0: none */
     bool wait_first_is_off, smaller_growth_is_off, has_retry;
+    bool spills;                 /* a source of the stack serves memory that may be more than the device has */
+    uint32_t cause_row;          /* of the table of causes */
 } strata_facts_t;
 
 /* Takes every lock of the place in turn; makes no device call. */

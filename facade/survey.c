@@ -24,7 +24,8 @@ typedef struct chunk {
     const strata_layer_t *layer; /* NULL: none */
     uint32_t number;
     uint64_t used, free, largest;
-    strata_idle_why_t why; /* of its largest free block */
+    uint64_t deferred, run; /* freed and waiting; the blocks just passed that are free or wait, one beside the other */
+    strata_idle_why_t why;  /* of its largest free block */
 } chunk_t;
 
 typedef struct look {
@@ -36,6 +37,7 @@ typedef struct look {
 static void leave_chunk(look_t *look) {
     const chunk_t *chunk = &look->chunk;
     strata_idle_t *idle = &look->survey->idle_by[chunk->why];
+    if (chunk->layer && chunk->deferred > 0 && chunk->used == chunk->deferred) look->survey->later_whole += chunk->free + chunk->deferred;
     if (chunk->layer && chunk->free > 0 && chunk->used == 0) idle->whole += chunk->free;
     if (chunk->layer && chunk->free > 0 && chunk->used > 0) {
         idle->chunks++;
@@ -44,17 +46,38 @@ static void leave_chunk(look_t *look) {
     look->chunk = (chunk_t){.layer = NULL};
 }
 
+/* A block that is free, or will be once those who use it are done. */
+static void count_in_run(look_t *look, const strata_record_t *block, strata_idle_why_t why) {
+    chunk_t *chunk = &look->chunk;
+    if (block->prev == 0) chunk->run = 0;
+    chunk->run = why == STRATA_IDLE_OWN ? chunk->run + block->size : 0;
+    look->survey->later_run = strata_max(look->survey->later_run, chunk->run);
+}
+
+static void count_in_use(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
+    chunk_t *chunk = &look->chunk;
+    chunk->used += block->size;
+    if (block->state != STRATA_RECORD_DEFERRED) {
+        chunk->run = 0;
+        return;
+    }
+    chunk->deferred += block->size;
+    look->survey->deferred_here += block->size;
+    count_in_run(look, block, strata_idle_why(look->whom, stack, layer, block));
+}
+
 static void count_in_chunk(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
     chunk_t *chunk = &look->chunk;
     if (chunk->layer != layer || chunk->number != block->chunk) leave_chunk(look);
     chunk->layer = layer;
     chunk->number = block->chunk;
     if (block->state != STRATA_RECORD_FREE) {
-        chunk->used += block->size;
+        count_in_use(look, stack, layer, block);
         return;
     }
     strata_idle_why_t why = strata_idle_why(look->whom, stack, layer, block);
     strata_idle_t *idle = &look->survey->idle_by[why];
+    count_in_run(look, block, why);
     idle->bytes += block->size;
     idle->largest = strata_max(idle->largest, block->size);
     look->survey->largest_free = strata_max(look->survey->largest_free, block->size);

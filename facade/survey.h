@@ -43,6 +43,9 @@ typedef struct strata_idle {
 typedef struct strata_survey {
     uint64_t allocated, deferred, idle;
     uint64_t largest_free;
+    uint64_t deferred_here;           /* of the deferred bytes, those of blocks that are seen where they lie */
+    uint64_t later_run, later_whole;  /* once all waits are over: the largest run that serves the request, and the bytes of chunks that
+                                         are whole then and were not before */
     strata_idle_t idle_by[STRATA_IDLE_WHYS];
     strata_owner_t owners[STRATA_SURVEY_OWNERS]; /* a hash table; the largest first once the survey is over */
     strata_owner_t other_owners;                 /* for which there was no room */

@@ -141,5 +141,6 @@ uint32_t strata_bfc_reach(strata_layer_t *base, const strata_record_t *block, ui
     const bfc_t *self = (const bfc_t *)base;
     (void)size, (void)stream;
     bool counted = block->state == STRATA_RECORD_FREE && bfc_freed_at(self, block) >= strata_max(self->frontier, 1);
-    return (counted ? STRATA_REACH_COUNTED : 0u) | (self->captures > 0 ? STRATA_REACH_CAPTURED : 0u);
+    bool is_whole_region = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
+    return (counted ? STRATA_REACH_COUNTED : 0u) | (self->captures > 0 && is_whole_region ? STRATA_REACH_CAPTURED : 0u);
 }

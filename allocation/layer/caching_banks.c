@@ -129,7 +129,8 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
     const caching_t *self = (const caching_t *)base;
     const caching_bank_t *bank = caching_bank_at(self, caching_bank_of(self, block));
     uint64_t rounded = strata_caching_round(self, size), most = caching_options_of(self)->max_split_size;
-    bool held = self->captures > 0 || !strata_caching_pool_is_free(self, bank->pool);
+    bool is_whole_segment = block->prev == 0 && block->next == 0; /* a part of one would not go back without a capture either */
+    bool held = (self->captures > 0 && is_whole_segment) || !strata_caching_pool_is_free(self, bank->pool);
     bool other_size = caching_kind_of(self, block) != strata_caching_kind(rounded);
     bool whole = block->size >= most && rounded < most;
     *stream = handle_of(self, bank);

@@ -68,6 +68,7 @@ static void expect_named(const planted_t *planted, const heard_t *heard) {
     EXPECT_EQ(heard->cause, planted->cause);
     EXPECT_CONTAINS(heard->text, "\n  helps: ");
     EXPECT_CONTAINS(heard->text, planted->says);
+    if (planted->never) EXPECT_TRUE(strstr(heard->text, planted->never) == NULL);
 }
 
 void planted_run(const planted_t *planted) {

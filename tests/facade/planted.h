@@ -26,6 +26,7 @@ typedef struct scene {
 } scene_t;
 
 typedef struct planted {
+    const char *never;          /* what the report must not say, as it is false here; NULL: nothing */
     const char *name;
     strata_cause_t cause;
     const char *strategy;       /* a preset, or a text */
@@ -44,8 +45,10 @@ void planted_run(const planted_t *planted);
 void planted_note(const planted_t *planted);
 
 /* A situation, and the test of it. */
-#define PLANTED(id, ...)                                                                             \
-    static const planted_t planted_##id = {#id, __VA_ARGS__};                                        \
+#define PLANTED(id, ...) PLANTED_WITHOUT(NULL, id, __VA_ARGS__)
+/* Likewise, and something that the report must not say. */
+#define PLANTED_WITHOUT(never, id, ...)                                                              \
+    static const planted_t planted_##id = {never, #id, __VA_ARGS__};                                 \
     __attribute__((constructor)) static void note_##id(void) { planted_note(&planted_##id); }        \
     TEST(facade_causes, id) { planted_run(&planted_##id); }
 
