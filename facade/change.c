@@ -110,7 +110,7 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: change behind it");
+    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: change after it");
     if (!options) options = &nothing;
     STRATA_REFUSE_SIZE(options, sizeof *options);
     strata_status_t status = strata_inside_refuse(handle, "strata_change_strategy");

@@ -40,7 +40,6 @@ static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place,
 }
 
 static strata_status_t check_options(const strata_allocate_options_t *options) {
-    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
     if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
     if (options->alignment > STRATA_LARGEST_REQUEST)
@@ -106,8 +105,6 @@ static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, 
 
 static strata_status_t serve_with(strata_t handle, strata_place_t place, strata_stream_t stream,
                                    const strata_allocate_options_t *options, strata_block_t *block) {
-    STRATA_REFUSE_NULL(options);
-    STRATA_REFUSE_NULL(block);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
     strata_stack_t *stack;
@@ -141,6 +138,9 @@ static strata_status_t serve_with(strata_t handle, strata_place_t place, strata_
 
 strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
                                      const strata_allocate_options_t *options, strata_block_t *block) {
+    STRATA_REFUSE_NULL(options);
+    STRATA_REFUSE_NULL(block);
+    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
     strata_status_t status = serve_with(handle, place, stream, options, block);
     strata_log_flush();
     return status;
@@ -149,6 +149,7 @@ strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, stra
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                          strata_block_t *block) {
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    if (!block) return strata_fail(STRATA_E_INVALID, 0, "strata_allocate: `block` is NULL");
     return strata_allocate_with(facade, place, stream, &options, block);
 }
 

@@ -334,7 +334,7 @@ strata_status_t strata_close(strata_t handle, strata_close_mode_t mode, strata_l
     if ((uint32_t)mode > STRATA_CLOSE_FORCE) return strata_fail(STRATA_E_INVALID, 0, "strata_close: there is no mode %d", (int)mode);
     strata_status_t busy = strata_inside_refuse(handle, "strata_close");
     if (busy != STRATA_OK) return busy;
-    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: close behind it");
+    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: close after it");
     uint64_t pending = strata_facade_still_pending(facade, mode != STRATA_CLOSE_BUSY);
     uint64_t live = strata_facade_report_leaks(facade, report, context);
     if (mode != STRATA_CLOSE_FORCE && (live > 0 || (mode == STRATA_CLOSE_BUSY && pending > 0)))

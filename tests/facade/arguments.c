@@ -8,6 +8,14 @@
         EXPECT_CONTAINS(strata_last_error()->text, word);      \
     } while (0)
 
+/* Likewise, and the text begins with the function that the program called, not with one of those behind it. */
+#define REFUSED_BY(call, word)                                                                      \
+    do {                                                                                            \
+        REFUSED(call, word);                                                                        \
+        EXPECT_EQ(strncmp(strata_last_error()->text, #call ":", strcspn(#call, "(")), 0);           \
+        EXPECT_EQ(strata_last_error()->text[strcspn(#call, "(")], ':');                             \
+    } while (0)
+
 static void row(const strata_snapshot_row_t *it, void *context) {
     (void)it;
     (void)context;
@@ -30,32 +38,32 @@ TEST(facade_arguments, no_room_for_an_answer_is_refused) {
     strata_block_t block;
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100};
     open_ready(&rig, &block);
-    REFUSED(strata_open(NULL, NULL), "strata_open");
-    REFUSED(strata_allocate(rig.s, rig.gpu, NULL, MIB, NULL), "`block` is NULL");
-    REFUSED(strata_allocate(rig.s, rig.gpu, NULL, 0, NULL), "`block` is NULL");
-    REFUSED(strata_allocate_with(rig.s, rig.gpu, NULL, &options, NULL), "`block` is NULL");
-    REFUSED(strata_allocate_with(rig.s, rig.gpu, NULL, NULL, &block), "`options` is NULL");
-    REFUSED(strata_next_count(rig.s, rig.gpu, NULL), "`count` is NULL");
-    REFUSED(strata_block_of(rig.s, block.ptr, NULL), "`block` is NULL");
-    REFUSED(strata_base_pointer(rig.s, block.ptr, NULL), "`block` is NULL");
-    REFUSED(strata_allocation_path(rig.s, block.ref, NULL, 10), "`text` is NULL");
-    REFUSED(strata_stream_of(rig.s, block.ref, NULL), "`stream` is NULL");
-    REFUSED(strata_same_stream(rig.s, rig.gpu, NULL, NULL, NULL), "`same` is NULL");
-    REFUSED(strata_stream_create(rig.s, rig.gpu, 0, NULL), "`stream` is NULL");
-    REFUSED(strata_mem_info(rig.s, rig.gpu, NULL), "strata_mem_info");
-    REFUSED(strata_statistics(rig.s, rig.gpu, NULL, NULL), "strata_statistics");
-    REFUSED(strata_statistics_all(rig.s, rig.gpu, NULL), "strata_statistics_all");
-    REFUSED(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, NULL), "strata_statistics_pool");
-    REFUSED(strata_statistics_json(rig.s, NULL, 10, NULL), "`out` is NULL");
-    REFUSED(strata_statistics_prometheus(rig.s, NULL, 10, NULL), "`out` is NULL");
-    REFUSED(strata_explain(rig.s, NULL, 10, NULL), "`text` is NULL");
-    REFUSED(strata_chunks_text(rig.s, rig.gpu, NULL, 10, NULL), "`out` is NULL");
-    REFUSED(strata_cache_below(rig.s, rig.gpu, NULL, 0, NULL), "strata_cache_below");
-    REFUSED(strata_pool(rig.s, "weights", NULL), "`pool` is NULL");
-    REFUSED(strata_pool_current(rig.s, rig.gpu, NULL), "`pool` is NULL");
-    REFUSED(strata_pool_of(rig.s, block.ref, NULL), "`pool` is NULL");
-    REFUSED(strata_neighbours(rig.s, block.ref, NULL), "`neighbours` is NULL");
-    REFUSED(strata_best_victims(rig.s, rig.gpu, MIB, NULL, 0, NULL), "`count` is NULL");
+    REFUSED_BY(strata_open(NULL, NULL), "strata_open");
+    REFUSED_BY(strata_allocate(rig.s, rig.gpu, NULL, MIB, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocate(rig.s, rig.gpu, NULL, 0, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocate_with(rig.s, rig.gpu, NULL, &options, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocate_with(rig.s, rig.gpu, NULL, NULL, &block), "`options` is NULL");
+    REFUSED_BY(strata_next_count(rig.s, rig.gpu, NULL), "`count` is NULL");
+    REFUSED_BY(strata_block_of(rig.s, block.ptr, NULL), "`block` is NULL");
+    REFUSED_BY(strata_base_pointer(rig.s, block.ptr, NULL), "`block` is NULL");
+    REFUSED_BY(strata_allocation_path(rig.s, block.ref, NULL, 10), "`text` is NULL");
+    REFUSED_BY(strata_stream_of(rig.s, block.ref, NULL), "`stream` is NULL");
+    REFUSED_BY(strata_same_stream(rig.s, rig.gpu, NULL, NULL, NULL), "`same` is NULL");
+    REFUSED_BY(strata_stream_create(rig.s, rig.gpu, 0, NULL), "`stream` is NULL");
+    REFUSED_BY(strata_mem_info(rig.s, rig.gpu, NULL), "strata_mem_info");
+    REFUSED_BY(strata_statistics(rig.s, rig.gpu, NULL, NULL), "strata_statistics");
+    REFUSED_BY(strata_statistics_all(rig.s, rig.gpu, NULL), "strata_statistics_all");
+    REFUSED_BY(strata_statistics_pool(rig.s, rig.gpu, STRATA_POOL_ORDINARY, NULL), "strata_statistics_pool");
+    REFUSED_BY(strata_statistics_json(rig.s, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_statistics_prometheus(rig.s, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_explain(rig.s, NULL, 10, NULL), "`text` is NULL");
+    REFUSED_BY(strata_chunks_text(rig.s, rig.gpu, NULL, 10, NULL), "`out` is NULL");
+    REFUSED_BY(strata_cache_below(rig.s, rig.gpu, NULL, 0, NULL), "strata_cache_below");
+    REFUSED_BY(strata_pool(rig.s, "weights", NULL), "`pool` is NULL");
+    REFUSED_BY(strata_pool_current(rig.s, rig.gpu, NULL), "`pool` is NULL");
+    REFUSED_BY(strata_pool_of(rig.s, block.ref, NULL), "`pool` is NULL");
+    REFUSED_BY(strata_neighbours(rig.s, block.ref, NULL), "`neighbours` is NULL");
+    REFUSED_BY(strata_best_victims(rig.s, rig.gpu, MIB, NULL, 0, NULL), "`count` is NULL");
     close_ready(&rig, &block);
 }
 
@@ -110,13 +118,13 @@ TEST(facade_arguments, a_struct_of_no_size_is_refused) {
         strata_cache_t cache = {.struct_size = sizes[i]};
         strata_neighbours_t neighbours = {.struct_size = sizes[i]};
         strata_block_t none = {.ref = 5};
-        REFUSED(strata_open(&open, &opened), "struct_size");
-        REFUSED(strata_change_strategy(rig.s, &open), "struct_size");
-        REFUSED(strata_allocate_with(rig.s, rig.gpu, NULL, &allocate, &none), "struct_size");
-        REFUSED(strata_mem_info(rig.s, rig.gpu, &info), "struct_size");
+        REFUSED_BY(strata_open(&open, &opened), "struct_size");
+        REFUSED_BY(strata_change_strategy(rig.s, &open), "struct_size");
+        REFUSED_BY(strata_allocate_with(rig.s, rig.gpu, NULL, &allocate, &none), "struct_size");
+        REFUSED_BY(strata_mem_info(rig.s, rig.gpu, &info), "struct_size");
         REFUSED(strata_statistics(rig.s, rig.gpu, NULL, &statistics), "struct_size");
-        REFUSED(strata_cache_below(rig.s, rig.gpu, NULL, 0, &cache), "struct_size");
-        REFUSED(strata_neighbours(rig.s, block.ref, &neighbours), "struct_size");
+        REFUSED_BY(strata_cache_below(rig.s, rig.gpu, NULL, 0, &cache), "struct_size");
+        REFUSED_BY(strata_neighbours(rig.s, block.ref, &neighbours), "struct_size");
         EXPECT_EQ(none.ref, 5);
     }
     EXPECT_EQ(opened, 0);
