@@ -60,8 +60,8 @@ TEST(facade_trims, no_more_stays_idle_in_all_layers_than_is_kept) {
         "buffered, caching, system",
         "stream_safe, buffered, bfc: {allow_growth: true}, system",
         "auto_growth: {chunk_size: 4MiB}, buffered, system",
-        "binning: {routes: [{up_to: 1MiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}, "
-        "{stack: [buffered, auto_growth: {chunk_size: 2MiB}, system]}]}",
+        ("binning: {routes: [{up_to: 1MiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}, "
+         "{stack: [buffered, auto_growth: {chunk_size: 2MiB}, system]}]}"),
         "fallback: {stacks: [[buffered, auto_growth: {chunk_size: 1MiB}, system], [system]]}",
         "thread_local: {initial: 4MiB, reallocate: 4MiB}, buffered, system",
         "buffered, thread_local: {initial: 4MiB, reallocate: 4MiB}, system",
