@@ -51,7 +51,13 @@ static bool has_room(const strata_facts_t *f) {
     return refused_by(f, STRATA_REFUSED_BY_DEVICE) && f->total > 0 && f->free >= f->growth;
 }
 
+/* What lies there will lie in one run, or leaves whole chunks. */
+static bool comes_free(const strata_facts_t *f) { return f->later_run >= f->asked || fits(f, f->there_whole); }
+static bool stays_in_pieces(const strata_facts_t *f) { return !comes_free(f); }
+
 static bool is_held(const strata_facts_t *f) { return would_do(f, f->there); }
+static bool is_counted(const strata_facts_t *f) { return is_held(f) && comes_free(f); }
+static bool is_counted_in_pieces(const strata_facts_t *f) { return is_held(f) && !comes_free(f); }
 static bool waits(const strata_facts_t *f) { return would_do(f, f->deferred) && will_serve(f); }
 static bool waits_in_pieces(const strata_facts_t *f) { return would_do(f, f->deferred) && !will_serve(f); }
 
@@ -95,8 +101,11 @@ static const cause_row_t causes[] = {
      "streams"},
     {STRATA_CAUSE_CAPTURED, is_held, STRATA_IDLE_CAPTURED,
      "{asked} asked; {there} lie idle, and stay where they are while a stream is being captured"},
-    {STRATA_CAUSE_COUNTED, is_held, STRATA_IDLE_COUNTED,
+    {STRATA_CAUSE_COUNTED, is_counted, STRATA_IDLE_COUNTED,
      "{asked} asked; {there} were freed under counts that no frontier has passed"},
+    {STRATA_CAUSE_FRAGMENTATION, is_counted_in_pieces, STRATA_IDLE_COUNTED,
+     "{asked} asked; {there} were freed under counts, in pieces between live blocks: once a frontier has passed them the largest run has "
+     "{later_run}"},
     {STRATA_CAUSE_WAITING, waits, NOTHING_THERE, "{asked} asked; {deferred} are freed and still in use on other streams"},
     {STRATA_CAUSE_LAYER, is_refused_by_layer, NOTHING_THERE, "{asked} asked; a layer refused: {reason}"},
     {STRATA_CAUSE_HOST, is_refused_by_host, NOTHING_THERE, "{asked} asked, for which {growth} are needed; the host has no more to give"},
@@ -168,6 +177,7 @@ static bool grows_smaller(const strata_facts_t *f) { return f->smaller_growth_is
 static bool has_large_chunks(const strata_facts_t *f) { return f->chunk_size_bytes > f->asked; }
 static bool has_victims(const strata_facts_t *f) { return f->victims > 0; }
 static bool gave_up_early(const strata_facts_t *f) { return f->climbed.timed_out && f->has_retry; }
+static bool gave_up_on_enough(const strata_facts_t *f) { return gave_up_early(f) && comes_free(f); }
 static bool never_waited(const strata_facts_t *f) { return !f->has_retry && !forbids(f, STRATA_NO_RETRY); }
 static bool is_bounded_below_device(const strata_facts_t *f) {
     return is_bounded(f) && device_has_growth(f);
@@ -213,8 +223,9 @@ static const advice_row_t advice[] = {
     {STRATA_CAUSE_IDLE_IN_POOL, always, "free there what keeps the chunks: then they go back to the device"},
     {STRATA_CAUSE_IDLE_IN_THREAD, has_run, "ask in the thread that has it, where a free block has {there_largest}"},
     {STRATA_CAUSE_IDLE_IN_THREAD, always, "free there what keeps the chunks: then they go back to the device"},
-    {STRATA_CAUSE_FORGOTTEN, gave_up_early, "a longer {timeout} (now {timeout_now}), or wait for the stream's work before it is forgotten"},
-    {STRATA_CAUSE_FORGOTTEN, always, "once the stream's work is over the same request can be served"},
+    {STRATA_CAUSE_FORGOTTEN, gave_up_on_enough, "a longer {timeout} (now {timeout_now}), or wait for the stream's work before it is forgotten"},
+    {STRATA_CAUSE_FORGOTTEN, comes_free, "once the stream's work is over the same request can be served"},
+    {STRATA_CAUSE_FORGOTTEN, stays_in_pieces, "free what keeps those chunks: once the work is over the largest run has {later_run}"},
     {STRATA_CAUSE_IDLE_IN_STREAM, has_run, "ask on the stream that has it, where a free block has {there_largest}"},
     {STRATA_CAUSE_IDLE_IN_STREAM, always, "free there what keeps the chunks: then they go back to the device"},
     {STRATA_CAUSE_SIZES, always, "free what keeps those chunks"},

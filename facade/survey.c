@@ -41,16 +41,17 @@ static void leave_chunk(look_t *look) {
     if (chunk->layer && chunk->free > 0 && chunk->used == 0) idle->whole += chunk->free;
     if (chunk->layer && chunk->free > 0 && chunk->used > 0) {
         idle->chunks++;
-        idle->held += chunk->used;
+        idle->held += chunk->used - chunk->deferred;
     }
     look->chunk = (chunk_t){.layer = NULL};
 }
 
-/* A block that is free, or will be once those who use it are done. */
+/* A block that is free, or will be once those who use it are done and counts are passed. */
 static void count_in_run(look_t *look, const strata_record_t *block, strata_idle_why_t why) {
     chunk_t *chunk = &look->chunk;
     if (block->prev == 0) chunk->run = 0;
-    chunk->run = why == STRATA_IDLE_OWN ? chunk->run + block->size : 0;
+    bool will_serve = why == STRATA_IDLE_OWN || why == STRATA_IDLE_COUNTED || why == STRATA_IDLE_ORPHAN;
+    chunk->run = will_serve ? chunk->run + block->size : 0;
     look->survey->later_run = strata_max(look->survey->later_run, chunk->run);
 }
 

@@ -37,7 +37,7 @@ typedef enum strata_idle_why {
 typedef struct strata_idle {
     uint64_t bytes, largest; /* free, and the largest block of it */
     uint64_t whole;          /* of the bytes, those of chunks in which nothing is in use */
-    uint64_t chunks, held;   /* the other chunks, and the bytes in use there */
+    uint64_t chunks, held;   /* the other chunks, and the bytes that are live there */
 } strata_idle_t;
 
 typedef struct strata_survey {

@@ -30,6 +30,11 @@ static void every_other_at_work(scene_t *scene) {
     hold_sixteen(scene);
     for (uint32_t i = 0; i < 16; i += 2) free_at_work(scene, i);
 }
+static void most_free_and_one_at_work(scene_t *scene) {
+    hold_sixteen(scene);
+    free_at_work(scene, 0);
+    for (uint32_t i = 2; i < 16; i += 2) scene_drop(scene, &scene->blocks[i]);
+}
 static void every_other_and_no_retry(scene_t *scene) {
     every_other_at_work(scene);
     scene->request.flags = STRATA_NO_RETRY;
@@ -44,8 +49,35 @@ static void chunks_at_work(scene_t *scene) {
     for (int i = 0; i < 3; i++) (void)scene_hold(scene, scene->stream, 20 * MIB);
     for (uint32_t i = 0; i < 2; i++) free_at_work(scene, i);
 }
+static void forgotten_in_pieces(scene_t *scene) {
+    hold_sixteen(scene);
+    rig_work(&scene->rig, scene->streams[0], 100 * MS, scene->blocks[1].ref);
+    for (uint32_t i = 0; i < 16; i += 2) scene_drop(scene, &scene->blocks[i]);
+    EXPECT_OK(strata_stream_forget(scene->rig.s, scene->rig.gpu, scene->streams[0]));
+    scene->stream = scene->streams[1];
+}
+static void forgotten_neighbours(scene_t *scene) {
+    neighbours_at_work(scene);
+    EXPECT_OK(strata_stream_forget(scene->rig.s, scene->rig.gpu, scene->streams[0]));
+    scene->stream = NULL;
+}
+static void counts_in_pieces(scene_t *scene) {
+    for (int i = 0; i < 15; i++) (void)scene_hold(scene, NULL, 4 * MIB);
+    for (uint32_t i = 0; i < 15; i += 2) scene_drop(scene, &scene->blocks[i]);
+    scene->request.freed_before = 1;
+}
+static void move_the_frontier_and_drop_all(scene_t *scene) {
+    uint64_t count;
+    scene_drop_all(scene);
+    EXPECT_OK(strata_next_count(scene->rig.s, scene->rig.gpu, &count));
+    EXPECT_OK(strata_set_safe_frontier(scene->rig.s, scene->rig.gpu, count));
+}
 static void wait_for_the_work(scene_t *scene) {
     EXPECT_OK(strata_stream_synchronize(scene->rig.s, scene->rig.gpu, scene->streams[1]));
+}
+static void let_time_pass_and_drop_all(scene_t *scene) {
+    rig_pass(&scene->rig, 200 * MS);
+    scene_drop_all(scene);
 }
 static void wait_and_drop_all(scene_t *scene) {
     wait_for_the_work(scene);
@@ -88,6 +120,8 @@ PLANTED_WITHOUT("the same request can be served", pieces_at_work_between_live_bl
 PLANTED_WITHOUT("STRATA_NO_RETRY", pieces_at_work_and_no_retry, STRATA_CAUSE_FRAGMENTATION,
         ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, every_other_and_no_retry, wait_and_drop_all, NULL,
         "once that is over the largest run has 4MiB", 0)
+PLANTED_WITHOUT("36MiB of live blocks", pieces_free_and_at_work, STRATA_CAUSE_FRAGMENTATION, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB,
+        most_free_and_one_at_work, wait_and_drop_all, NULL, "freeing 8MiB in 2 blocks makes a run of 20MiB", 0)
 PLANTED(neighbours_at_work_beside_a_free_block, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, neighbours_at_work,
         wait_for_the_work, NULL, "the same request can be served", 0)
 PLANTED(whole_chunks_at_work, STRATA_CAUSE_WAITING, CHUNKS_WAIT, 64 * MIB, 40 * MIB, chunks_at_work, wait_for_the_work, NULL,
@@ -98,3 +132,11 @@ PLANTED_WITHOUT("capture", gaps_of_caching_in_a_capture, STRATA_CAUSE_FRAGMENTAT
 PLANTED_WITHOUT("capture", gaps_of_bfc_in_a_capture, STRATA_CAUSE_FRAGMENTATION,
         "strategy: gaps\nstack: [bfc: {allow_growth: false, memory_limit: 60MiB}, system]\n", 66 * MIB, 20 * MIB, gaps_in_a_capture,
         scene_drop_all, NULL, "makes a run of 20MiB", 0)
+PLANTED_WITHOUT("the same request can be served", a_forgotten_stream_in_pieces, STRATA_CAUSE_FORGOTTEN,
+        ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, forgotten_in_pieces, let_time_pass_and_drop_all, NULL,
+        "once the work is over the largest run has 4MiB", 0)
+PLANTED(a_forgotten_streams_neighbours_at_work, STRATA_CAUSE_WAITING, ONE_CHUNK_WAITS, 70 * MIB, 20 * MIB, forgotten_neighbours,
+        wait_for_the_work, NULL, "the same request can be served", 0)
+PLANTED_WITHOUT("strata_set_safe_frontier", frees_under_counts_in_pieces, STRATA_CAUSE_FRAGMENTATION,
+        "strategy: counts\nstack: [bfc: {timestamps: true, memory_limit: 60MiB, allow_growth: false}, system]\n", 64 * MIB, 20 * MIB,
+        counts_in_pieces, move_the_frontier_and_drop_all, NULL, "once a frontier has passed them the largest run has 4MiB", 0)
