@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocation/option.h"
+#include "platform/host_memory.h"
 #include "platform/status.h"
 #include "trace/trace.h"
 
@@ -27,6 +28,16 @@ static _Thread_local noted_t notes[NOTED];
 static _Thread_local uint32_t note_count; /* beyond NOTED: of those for which there was no room */
 static _Thread_local bool telling;
 
+typedef struct held {
+    struct held *next;
+    strata_log_level_t level;
+    bool function_alone;
+    char text[];
+} held_t;
+
+static _Thread_local held_t *first_held;
+static _Thread_local uint32_t holds;
+
 strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_level_t level) {
     if ((int)level < STRATA_LOG_NOTHING || level > STRATA_LOG_DEBUG)
         return strata_fail(STRATA_E_INVALID, 0, "there is no level %d", (int)level);
@@ -42,6 +53,27 @@ bool strata_log_is_telling(void) {
     return telling;
 }
 
+void strata_log_hold(void) {
+    holds++;
+}
+
+void strata_log_let_go(void) {
+    holds--;
+}
+
+/* For later. False: the host has no room. */
+static bool hold(strata_log_level_t level, const char *text, bool function_alone) {
+    size_t size = strlen(text) + 1;
+    held_t *held = strata_host_new(1, sizeof *held + size), **link = &first_held;
+    if (!held) return false;
+    held->level = level;
+    held->function_alone = function_alone;
+    memcpy(held->text, text, size);
+    while (*link) link = &(*link)->next;
+    *link = held;
+    return true;
+}
+
 /* What the function calls may fail: the error of whoever is telling stays. */
 static void tell(strata_log_level_t level, const char *text, bool function_alone) {
     if (telling || !strata_log_wants(level)) return;
@@ -51,11 +83,11 @@ static void tell(strata_log_level_t level, const char *text, bool function_alone
     bool wanted = strata_log_wants(level);
     pthread_mutex_unlock(&mutex);
     if (!wanted || (!log && function_alone)) return;
-    if (!log) {
-        fprintf(stderr, "%s\n", text);
-        return;
-    }
     const strata_error_t error = *strata_last_error();
+    bool later = log && holds > 0 && hold(level, text, function_alone);
+    if (!log || (holds > 0 && !later)) fprintf(stderr, "%s\n", text);
+    (void)strata_fail_again(&error);
+    if (!log || holds > 0) return;
     telling = true;
     log(level, text, context);
     telling = false;
@@ -98,10 +130,19 @@ static void tell_note(const noted_t *noted) {
     tell(rows[noted->note].level, text, false);
 }
 
+static void tell_held(void) {
+    for (held_t *held; (held = first_held) != NULL; strata_host_delete(held)) {
+        first_held = held->next;
+        tell(held->level, held->text, held->function_alone);
+    }
+}
+
 void strata_log_flush(void) {
     noted_t copies[NOTED];
+    if (telling || holds > 0) return;
+    if (first_held) tell_held();
     uint32_t count = note_count;
-    if (count == 0 || telling) return;
+    if (count == 0) return;
     memcpy(copies, notes, sizeof copies);
     note_count = 0;
     for (uint32_t i = 0; i < count && i < NOTED; i++) tell_note(&copies[i]);

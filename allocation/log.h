@@ -20,6 +20,10 @@ static inline bool strata_log_wants(strata_log_level_t level) {
 void strata_log_tell(strata_log_level_t level, const char *text);
 /* The same of what the caller is told as an error too: to a function alone, never on standard error. */
 void strata_log_tell_again(strata_log_level_t level, const char *text);
+/* Between the two nobody is called: what the thread tells meanwhile is told by the next flush behind them. Where a call from the
+ * program's function would wait for the thread itself, or find a facade half made. */
+void strata_log_hold(void);
+void strata_log_let_go(void);
 /* Whether the calling thread is in the program's function. */
 bool strata_log_is_telling(void);
 

@@ -1,6 +1,7 @@
 #include "facade/annotate.h"
 
 #include "allocation/layer.h"
+#include "allocation/log.h"
 #include "facade/lookup.h"
 
 typedef struct annotation {
@@ -53,5 +54,6 @@ strata_status_t strata_step(strata_t handle) {
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
         STRATA_DOMAIN_EACH(domain, stack) strata_stack_step(stack);
+    strata_log_flush();
     return STRATA_OK;
 }

@@ -120,8 +120,11 @@ strata_status_t strata_change_strategy(strata_t handle, const strata_open_option
     uint32_t flags = facade->flags;
     facade->flags = options->flags;
     status = strata_stream_ids_begin(facade);
+    strata_log_hold();
     if (status == STRATA_OK) status = load_and_change(facade, options);
+    strata_log_let_go();
     if (status != STRATA_OK) facade->flags = flags;
     if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) strata_stream_ids_end(facade);
+    strata_log_flush();
     return status;
 }

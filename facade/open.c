@@ -100,9 +100,11 @@ void strata_facade_begin_building(strata_facade_t *facade) {
     while (facade->building) strata_condition_wait(&facade->built, &facade->lock, UINT64_MAX);
     facade->building = true;
     strata_unlock(&facade->lock);
+    strata_log_hold();
 }
 
 void strata_facade_end_building(strata_facade_t *facade) {
+    strata_log_let_go();
     strata_lock(&facade->lock);
     facade->building = false;
     strata_condition_broadcast(&facade->built);

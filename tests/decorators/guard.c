@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "strata/log.h"
 #include "tests/decorators/decorators.h"
 
 /* What goes to standard error between begin and end. */
@@ -183,6 +184,48 @@ TEST(guard, finds_a_write_after_the_free) {
             close_corrupt(&rig, "written in it after its free");
         }
     }
+}
+
+typedef struct teller {
+    rig_t *rig;
+    strata_stream_t fresh; /* of which the facade knows nothing yet */
+    uint32_t told;
+} teller_t;
+
+/* As a program may whose log is a tensor. */
+static void use_the_facade(strata_log_level_t level, const char *text, void *context) {
+    teller_t *teller = context;
+    (void)level;
+    EXPECT_CONTAINS(text, "after its free");
+    teller->told++;
+    EXPECT_OK(strata_free(teller->rig->s, rig_allocate(teller->rig, teller->fresh, 1000).ref));
+}
+
+static void *write_after_the_free(void *context) {
+    teller_t *teller = context;
+    strata_block_t b = rig_allocate(teller->rig, STRATA_STREAM_PER_THREAD, 1000);
+    uint8_t *bytes = bytes_of(teller->rig, &b);
+    EXPECT_OK(strata_free(teller->rig->s, b.ref));
+    bytes[7] = 1;
+    return NULL;
+}
+
+/* The stack of an exited thread ends while another is built, which nobody else can do meanwhile. */
+TEST(guard, what_it_finds_while_a_stack_is_built_is_told_when_it_is_there) {
+    rig_t rig;
+    teller_t teller = {.rig = &rig};
+    pthread_t thread;
+    open_guarded(&rig, "[{guard: {quarantine: 4}}, auto_growth, system]");
+    teller.fresh = rig_stream(&rig);
+    ASSERT_EQ(pthread_create(&thread, NULL, write_after_the_free, &teller), 0);
+    pthread_join(thread, NULL);
+    EXPECT_OK(strata_set_log(use_the_facade, &teller, STRATA_LOG_ERROR));
+    strata_block_t b = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 1000);
+    EXPECT_EQ(teller.told, 1);
+    EXPECT_OK(strata_set_log(NULL, NULL, STRATA_LOG_WARNING));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
+    rig_end(&rig);
 }
 
 TEST(guard, keeps_the_last_freed_blocks_back) {

@@ -77,6 +77,9 @@ TEST(facade_log, what_a_call_gave_back_is_told_before_it_returns) {
     EXPECT_EQ(heard.count, 1);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
     EXPECT_EQ(heard.count, 2);
+    EXPECT_OK(strata_change_strategy(rig.s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"}));
+    EXPECT_EQ(heard.count, 3);
+    EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 0 reserved"));
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 16MiB reserved"));
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 8MiB reserved"));
     end_log();
