@@ -135,7 +135,7 @@ static void say_sums(side_t *side, size_t of) {
         for (int state = 0; state < STRATA_CHUNK_STATES; state++) bytes[state] += map->chunks[i].bytes[state];
     }
     say(side, "%s", side->label);
-    if (of) say(side, "behind row %zu of %zu", map->rows, of);
+    if (of) say(side, "after row %zu of %zu", map->rows, of);
     say(side, "%s in %zu chunk%s:", strata_cell_bytes(size).text, map->chunk_count, map->chunk_count == 1 ? "" : "s");
     say(side, "  live    %12s", strata_cell_bytes(bytes[1]).text);
     say(side, "  waiting %12s", strata_cell_bytes(bytes[2]).text);

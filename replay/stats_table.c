@@ -201,7 +201,7 @@ static bool place_was_used(strata_domain_t *domain) {
 static void say_title(strata_output_t *out, const strata_run_moment_t *moment, size_t width) {
     char where[512], what[512];
     const strata_figures_t *figures = &moment->result->figures;
-    snprintf(where, sizeof where, "%.380s behind row %zu of %zu (line %u):", strata_run_trace_name(moment->trace), moment->rows,
+    snprintf(where, sizeof where, "%.380s after row %zu of %zu (line %u):", strata_run_trace_name(moment->trace), moment->rows,
              moment->trace->count, (unsigned)moment->trace->events[moment->rows - 1].line);
     snprintf(what, sizeof what, "%.400s on %.60s", figures->strategy, figures->device);
     bool fits = width == 0 || strlen(where) + 1 + strlen(what) <= width;

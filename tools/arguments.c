@@ -184,7 +184,7 @@ const strata_option_t strata_stats_options[] = {
     STRATEGY(STRATA_NEEDED),
     TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"),
     TAKEN("--at", "ROW|peak|end", STRATA_ONCE, take_at,
-          "behind which row, 1 the first under the header; peak: where most is reserved of devices for the first time; end: the "
+          "after which row, 1 the first under the header; peak: where most is reserved of devices for the first time; end: the "
           "last (peak)"),
     FLAG("--blocks", blocks, "every chunk and block too"),
     TAKEN("--json", NULL, STRATA_ONCE, take_json_flag,

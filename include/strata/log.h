@@ -29,9 +29,10 @@ typedef void (*strata_log_fn)(strata_log_level_t level, const char *text, void *
 /* From now on messages of all facades of the process up to `level` go to `log`; NULL: to standard error, as at the start, up to
  * STRATA_LOG_WARNING. `context` stays the program's. Messages come from whatever thread makes them, several at a time, with no lock
  * held: what is met inside a request is told at its end, before it returns (8 messages; then how many more there were). `log` may call
- * any function (what guard says while a facade closes: any but of that facade); what that says is told to nobody, and strata_close() and strata_change_strategy() answer E_BUSY. After the return the
- * function of before is not called again by messages that are made later. Messages that are not wanted cost nothing, a cache hit makes
- * none. E_INVALID: no such level. */
+ * any function (what guard says while a facade closes: any but of that facade). What that makes the library say is told to nobody, and
+ * strata_close() and strata_change_strategy(), of whatever facade, answer E_BUSY there. After the return the function of before is not
+ * called again by messages that are made later. Messages that are not wanted cost nothing, and a cache hit makes none. E_INVALID: no
+ * such level. */
 STRATA_API strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_level_t level);
 
 #ifdef __cplusplus

@@ -421,7 +421,7 @@ typedef struct strata_cache {
     char name[64];       /* in the strategy: "auto_growth", or the name that it was given there */
     char layer[64];      /* its layer: "auto_growth" */
 } strata_cache_t;
-/* `index` 0, and with routers 0 upward in the order of their stacks; E_INVALID behind the last. Makes the stream's stack if it has
+/* `index` 0, and with routers 0 upward in the order of their stacks; E_INVALID after the last. Makes the stream's stack if it has
  * none. Looks at every block of the cache. */
 STRATA_API strata_status_t strata_cache_below(strata_t facade, strata_place_t place, strata_stream_t stream, size_t index,
                                               strata_cache_t *cache);
@@ -574,7 +574,7 @@ STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, siz
 
 /* ---- lists ----------------------------------------------------------------------------------------------------------- */
 
-/* Names of the presets and of the layers, index 0 upward; NULL behind the last. */
+/* Names of the presets and of the layers, index 0 upward; NULL after the last. */
 STRATA_API const char *strata_strategy_name(size_t index);
 STRATA_API const char *strata_layer_name(size_t index);
 

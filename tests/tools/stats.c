@@ -97,7 +97,7 @@ TEST(stats, tells_places_streams_and_layers_behind_a_row) {
     ran_t ran = run_command(STATS "--at 5 two.csv");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_STREQ(ran.errors, "");
-    snprintf(wanted, sizeof wanted, "two.csv behind row 5 of 10 (line 6): mine on sim:h100\n\n%s\n%s", gpu_table, pinned_table);
+    snprintf(wanted, sizeof wanted, "two.csv after row 5 of 10 (line 6): mine on sim:h100\n\n%s\n%s", gpu_table, pinned_table);
     EXPECT_STREQ(ran.out, wanted);
 }
 
@@ -105,12 +105,12 @@ TEST(stats, finds_the_peak_and_the_end) {
     write_files();
     ran_t ran = run_command(STATS "two.csv");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_CONTAINS(ran.out, "two.csv behind row 6 of 10 (line 7): mine on sim:h100\n");
+    EXPECT_CONTAINS(ran.out, "two.csv after row 6 of 10 (line 7): mine on sim:h100\n");
     EXPECT_CONTAINS(ran.out, "  reserved_bytes                           32.00 MiB       24.00 MiB        8.00 MiB\n");
     ran = run_command(STATS "--at=peak two.csv");
-    EXPECT_CONTAINS(ran.out, "behind row 6 of 10");
+    EXPECT_CONTAINS(ran.out, "after row 6 of 10");
     ran = run_command(STATS "--at end two.csv");
-    EXPECT_CONTAINS(ran.out, "two.csv behind row 10 of 10 (line 11)");
+    EXPECT_CONTAINS(ran.out, "two.csv after row 10 of 10 (line 11)");
     EXPECT_CONTAINS(ran.out, "  peak_reserved_bytes                      32.00 MiB");
     EXPECT_CONTAINS(ran.out, "  requested_bytes                                0 B             0 B             0 B\n");
 }
@@ -200,7 +200,7 @@ TEST(stats, kernels_are_whole_and_failures_are_told) {
                              "free,1,0,0,50,\nfree,2,0,0,50,\n");
     ran_t ran = run_command(STATS "--at 3 kernel.csv");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_CONTAINS(ran.out, "kernel.csv behind row 4 of 6 (line 5)");
+    EXPECT_CONTAINS(ran.out, "kernel.csv after row 4 of 6 (line 5)");
     write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");
     ran = run_command(STATS "--at end large.csv");
     EXPECT_EQ(ran.exit_status, 0);
