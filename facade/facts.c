@@ -51,11 +51,12 @@ static bool is_off(const strata_facts_t *f, const char *option, char *path) {
     return read_option(f, option, path, now) && strcmp(now, "false") == 0;
 }
 
-/* Under gpu, a source of managed or of host memory. */
+/* The place is managed, or has a source of managed or of host memory under gpu. */
 static bool has_other_memory(const strata_facts_t *f) {
     const strata_plan_t *plan = f->refused->stack->family->plan;
+    strata_place_kind_t kind = strata_place_kind(f->domain->place);
     char now[STRATA_FACT_LETTERS];
-    if (strata_place_kind(f->domain->place) != STRATA_PLACE_GPU) return false;
+    if (kind != STRATA_PLACE_GPU) return kind == STRATA_PLACE_MANAGED;
     for (uint32_t i = 1; i <= plan->count; i++) {
         const strata_plan_node_t *node = &plan->nodes[i];
         const strata_option_row_t *row = node->type->role == STRATA_SOURCE ? strata_option_find(node->type, "memory") : NULL;

@@ -13,6 +13,13 @@ static void hold_three(scene_t *scene) {
     for (int i = 0; i < 3; i++) (void)scene_hold(scene, NULL, 60 * MIB);
 }
 
+static void limit_managed(scene_t *scene) {
+    (void)scene_hold(scene, NULL, 100 * MIB);
+    scene->place = strata_managed(0);
+    EXPECT_OK(strata_set_limit(scene->rig.s, scene->place, 50 * MIB));
+}
+static void raise_managed(scene_t *scene) { EXPECT_OK(strata_set_limit(scene->rig.s, scene->place, 60 * MIB)); }
+
 /* ---- what waits, beside what is live ---- */
 
 static void free_at_work(scene_t *scene, uint32_t i) {
@@ -112,6 +119,8 @@ PLANTED_WITHOUT("or free as much", more_than_a_limit_layer_allows, STRATA_CAUSE_
 PLANTED_WITHOUT("the device has 0 free", managed_memory_is_larger_than_the_device, STRATA_CAUSE_BOUND,
         "strategy: spills\nstack: [limit: {bytes: 512MiB}, system: {memory: managed}]\n", 128 * MIB, 600 * MIB, hold_three, NULL,
         "limit.bytes=780MiB", "a larger limit.bytes: 780MiB or more, now 512MiB", 0)
+PLANTED_WITHOUT("alone does not", managed_memory_under_a_limit_on_a_full_device, STRATA_CAUSE_PLACE_LIMIT, "system", 128 * MIB, 60 * MIB,
+        limit_managed, raise_managed, NULL, "a limit of 60MiB or more by strata_set_limit()", 0)
 PLANTED_WITHOUT("at most", a_bound_of_what_is_fallen_back_to, STRATA_CAUSE_BOUND,
         FALLS_BACK, 128 * MIB, 160 * MIB, hold_three, NULL, "limit.bytes=220MiB", "a larger limit.bytes: 220MiB or more, now 128MiB", 0)
 PLANTED_WITHOUT("the same request can be served", pieces_at_work_between_live_blocks, STRATA_CAUSE_FRAGMENTATION,
