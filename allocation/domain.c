@@ -263,14 +263,15 @@ static uint64_t trim_all(strata_domain_t *domain, uint64_t keep) {
 }
 
 /* What a cache keeps may hold fast a chunk of the cache below it, the rest of which is idle: then the upper ones keep less, until the
- * bound is met or a walk finds nothing more. */
+ * bound is met, a walk finds nothing more, or has asked for all: what is idle behind that others have freed meanwhile. */
 uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
-    uint64_t released = strata_domain_offer_unreturned(domain), now, left = keep;
+    uint64_t released = strata_domain_offer_unreturned(domain), now, asked, left = keep;
     do {
-        now = trim_all(domain, left);
+        asked = left;
+        now = trim_all(domain, asked);
         released += now;
         left /= 2;
-    } while (now > 0 && idle_of_all(domain) > keep);
+    } while (now > 0 && asked > 0 && idle_of_all(domain) > keep);
     strata_domain_sweep_orphans(domain);
     return released;
 }

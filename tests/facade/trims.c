@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "allocation/layer.h"
 #include "tests/facade/fixture.h"
 
 static uint64_t idle(rig_t *rig) {
@@ -80,4 +81,46 @@ TEST(facade_trims, no_more_stays_idle_in_all_layers_than_is_kept) {
             rig_close(&rig);
             if (strata_test_has_failed()) FAIL_TEST("%s, keep %llu", stacks[i], (unsigned long long)kept[k]);
         }
+}
+
+/* ---- others fill what a trim empties ---- */
+
+enum { ENOUGH = 1000 };
+static uint32_t trimmed;
+
+static strata_status_t pass_on(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    return strata_below_allocate(self, request, record);
+}
+
+/* As busy threads leave it: each trim gives something back, and as much lies idle behind it. */
+static uint64_t always_idle(strata_layer_t *self) {
+    (void)self;
+    return trimmed < ENOUGH ? MIB : 0;
+}
+
+static uint64_t always_gives(strata_layer_t *self, uint64_t keep, strata_path_t *path) {
+    (void)self, (void)keep, (void)path;
+    trimmed++;
+    return 4096;
+}
+
+static const strata_layer_type_t refilled_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_refilled", .doc = "never without idle bytes", .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = pass_on, .free = strata_layer_free_below,
+    .trim = always_gives, .idle_bytes = always_idle,
+};
+
+TEST(facade_trims, a_trim_ends_though_others_fill_what_it_empties) {
+    rig_t rig;
+    const strata_layer_type_t *types[] = {&refilled_type};
+    uint64_t released = 0;
+    EXPECT_OK(strata_layers_register(types, 1, true));
+    rig_open(&rig, "strategy: busy\nstack: [test_refilled, system]\n", NULL, 0, 0, 1);
+    trimmed = 0;
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 4096, &released));
+    EXPECT_GT(trimmed, 1);
+    EXPECT_LT(trimmed, 100);
+    trimmed = ENOUGH;
+    rig_close(&rig);
 }
