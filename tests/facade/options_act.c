@@ -54,7 +54,7 @@ static const struct {
     {"system", STRATA_PLACE_HOST, "host.system", "stack: [auto_growth: {name: a}, system]\nplaces: {host: [system]}"},
     {"cuda_malloc_async", STRATA_PLACE_GPU, "cuda_malloc_async", "stack: [cuda_malloc_async]"},
     {"cuda_malloc_async", STRATA_PLACE_GPU, "cuda_malloc_async", "stack: [cuda_malloc_async: {pool: own}]"},
-    {"trace", STRATA_PLACE_GPU, "trace", "stack: [trace: {path: /tmp/strata-acts-%p.csv, events: 64}, auto_growth, system]"},
+    {"trace", STRATA_PLACE_GPU, "trace", "stack: [trace: {path: written_by_options.csv, events: 64}, auto_growth, system]"},
 };
 
 enum { CONTEXTS = sizeof contexts / sizeof *contexts };
@@ -227,7 +227,7 @@ static size_t values_of(const strata_option_row_t *row, char values[VALUES][64])
     static const char *const of_kind[][VALUES] = {
         [STRATA_OPTION_BOOL] = {"true", "false"}, [STRATA_OPTION_COUNT] = {"1", "3", "7", "100", "0"},
         [STRATA_OPTION_SIZE] = {"1MiB", "4KiB", "40MiB", "64", "512", "24MiB", "1GiB", "0"}, [STRATA_OPTION_TIME] = {"0", "3s"},
-        [STRATA_OPTION_FRACTION] = {"0.5", "0.1", "0.9", "3", "1"}, [STRATA_OPTION_TEXT] = {"4", "/tmp/strata-acts-%p.txt"}};
+        [STRATA_OPTION_FRACTION] = {"0.5", "0.1", "0.9", "3", "1"}, [STRATA_OPTION_TEXT] = {"4", "written_by_options.txt"}};
     size_t count = 0;
     if (row->kind == STRATA_OPTION_CHOICE) {
         for (uint32_t i = 0; i < strata_choice_count(row) && count < VALUES; i++) strata_choice_name(row, i, values[count++], 64);
