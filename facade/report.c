@@ -200,6 +200,13 @@ static void say_own_steps(report_t *r) {
     STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", c->own_gave);
 }
 
+/* A time is told in three digits: more of them say nothing of a wait. */
+static uint64_t in_three_digits(uint64_t time) {
+    uint64_t step = 1;
+    while (time / step >= 1000) step *= 10;
+    return time / step * step;
+}
+
 static void say_ladder(report_t *r) {
     const strata_climbed_t *c = &r->facts.climbed;
     say_own_steps(r);
@@ -209,7 +216,7 @@ static void say_ladder(report_t *r) {
         return;
     }
     char took[64];
-    strata_print_time(c->took_ns, took, sizeof took);
+    strata_print_time(in_three_digits(c->took_ns), took, sizeof took);
     STRATA_SAY_AMOUNTS(&r->text, "\n  tried: polling gave %, waiting first %, releasing %, callbacks %", c->polled, c->waited,
                        c->released, c->called_back);
     strata_text_say(&r->text, "%s%s; it took %s", c->asked_small ? ", smaller growth nothing" : "",

@@ -37,7 +37,8 @@
     X(MS, stall_ms, "ms", "the host's waits for the device inside the strategy; null on a real device")                        \
     X(MS, steady_device_ms, "ms", "device_call_ms + stall_ms over the last third of the trace's rows")                         \
     X(BYTES, deferred_peak_bytes, "bytes", "most bytes at once that were freed by the caller and still in use by a borrower, " \
-                                           "by the clock; of several places or devices the sum of each one's most")            \
+                                           "by the clock; of several places or devices the sum of each one's most; null on a " \
+                                           "real device")                                                                      \
     X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                             \
     X(SPREAD, host_ns_per_op, "ns", "wall time of the allocator's own code for each operation, time in device calls and in "   \
                                     "reading the clock taken off, over the repeats but the one that --check watches; null "    \

@@ -174,7 +174,7 @@ static void finish_bytes(strata_measure_t *measure) {
     /* The place's own peak also knows what was reserved for a moment within one call; of several places only the sum that was
      * seen is a peak. */
     figures->peak_reserved_bytes = totals.device_places == 1 ? totals.peak_reserved : measure->reserved;
-    figures->deferred_peak_bytes = totals.deferred_peak;
+    figures->deferred_peak_bytes = measure->machine->world ? totals.deferred_peak : STRATA_FIGURE_NULL;
     figures->deferred_frees = totals.deferred_frees;
     figures->ladders = totals.ladders;
     bool any = measure->reserved > 0;

@@ -32,6 +32,22 @@ TEST(gpu, streams_have_ids) {
     strata_device_close(device);
 }
 
+/* What is beyond the device's range is taken to its end. */
+TEST(gpu, streams_have_any_priority) {
+    GPU_OR_SKIP(device);
+    static const int priorities[] = {-1000000, -1, 0, 1, 1000000};
+    strata_handle_t streams[5];
+    for (int i = 0; i < 5; i++) {
+        ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, priorities[i], &streams[i]));
+        EXPECT_OK(strata_device_work(device, streams[i], 1000, NULL, 0));
+    }
+    for (int i = 0; i < 5; i++) {
+        EXPECT_OK(strata_device_stream_synchronise(device, streams[i]));
+        EXPECT_OK(strata_device_stream_destroy(device, streams[i]));
+    }
+    strata_device_close(device);
+}
+
 TEST(gpu, events_order_work) {
     GPU_OR_SKIP(device);
     GPU_NEEDS(device, work);

@@ -40,6 +40,7 @@ TEST(real, time_is_real) {
         EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_synchronise], 0); /* the program's own */
         EXPECT_EQ(r.figures.gpu_lag_us, STRATA_FIGURE_NULL);
         EXPECT_EQ(r.figures.peak_device_used_bytes, STRATA_FIGURE_NULL);
+        EXPECT_EQ(r.figures.deferred_peak_bytes, STRATA_FIGURE_NULL); /* who tells when a borrower ended? */
         EXPECT_TRUE(isnan(r.figures.stall_ms));
         EXPECT_TRUE(r.figures.end_ms >= 20);
         EXPECT_TRUE(r.figures.device_call_ms > 0);
