@@ -373,7 +373,7 @@ static bool is_contiguous(const strata_layer_t *layer) {
 
 static void end_tables(bfc_t *self) {
     strata_bfc_debug_destroy(self);
-    strata_nodes_destroy(&self->users);
+    strata_users_destroy(&self->users);
     strata_nodes_destroy(&self->parts);
     strata_nodes_destroy(&self->regions);
     strata_nodes_destroy(&self->stamps);
@@ -387,7 +387,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->coalesces = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
     uint32_t stamps = bfc_options_of(self)->timestamps ? STRATA_SLAB_SLOTS : 1;
     strata_status_t status = read_limits(self);
-    if (status == STRATA_OK) status = strata_users_init(&self->users);
+    if (status == STRATA_OK) status = strata_users_init(&self->users, sizeof(strata_user_t));
     if (status == STRATA_OK) status = strata_nodes_init(&self->parts, sizeof(bfc_part_t), STRATA_BFC_PARTS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->regions, sizeof(bfc_region_t), STRATA_BFC_PARTS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);

@@ -63,7 +63,8 @@ typedef struct bfc {
     uint64_t used_bytes, peak_used;
     uint64_t frees, waited;  /* frees so far, and those that the host has waited for */
     strata_tree_t idle;
-    strata_nodes_t users, parts, regions, stamps;
+    strata_users_t users;
+    strata_nodes_t parts, regions, stamps;
     uint32_t first_region, region_count;
     uint32_t first_stamp, last_stamp, stamp_count;
     uint64_t frontier;       /* count from which on work may be under way */

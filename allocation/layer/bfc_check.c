@@ -92,6 +92,6 @@ strata_status_t strata_bfc_validate(strata_layer_t *base) {
     strata_status_t status = validate_sums(self, &tally);
     if (status == STRATA_OK) status = strata_tree_validate(&self->idle, bfc_slab(self));
     if (status == STRATA_OK) status = strata_bfc_validate_stamps(self);
-    if (status == STRATA_OK) status = strata_nodes_validate(&self->users);
+    if (status == STRATA_OK) status = strata_users_validate(&self->users);
     return status == STRATA_OK ? strata_nodes_validate(&self->parts) : status;
 }

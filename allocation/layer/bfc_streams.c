@@ -13,14 +13,14 @@ static void let_go_if_waited(bfc_t *self, uint32_t node) {
 
 /* Nobody takes the name as long as marks bear it: those of the frees so far, until the host has waited for them. */
 static void leave_behind(bfc_t *self, uint32_t node) {
-    strata_user_at(&self->users, node)->state = STRATA_USER_BEHIND;
+    strata_users_leave(&self->users, node, STRATA_USER_BEHIND);
     strata_user_at(&self->users, node)->waited = self->frees;
     let_go_if_waited(self, node);
 }
 
 static void bury_threads(bfc_t *self) {
-    for (uint32_t node = 1; node < self->users.used; node++)
-        if (strata_user_is_of_the_dead(strata_user_at(&self->users, node), STRATA_USER_NAMED)) leave_behind(self, node);
+    for (uint32_t node = 0; (node = strata_users_next_of_the_dead(&self->users, node, STRATA_USER_NAMED)) != 0;)
+        leave_behind(self, node);
 }
 
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
@@ -50,7 +50,7 @@ bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path) {
     strata_path_lock(path, opened);
     if (!done || frees <= self->waited) return done;
     self->waited = frees;
-    for (uint32_t node = 1; node < self->users.used; node++) let_go_if_waited(self, node);
+    for (uint32_t node = 1; node < self->users.nodes.used; node++) let_go_if_waited(self, node);
     return true;
 }
 

@@ -155,7 +155,7 @@ static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_
 /* What destroyed streams left behind. */
 static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     uint64_t pool = caching_bank_at(self, want->bank)->pool;
-    for (uint32_t node = self->gone_banks ? self->first_bank : 0; node; node = caching_bank_at(self, node)->next) {
+    for (uint32_t node = self->gone_banks ? caching_first_bank(self) : 0; node; node = caching_next_bank(self, node)) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         uint32_t slot = bank->pool == pool ? fitting(self, bank, want) : 0;
         if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
@@ -178,7 +178,7 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
 
 /* Private pools that are still held, in order: existing blocks alone. */
 static strata_record_t *search_pools(caching_t *self, const want_t *want) {
-    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
+    for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node)) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
         bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
@@ -423,6 +423,7 @@ static strata_status_t create(strata_layer_t *base) {
     if (status == STRATA_OK) status = read_limits(self);
     if (status == STRATA_OK) status = strata_caching_streams_init(self);
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
+    if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
     if (status == STRATA_OK) status = strata_nodes_init(&self->segments, sizeof(caching_segment_t), STRATA_CACHING_SEGMENTS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->pools, sizeof(caching_pool_t), 1 << 12);
     if (status == STRATA_OK) strata_condition_init(&self->grown);

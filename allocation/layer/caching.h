@@ -7,6 +7,7 @@
 
 #include "allocation/layer.h"
 #include "allocation/mechanism/marks.h"
+#include "allocation/mechanism/order.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
 #include "allocation/users.h"
@@ -38,12 +39,12 @@ typedef struct caching_stream {
 
 typedef struct caching_bank {
     uint32_t unused;
-    uint32_t next;    /* banks in order of pool, then of the streams' handles: the peer's order of streams */
     uint64_t pool;    /* 0: none */
     uint32_t stream;  /* node; 0: all streams */
     uint32_t segments;
     uint32_t busy;    /* calls under way that go by it: it must not end */
     bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
+    strata_order_link_t link;
     strata_tree_t idle[STRATA_CACHING_KINDS];
 } caching_bank_t;
 
@@ -77,8 +78,10 @@ typedef struct caching {
     uint64_t segment_bytes, used_bytes;
     uint64_t searches;     /* of the large blocks that are in no pool: what ages are counted in */
     uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
-    strata_nodes_t streams, banks, segments, borrows, uses, pools;
-    uint32_t first_bank, first_segment, last_segment, segment_count;
+    strata_users_t streams; /* caching_stream_t */
+    strata_nodes_t banks, segments, borrows, uses, pools;
+    strata_order_t bank_order; /* by pool, then by the streams' handles: the peer's order of streams; last by node */
+    uint32_t first_segment, last_segment, segment_count;
     uint32_t use_count, lost_blocks, gone_banks, captures;
     uint32_t uses_awaited; /* by the host, with the locks open: they are in no stream's list */
     uint32_t counts_held; /* frees under way: each holds one count of its block's uses */
@@ -99,10 +102,14 @@ static inline strata_record_t *caching_block(const caching_t *self, uint32_t slo
     return strata_slab_record(caching_slab(self), slot);
 }
 static inline caching_stream_t *caching_stream_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->streams, node);
+    return strata_node(&self->streams.nodes, node);
 }
 static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) {
     return strata_node(&self->banks, node);
+}
+static inline uint32_t caching_first_bank(const caching_t *self) { return self->bank_order.first[0]; }
+static inline uint32_t caching_next_bank(const caching_t *self, uint32_t node) {
+    return strata_order_next(&self->bank_order, node);
 }
 static inline caching_segment_t *caching_segment_at(const caching_t *self, uint32_t node) {
     return strata_node(&self->segments, node);
@@ -187,6 +194,8 @@ bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path);
 
 /* ---- banks and pools (caching_banks.c) ---- */
 
+/* Where a bank stands among all; `stream`: 0, or its node. */
+strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream);
 /* The bank of a request, made if need be; 0: E_LIMIT. */
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request);
 /* Ends a bank without segments whose stream is gone. */

@@ -23,15 +23,22 @@ static bool has_streams(const caching_t *self) {
     return owned && caching_options_of(self)->streams == STRATA_CACHING_OWN_STREAMS;
 }
 
-static bool before(const caching_t *self, const caching_bank_t *a, const caching_bank_t *b) {
-    if (a->pool != b->pool) return a->pool < b->pool;
-    uintptr_t first = (uintptr_t)handle_of(self, a), second = (uintptr_t)handle_of(self, b);
-    return first != second ? first < second : a->stream < b->stream;
-}
-
 /* The pool that a request names in its own stacks: that of a named pool's stacks is none. */
 static uint64_t pool_of(const caching_t *self, const strata_request_t *request) {
     return request->pool == self->base.stack->family->pool ? 0 : request->pool;
+}
+
+/* A stream's handle stays in its entry as long as the bank holds that. */
+strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream) {
+    uintptr_t handle = stream ? (uintptr_t)caching_stream_at(self, stream)->user.stream : 0;
+    return (strata_order_key_t){pool, handle, stream};
+}
+
+static uint32_t find(caching_t *self, bool streams, strata_stream_t handle, uint64_t pool) {
+    uint32_t stream = streams ? strata_users_find(&self->streams, handle) : 0;
+    if (streams && stream == 0) return 0;
+    strata_order_key_t key = strata_caching_bank_key(self, pool, stream);
+    return strata_order_find(&self->bank_order, &key);
 }
 
 static uint32_t make(caching_t *self, bool streams, const strata_request_t *request) {
@@ -45,10 +52,8 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
     caching_bank_t *bank = caching_bank_at(self, node);
     *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
     if (stream) caching_stream_at(self, stream)->user.holds++;
-    uint32_t *link = &self->first_bank;
-    while (*link && before(self, caching_bank_at(self, *link), bank)) link = &caching_bank_at(self, *link)->next;
-    bank->next = *link;
-    *link = node;
+    strata_order_key_t key = strata_caching_bank_key(self, bank->pool, stream);
+    strata_order_add(&self->bank_order, node, &key);
     return node;
 }
 
@@ -57,9 +62,7 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     uint64_t pool = pool_of(self, request);
     uint32_t *hint = &self->hints[request->path->stack->number];
     if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream, pool)) return *hint;
-    uint32_t node = self->first_bank;
-    while (node && !serves(self, caching_bank_at(self, node), streams, request->stream, pool))
-        node = caching_bank_at(self, node)->next;
+    uint32_t node = find(self, streams, request->stream, pool);
     if (node == 0) node = make(self, streams, request);
     *hint = node;
     return node;
@@ -75,9 +78,7 @@ void strata_caching_bank_settle(caching_t *self, uint32_t node) {
     const caching_bank_t *bank = caching_bank_at(self, node);
     if (bank->segments > 0 || bank->busy > 0 || bank->stream == 0) return;
     if (caching_stream_at(self, bank->stream)->user.state == STRATA_USER_NAMED) return;
-    uint32_t *link = &self->first_bank;
-    while (*link != node) link = &caching_bank_at(self, *link)->next;
-    *link = bank->next;
+    strata_order_remove(&self->bank_order, node);
     uint32_t stream = bank->stream;
     self->gone_banks--;
     for (uint32_t i = 0; i < STRATA_STACKS; i++)

@@ -1,6 +1,8 @@
 /* The whole-structure check of caching: the executable form of what its files say holds. */
 #include "allocation/layer/caching.h"
 
+#include <string.h>
+
 static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s (slot %u)", what, slot);
 }
@@ -52,7 +54,9 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
         tally->blocks += bank->idle[kind].count;
         tally->bytes += bank->idle[kind].bytes;
     }
-    if (bank->stream >= self->streams.used) return corrupt("a bank is of a stream that there never was", 0);
+    if (bank->stream >= self->streams.nodes.used) return corrupt("a bank is of a stream that there never was", 0);
+    const strata_order_key_t key = strata_caching_bank_key(self, bank->pool, bank->stream);
+    if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank does not stand where its stream belongs", 0);
     tally->segments += bank->segments;
     tally->gone += bank->stream && caching_stream_at(self, bank->stream)->user.state != STRATA_USER_NAMED;
     return status;
@@ -60,12 +64,10 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
 
 static strata_status_t validate_banks(const caching_t *self, const tally_t *blocks) {
     bank_tally_t tally = {0};
-    uint32_t banks = 0;
-    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
-        if (node >= self->banks.used || ++banks > self->banks.used) return corrupt("the list of banks is broken", 0);
-        strata_status_t status = validate_bank(self, node, &tally);
-        if (status != STRATA_OK) return status;
-    }
+    strata_status_t status = strata_order_validate(&self->bank_order);
+    for (uint32_t node = caching_first_bank(self); node && status == STRATA_OK; node = caching_next_bank(self, node))
+        status = validate_bank(self, node, &tally);
+    if (status != STRATA_OK) return status;
     if (tally.blocks != blocks->pieces.free_blocks || tally.bytes != blocks->pieces.free_bytes)
         return corrupt("the banks do not have the free blocks", 0);
     if (tally.segments != self->segment_count) return corrupt("the banks do not have the segments", 0);
@@ -107,7 +109,7 @@ void strata_caching_figures(strata_layer_t *base) {
     uint64_t idle[STRATA_CACHING_KINDS] = {0}, whole[STRATA_CACHING_KINDS] = {0};
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
         self->of_kind[kind] = 0;
-        for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next)
+        for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node))
             idle[kind] += caching_bank_at(self, node)->idle[kind].bytes;
     }
     for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next) {

@@ -167,7 +167,7 @@ static bool has_used_yet(const caching_t *self, const strata_tree_t *tree) {
 static void wait_if_need_be(caching_t *self, strata_path_t *path) {
     bool used = false;
     if (!self->ordered_below) return;
-    for (uint32_t node = self->first_bank; node && !used; node = caching_bank_at(self, node)->next)
+    for (uint32_t node = caching_first_bank(self); node && !used; node = caching_next_bank(self, node))
         for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS && !used; kind++)
             used = has_used_yet(self, &caching_bank_at(self, node)->idle[kind]);
     if (used) (void)strata_caching_wait_for_users(self, path);
@@ -200,7 +200,7 @@ static int side_of(const caching_t *self, const caching_bank_t *bank, const curs
 
 /* The next block that may go, 0: none. */
 static uint32_t next_idle(const caching_t *self, cursor_t *cursor) {
-    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
+    for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node)) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         int side = bank->pool == cursor->pool ? side_of(self, bank, cursor) : -1;
         if (side < 0) continue;
@@ -228,7 +228,7 @@ static uint64_t release_kind(caching_t *self, uint64_t pool, uint32_t kind, stra
 
 /* The smallest pool above `pool`, 0: none. */
 static uint64_t next_pool(const caching_t *self, uint64_t pool) {
-    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next)
+    for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node))
         if (caching_bank_at(self, node)->pool > pool) return caching_bank_at(self, node)->pool;
     return 0;
 }
@@ -248,7 +248,7 @@ uint64_t strata_caching_release_all(caching_t *self, strata_path_t *path) {
 /* The largest unsplit block that may go, the first of the walk among equals; 0: none. */
 static uint32_t largest_idle(const caching_t *self) {
     uint32_t largest = 0;
-    for (uint32_t node = self->first_bank; node; node = caching_bank_at(self, node)->next) {
+    for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node)) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         if (!strata_caching_pool_is_free(self, bank->pool)) continue;
         for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) {

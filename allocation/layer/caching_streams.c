@@ -37,7 +37,7 @@ static strata_events_t *events_of(const caching_t *self) {
 }
 
 strata_status_t strata_caching_streams_init(caching_t *self) {
-    strata_status_t status = strata_nodes_init(&self->streams, sizeof(caching_stream_t), STRATA_USERS);
+    strata_status_t status = strata_users_init(&self->streams, sizeof(caching_stream_t));
     if (status == STRATA_OK) status = strata_nodes_init(&self->borrows, sizeof(borrow_t), BORROWS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->uses, sizeof(use_t), USES);
     return status;
@@ -45,14 +45,14 @@ strata_status_t strata_caching_streams_init(caching_t *self) {
 
 /* The device has been waited for. */
 void strata_caching_streams_destroy(caching_t *self) {
-    for (uint32_t node = 1; node < self->streams.used; node++) {
+    for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         const caching_stream_t *stream = caching_stream_at(self, node);
         if (stream->user.state == STRATA_USER_UNUSED) continue;
         if (stream->gone) strata_events_give(events_of(self), stream->gone);
         for (uint32_t use = stream->first; use; use = use_at(self, use)->next)
             if (use_at(self, use)->event) strata_events_give(events_of(self), use_at(self, use)->event);
     }
-    strata_nodes_destroy(&self->streams);
+    strata_users_destroy(&self->streams);
     strata_nodes_destroy(&self->borrows);
     strata_nodes_destroy(&self->uses);
 }
@@ -190,7 +190,7 @@ bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {
     uint64_t frees = self->frees;
     if (!wait_for_all(self, path)) return false;
     if (frees <= self->waited) return true;
-    for (uint32_t node = 1; node < self->streams.used; node++) {
+    for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         const caching_stream_t *stream = caching_stream_at(self, node);
         bool waits = stream->user.state == STRATA_USER_BEHIND && stream->marked > self->waited;
         if (waits && stream->marked <= frees) strata_caching_stream_let_go(self, node);
@@ -254,7 +254,7 @@ static uint64_t ready_at(const caching_t *self, const caching_stream_t *stream, 
 /* When the last of a block's uses is over: each is the last of its stream. */
 static uint64_t block_ready_at(const caching_t *self, uint32_t slot) {
     uint64_t latest = 0;
-    for (uint32_t node = 1; node < self->streams.used; node++) {
+    for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         const caching_stream_t *stream = caching_stream_at(self, node);
         if (stream->user.state == STRATA_USER_UNUSED || !stream->last || use_at(self, stream->last)->slot != slot) continue;
         uint64_t at = ready_at(self, stream, use_at(self, stream->last));
@@ -380,7 +380,7 @@ static uint64_t poll_stream(caching_t *self, uint32_t node) {
 uint64_t strata_caching_poll_uses(caching_t *self) {
     uint64_t freed = 0;
     if (self->use_count == 0 || self->captures > 0) return 0;
-    for (uint32_t node = 1; node < self->streams.used; node++) freed += poll_stream(self, node);
+    for (uint32_t node = 1; node < self->streams.nodes.used; node++) freed += poll_stream(self, node);
     return freed;
 }
 
@@ -413,7 +413,7 @@ static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) 
 
 void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path) {
     self->waits_for_all++;
-    for (uint32_t node = 1; node < self->streams.used; node++) {
+    for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         while (has_uses(self, node)) {
             if (!wait_for_first(self, node, path)) break;
             if (has_uses(self, node)) (void)end_use(self, node);
@@ -426,7 +426,7 @@ void strata_caching_poll(strata_layer_t *base, strata_path_t *path, strata_pendi
     (void)path;
     pending->freed_bytes += strata_caching_poll_uses(self);
     pending->pending_bytes += self->pending_bytes;
-    for (uint32_t node = 1; node < self->streams.used && self->use_count > 0; node++) {
+    for (uint32_t node = 1; node < self->streams.nodes.used && self->use_count > 0; node++) {
         const caching_stream_t *stream = caching_stream_at(self, node);
         uint64_t at = has_uses(self, node) ? ready_at(self, stream, use_at(self, stream->first)) : UINT64_MAX;
         if (at < pending->ready_at) pending->ready_at = at;
@@ -435,7 +435,7 @@ void strata_caching_poll(strata_layer_t *base, strata_path_t *path, strata_pendi
 
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
     caching_t *self = (caching_t *)base;
-    for (uint32_t node = 1; node < self->streams.used; node++) {
+    for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         if (!has_uses(self, node)) continue;
         const caching_stream_t *stream = caching_stream_at(self, node);
         bool gone = stream->user.state != STRATA_USER_NAMED;
@@ -450,9 +450,9 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 static void leave_behind(caching_t *self, uint32_t node, strata_user_state_t state, strata_handle_t event) {
     caching_stream_t *stream = caching_stream_at(self, node);
     stream->gone = event;
-    stream->user.state = state;
-    for (uint32_t bank = self->first_bank, next; bank; bank = next) {
-        next = caching_bank_at(self, bank)->next;
+    strata_users_leave(&self->streams, node, state);
+    for (uint32_t bank = caching_first_bank(self), next; bank; bank = next) {
+        next = caching_next_bank(self, bank);
         if (caching_bank_at(self, bank)->stream != node) continue;
         self->gone_banks++;
         strata_caching_bank_settle(self, bank);
@@ -462,7 +462,7 @@ static void leave_behind(caching_t *self, uint32_t node, strata_user_state_t sta
 /* Nobody may take the node as long as marks name it: those that were written so far, until the host has waited for them. */
 static void forget_marks(caching_t *self, uint32_t node) {
     caching_stream_t *stream = caching_stream_at(self, node);
-    stream->user.state = STRATA_USER_BEHIND;
+    strata_users_leave(&self->streams, node, STRATA_USER_BEHIND);
     stream->marked = self->frees;
     if (stream->marked <= self->waited) strata_caching_stream_let_go(self, node);
 }
@@ -488,31 +488,32 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
     strata_caching_stream_let_go(self, node);
 }
 
-/* An own default stream of a thread that has exited. */
-static bool is_of_the_dead(const caching_t *self, uint32_t node, strata_user_state_t state) {
-    const strata_user_t *user = &caching_stream_at(self, node)->user;
-    return user->holds > 0 && strata_user_is_of_the_dead(user, state);
+/* The next own default stream behind `node` of a thread that has exited, which holds something; 0: none. */
+static uint32_t next_of_the_dead(caching_t *self, uint32_t node, strata_user_state_t state) {
+    do node = strata_users_next_of_the_dead(&self->streams, node, state);
+    while (node && caching_stream_at(self, node)->user.holds == 0);
+    return node;
 }
 
 /* Not while a thread waits for what was given up before: its wait may not have seen the work of these. */
 void strata_caching_give_up_threads(caching_t *self) {
-    for (uint32_t node = 1; node < self->streams.used && !self->burying; node++) {
-        if (!is_of_the_dead(self, node, STRATA_USER_NAMED)) continue;
+    if (self->burying) return;
+    for (uint32_t node = 0; (node = next_of_the_dead(self, node, STRATA_USER_NAMED)) != 0;) {
         if (caching_ignores_streams(self)) forget_marks(self, node);
         else leave_behind(self, node, STRATA_USER_LOST, NULL);
     }
 }
 
 bool strata_caching_bury_threads(caching_t *self, strata_path_t *path) {
-    bool any = false, done = false;
+    bool done = false;
     if (self->burying || caching_ignores_streams(self)) return false;
     strata_caching_give_up_threads(self);
     /* Those too for whom an earlier wait has failed. */
-    for (uint32_t node = 1; node < self->streams.used && !any; node++) any = is_of_the_dead(self, node, STRATA_USER_LOST);
+    if (next_of_the_dead(self, 0, STRATA_USER_LOST) == 0) return false;
     self->burying = true;
-    if (any) done = wait_for_all(self, path);
-    for (uint32_t node = 1; done && node < self->streams.used; node++)
-        if (is_of_the_dead(self, node, STRATA_USER_LOST)) caching_stream_at(self, node)->user.state = STRATA_USER_BEHIND;
+    done = wait_for_all(self, path);
+    for (uint32_t node = 0; done && (node = next_of_the_dead(self, node, STRATA_USER_LOST)) != 0;)
+        caching_stream_at(self, node)->user.state = STRATA_USER_BEHIND;
     self->burying = false;
     return done;
 }
@@ -558,10 +559,10 @@ static strata_status_t validate_uses(const caching_t *self, uint32_t node, uint3
 strata_status_t strata_caching_validate_streams(caching_t *self) {
     uint32_t count = 0;
     strata_status_t status = STRATA_OK;
-    for (uint32_t node = 1; node < self->streams.used && status == STRATA_OK; node++)
+    for (uint32_t node = 1; node < self->streams.nodes.used && status == STRATA_OK; node++)
         if (caching_stream_at(self, node)->user.state != STRATA_USER_UNUSED) status = validate_uses(self, node, &count);
     if (status == STRATA_OK && count + self->uses_awaited != self->use_count) status = corrupt("the number of uses is wrong");
-    if (status == STRATA_OK) status = strata_nodes_validate(&self->streams);
+    if (status == STRATA_OK) status = strata_users_validate(&self->streams);
     if (status == STRATA_OK) status = strata_nodes_validate(&self->borrows);
     return status == STRATA_OK ? strata_nodes_validate(&self->uses) : status;
 }

@@ -342,8 +342,8 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_pat
     if (!holds) return;
     bool covered = cover(self, node, strata_free_stream_make(&self->frees) == STRATA_OK);
     async_lock(self);
-    strata_user_t *user = strata_user_at(&self->users, node);
-    user->state = covered ? STRATA_USER_BEHIND : STRATA_USER_LOST;
+    const strata_user_t *user = strata_user_at(&self->users, node);
+    strata_users_leave(&self->users, node, covered ? STRATA_USER_BEHIND : STRATA_USER_LOST);
     while (user->busy > 0) strata_condition_wait(&self->left, &base->stack->lock, UINT64_MAX);
     strata_users_let_go(&self->users, node);
     async_unlock(self);
@@ -407,14 +407,14 @@ static uint64_t release(strata_layer_t *base, strata_path_t *path) {
 
 static strata_status_t create(strata_layer_t *base) {
     async_layer_t *self = (async_layer_t *)base;
-    strata_status_t status = strata_users_init(&self->users);
+    strata_status_t status = strata_users_init(&self->users, sizeof(strata_user_t));
     if (status == STRATA_OK) status = strata_nodes_init(&self->borrows, sizeof(borrow_t), BORROWS);
     if (status == STRATA_OK) status = strata_free_stream_init(&self->frees, base->stack);
     if (status == STRATA_OK) {
         strata_condition_init(&self->left);
         return STRATA_OK;
     }
-    strata_nodes_destroy(&self->users);
+    strata_users_destroy(&self->users);
     strata_nodes_destroy(&self->borrows);
     return status;
 }
@@ -448,13 +448,13 @@ static void destroy(strata_layer_t *base) {
     strata_async_end_pool(self);
     strata_free_stream_destroy(&self->frees);
     strata_condition_destroy(&self->left);
-    strata_nodes_destroy(&self->users);
+    strata_users_destroy(&self->users);
     strata_nodes_destroy(&self->borrows);
 }
 
 static strata_status_t validate(strata_layer_t *base) {
     async_layer_t *self = (async_layer_t *)base;
-    strata_status_t status = strata_nodes_validate(&self->users);
+    strata_status_t status = strata_users_validate(&self->users);
     if (status == STRATA_OK) status = strata_nodes_validate(&self->borrows);
     return status == STRATA_OK ? strata_free_stream_validate(&self->frees) : status;
 }

@@ -19,7 +19,8 @@ typedef struct async_options {
 
 typedef struct async_layer {
     strata_layer_t base;
-    strata_nodes_t users, borrows;
+    strata_users_t users;
+    strata_nodes_t borrows;
     strata_free_stream_t frees;
     strata_condition_t left; /* a call has ended that used the handle of a stream which is to be destroyed */
     bool started;

@@ -285,7 +285,7 @@ void strata_naive_destroy(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
     strata_naive_drop_chunks(self);
     strata_condition_destroy(&self->grown);
-    strata_nodes_destroy(&self->users);
+    strata_users_destroy(&self->users);
     strata_nodes_destroy(&self->chunks);
 }
 
@@ -298,7 +298,7 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     self->ordered_below = gives_in_order(base->below[0]);
     strata_status_t status = strata_nodes_init(&self->chunks, sizeof(naive_chunk_t), STRATA_NAIVE_CHUNKS);
     if (status != STRATA_OK) return status;
-    if (!self->one_user) status = strata_nodes_init(&self->users, sizeof(naive_user_t), STRATA_USERS);
+    if (!self->one_user) status = strata_users_init(&self->users, sizeof(naive_user_t));
     if (status == STRATA_OK) strata_condition_init(&self->grown);
     else strata_nodes_destroy(&self->chunks);
     return status;

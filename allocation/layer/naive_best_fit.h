@@ -49,7 +49,8 @@ typedef struct naive {
     uint32_t waiting;
     uint32_t asking;      /* requests under way that hold their user */
     strata_condition_t grown;
-    strata_nodes_t chunks, users;
+    strata_nodes_t chunks;
+    strata_users_t users; /* naive_user_t */
     uint32_t first_chunk, last_chunk, chunk_count;
     uint64_t chunk_bytes; /* of the pool's chunks */
     uint64_t huge_bytes;
@@ -63,7 +64,7 @@ static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
     return strata_slab_record(naive_slab(self), slot);
 }
 static inline naive_chunk_t *naive_chunk_at(const naive_t *self, uint32_t node) { return strata_node(&self->chunks, node); }
-static inline naive_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_node(&self->users, node); }
+static inline naive_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_node(&self->users.nodes, node); }
 static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
 static inline bool naive_chunk_is_idle(const naive_t *self, const naive_chunk_t *chunk) {
     const strata_record_t *block = naive_block(self, chunk->first);

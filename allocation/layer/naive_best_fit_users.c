@@ -3,14 +3,15 @@
  * A live block names its owner in bin_prev; every other stream that used it was waited for by its free. */
 #include "allocation/layer/naive_best_fit.h"
 
+static void leave_behind(naive_t *self, uint32_t node) {
+    strata_users_leave(&self->users, node, STRATA_USER_LOST);
+    if (strata_user_at(&self->users, node)->holds == 0) strata_users_end(&self->users, node);
+}
+
 /* Entries of exited threads' own default streams: nobody can name them any more. */
 static void bury_threads(naive_t *self) {
-    for (uint32_t node = 1; node < self->users.used; node++) {
-        strata_user_t *user = &naive_user_at(self, node)->user;
-        if (!strata_user_is_of_the_dead(user, STRATA_USER_NAMED)) continue;
-        user->state = STRATA_USER_LOST;
-        if (user->holds == 0) strata_users_end(&self->users, node);
-    }
+    for (uint32_t node = 0; (node = strata_users_next_of_the_dead(&self->users, node, STRATA_USER_NAMED)) != 0;)
+        leave_behind(self, node);
 }
 
 bool strata_naive_user(naive_t *self, strata_stream_t stream, uint32_t *node) {
@@ -57,13 +58,12 @@ void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, stra
     (void)path;
     uint32_t node = self->one_user ? 0 : strata_users_find(&self->users, stream);
     if (node == 0) return;
-    naive_user_at(self, node)->user.state = STRATA_USER_LOST;
-    if (naive_user_at(self, node)->user.holds == 0) strata_users_end(&self->users, node);
+    leave_behind(self, node);
 }
 
 strata_status_t strata_naive_validate_users(const naive_t *self) {
     uint64_t holds = 0, live = 0;
-    for (uint32_t node = 1; !self->one_user && node < self->users.used; node++) {
+    for (uint32_t node = 1; !self->one_user && node < self->users.nodes.used; node++) {
         const naive_user_t *user = naive_user_at(self, node);
         if (user->user.state == STRATA_USER_UNUSED) continue;
         if (user->mark > self->buddy.last)

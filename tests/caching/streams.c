@@ -178,7 +178,7 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
     /* Its name ended with the last of its memory: the other stream's is left. */
-    EXPECT_EQ(caching_of(&rig)->streams.used - 1 - caching_of(&rig)->streams.unused, 1);
+    EXPECT_EQ(caching_of(&rig)->streams.nodes.used - 1 - caching_of(&rig)->streams.nodes.unused, 1);
     EXPECT_OK(strata_free(rig.s, early.ref));
     EXPECT_OK(strata_free(rig.s, fill.ref));
     rig_close(&rig);
@@ -464,10 +464,10 @@ TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
     EXPECT_OK(strata_free(rig.s, small.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     /* With the wait their node is free for another stream. */
-    uint32_t used = caching_of(&rig)->streams.used;
+    uint32_t used = caching_of(&rig)->streams.nodes.used;
     EXPECT_TRUE(rig_stream(&rig) != NULL);
     strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 1000);
-    EXPECT_EQ(caching_of(&rig)->streams.used, used);
+    EXPECT_EQ(caching_of(&rig)->streams.nodes.used, used);
     EXPECT_OK(strata_free(rig.s, c.ref));
     rig_close(&rig);
 }

@@ -93,6 +93,9 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(bank->idle[STRATA_CACHING_LARGE].count, 2, "the tree counts 2 blocks");
     PLANT(other->stream, 999, "a stream that there never was");
     PLANT(self->gone_banks, 1, "banks of destroyed streams");
+    PLANT(self->bank_order.count, 1, "the order has more nodes");
+    PLANT(self->bank_order.first[0], 0, "");
+    PLANT(other->pool, 9, "does not stand where its stream belongs");
     end(&p);
 }
 
@@ -107,7 +110,9 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
     PLANT(self->use_count, 0, "");
-    PLANT(self->streams.unused, self->streams.used, "the nodes count");
+    PLANT(self->streams.index.count, 99, "the index has");
+    PLANT(self->streams.of_threads, 9, "of threads");
+    PLANT(self->streams.nodes.unused, self->streams.nodes.used, "the nodes count");
     PLANT(self->borrows.unused, self->borrows.used, "the nodes count");
     PLANT(self->uses.unused, self->uses.used, "the nodes count");
     end(&p);

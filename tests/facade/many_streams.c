@@ -1,4 +1,8 @@
 /* A place with many streams: neither a request nor a figure may look at all stacks once for each. */
+#include "allocation/layer/bfc.h"
+#include "allocation/layer/caching.h"
+#include "allocation/layer/cuda_malloc_async.h"
+#include "allocation/layer/naive_best_fit.h"
 #include "allocation/threads.h"
 #include "tests/facade/fixture.h"
 
@@ -81,4 +85,66 @@ TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
     EXPECT_TRUE(strata_domain_find(domain, 7, many.streams[1], 0) == NULL);
     EXPECT_TRUE(strata_domain_find(domain, 0, many.streams[1], strata_threads_self()) == NULL);
     close_many(&many);
+}
+
+/* ---- what a layer of device scope looks at ---- */
+
+static strata_layer_t *layer_of(many_t *many, const char *type) {
+    strata_layer_t **shared = rig_domain(&many->rig)->ordinary.shared;
+    for (int i = 0; i <= STRATA_PLAN_NODES; i++)
+        if (shared[i] && strcmp(shared[i]->type->name, type) == 0) return shared[i];
+    return NULL;
+}
+
+/* At entries of streams, and in caching at banks too. */
+static uint64_t looked_in(many_t *many, const char *type) {
+    void *layer = layer_of(many, type);
+    if (!layer) return UINT64_MAX;
+    if (strcmp(type, "bfc") == 0) return ((bfc_t *)layer)->users.index.looked;
+    if (strcmp(type, "cuda_malloc_async") == 0) return ((async_layer_t *)layer)->users.index.looked;
+    if (strcmp(type, "naive_best_fit") == 0) return ((naive_t *)layer)->users.index.looked;
+    caching_t *caching = layer;
+    return caching->streams.index.looked + caching->bank_order.looked;
+}
+
+static const struct {
+    const char *strategy, *layer;
+} shared_layers[] = {
+    {"pytorch", "caching"}, {"pytorch-1.13", "caching"}, {"tinytorch", "caching"}, {"tensorflow", "bfc"},
+    {"cuda_malloc_async", "cuda_malloc_async"}, {"stack: [{naive_best_fit: {streams: ignored}}, system]", "naive_best_fit"}};
+enum { SHARED_LAYERS = sizeof shared_layers / sizeof *shared_layers };
+
+/* 400 streams: a look at all of them at each new one would be 80,000 looks. */
+TEST(many_streams, a_request_looks_at_few_streams_of_a_shared_layer) {
+    enum { LOOKS = 40 };
+    for (int i = 0; i < SHARED_LAYERS; i++) {
+        const char *layer = shared_layers[i].layer;
+        many_t many;
+        open_many(&many, shared_layers[i].strategy);
+        EXPECT_LE(looked_in(&many, layer), LOOKS * STREAMS);
+        uint64_t before = looked_in(&many, layer);
+        for (int k = 0; k < STREAMS; k++)
+            EXPECT_OK(strata_free(many.rig.s, rig_allocate(&many.rig, many.streams[k], 1000).ref));
+        EXPECT_LE(looked_in(&many, layer) - before, LOOKS * STREAMS);
+        EXPECT_OK(strata_validate(many.rig.s));
+        close_many(&many);
+    }
+}
+
+/* Every third is forgotten with what it owns, its handle is used again, and each has what it had. */
+TEST(many_streams, a_forgotten_stream_is_another_to_a_shared_layer) {
+    for (int i = 0; i < SHARED_LAYERS; i++) {
+        const char *layer = shared_layers[i].layer;
+        many_t many;
+        open_many(&many, shared_layers[i].strategy);
+        strata_block_t more[STREAMS];
+        for (int k = 0; k < STREAMS; k += 3) EXPECT_OK(strata_stream_forget(many.rig.s, many.rig.gpu, many.streams[k]));
+        EXPECT_OK(strata_validate(many.rig.s));
+        uint64_t before = looked_in(&many, layer);
+        for (int k = 0; k < STREAMS; k++) more[k] = rig_allocate(&many.rig, many.streams[k], 1000);
+        EXPECT_LE(looked_in(&many, layer) - before, 40 * STREAMS);
+        EXPECT_OK(strata_validate(many.rig.s));
+        for (int k = 0; k < STREAMS; k++) EXPECT_OK(strata_free(many.rig.s, more[k].ref));
+        close_many(&many);
+    }
 }

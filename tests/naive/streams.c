@@ -90,7 +90,7 @@ TEST(naive_streams, a_stream_that_was_forgotten_is_waited_for) {
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, one));
     EXPECT_OK(strata_validate(rig.s));
     give(&rig, live);
-    EXPECT_EQ(self->users.used, 1 + self->users.unused);
+    EXPECT_EQ(self->users.nodes.used, 1 + self->users.nodes.unused);
     /* The handle names another stream now. */
     strata_stream_t again = rig_stream(&rig);
     EXPECT_TRUE(again == one);
@@ -239,7 +239,7 @@ TEST(naive_streams, threads_that_exited_leave_no_entries_behind) {
     rig_t rig;
     naive_open(&rig, "naive_best_fit", IGNORED, 0);
     for (int i = 0; i < 20; i++) (void)used_by_an_exited_thread(&rig);
-    EXPECT_LE(naive_of(&rig, NULL)->users.used, 4);
+    EXPECT_LE(naive_of(&rig, NULL)->users.nodes.used, 4);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }

@@ -113,7 +113,7 @@ TEST(naive_structure, a_full_table_of_streams_is_told) {
     strata_block_t b = {.ref = 3};
     naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 8MiB", 0);
     strata_block_t kept = rig_allocate(&rig, NULL, MIB);
-    strata_nodes_t *users = &naive_of(&rig, NULL)->users;
+    strata_nodes_t *users = &naive_of(&rig, NULL)->users.nodes;
     uint32_t capacity = users->capacity;
     users->capacity = users->used;
     strata_stream_t other = rig_stream(&rig);
