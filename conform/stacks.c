@@ -144,10 +144,15 @@ static bool cannot_act(const strata_option_row_t *row, const char *text) {
     return false;
 }
 
+/* A machine may lack the node of the host that a number names. */
+static bool names_a_node(const strata_layer_type_t *type, const strata_option_row_t *row, const char *text) {
+    return type->role == STRATA_SOURCE && strcmp(row->name, "node") == 0 && *text >= '0' && *text <= '9';
+}
+
 static bool fits(const drawing_t *d, const chain_t *chain, const strata_layer_type_t *type, const strata_option_row_t *row,
                  const void *options, const char *text) {
     const char *option = NULL;
-    if (cannot_act(row, text)) return false;
+    if (cannot_act(row, text) || names_a_node(type, row, text)) return false;
     if (strcmp(row->name, "streams") == 0 && !may_stand_below(d, chain, d->at + 1, type, strata_scope_of(type, options)))
         return false;
     if (type->role == STRATA_SOURCE && strcmp(row->name, "memory") == 0)

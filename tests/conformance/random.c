@@ -68,6 +68,20 @@ TEST(random_stacks, are_of_every_layer_and_unlike_one_another) {
     printf("%u orders refused, %u stacks never told to refuse, %u alike\n", refused, strict, alike);
 }
 
+/* What a stack wants, every machine has: a number would name a node of the host. */
+TEST(random_stacks, name_no_node_of_the_host) {
+    static drawn_stack_t stack;
+    uint32_t nodes = 0;
+    for (uint64_t seed = 1; seed <= 5000; seed++) {
+        EXPECT_TRUE(stack_draw(&stack, seed, NULL));
+        for (const char *at = stack.text; (at = strstr(at, "node: ")) != NULL; nodes++) {
+            at += strlen("node: ");
+            if (*at >= '0' && *at <= '9') FAIL_TEST("the stack of seed %llu: %s", (unsigned long long)seed, stack.text);
+        }
+    }
+    EXPECT_GT(nodes, 10);
+}
+
 TEST(random_stacks, a_seed_says_all) {
     static drawn_stack_t a, b;
     for (uint64_t seed = 1; seed < 10; seed++) {
