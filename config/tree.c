@@ -27,7 +27,7 @@ typedef struct reading {
     strata_tree_t *root;
 } reading_t;
 
-/* Of UTF-8: editors put it in front. */
+/* Of UTF-8: editors put it in front, some another in front of that. */
 static const char order_mark[] = "\xef\xbb\xbf";
 
 static uint32_t from_one(size_t number) {
@@ -230,7 +230,6 @@ static size_t next_line(const reading_t *reading, size_t at) {
 /* A blank line, a comment, or the mark that a document has ended: none of them begins one. */
 static bool begins_nothing(const reading_t *reading, size_t at) {
     if (stands_at(reading, at, "...")) return true;
-    if (stands_at(reading, at, order_mark)) at += strlen(order_mark);
     while (stands_at(reading, at, " ") || stands_at(reading, at, "\t")) at++;
     return at == reading->length || stands_at(reading, at, "#") || line_break(reading, at) > 0;
 }
@@ -287,10 +286,13 @@ static strata_status_t take_all(reading_t *reading) {
 
 strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length,
                                  strata_tree_t **tree) {
-    size_t mark = length >= strlen(order_mark) && memcmp(text, order_mark, strlen(order_mark)) == 0 ? strlen(order_mark) : 0;
-    text += mark;
-    length -= mark;
     reading_t reading = {.arena = arena, .file = file, .text = text, .length = length};
+    while (stands_at(&reading, 0, order_mark)) {
+        reading.text += strlen(order_mark);
+        reading.length -= strlen(order_mark);
+    }
+    text = reading.text;
+    length = reading.length;
     if (length > STRATA_TREE_BYTES) return fail_at(&reading, 1, 1, "this is larger than 1 MiB; a strategy is smaller");
     if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
         return fail_at(&reading, 1, 1, "this is text in UTF-16; save it in UTF-8");

@@ -134,6 +134,7 @@ static void expect_directives(const char *head, const char *line_break, const ch
 TEST(hostile, directives) {
     expect_directives("", "\n", "---\nstack: [system]\n");
     expect_directives("\xef\xbb\xbf # a strategy\n\n%YAML 1.1 # of the year\n", "\r\n", "---\nstack: [system]\n");
+    expect_directives("\xef\xbb\xbf\xef\xbb\xbf\xef\xbb\xbf", "\n", "---\nstack: [system]\n");
     expect_directives("", "\r", "--- a\r");
     expect_directives("#\xc2\x85", "\xc2\x85", "--- a\n");
     expect_directives("#\xe2\x80\xa8", "\xe2\x80\xa8", "--- a\n");
