@@ -115,7 +115,7 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 
 /* Under the lock. */
 static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
-    if (!strata_stack_list_remove(domain, stack)) return;
+    strata_stack_list_remove(domain, stack);
     if (stack->orphan) domain->orphans--;
 #define ADD_FIELD(name, unit, meaning) stack->family->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)

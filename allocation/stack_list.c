@@ -68,15 +68,13 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
     chain(domain, stack);
 }
 
-bool strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
-    if (stack->at >= domain->stack_count || domain->stacks[stack->at] != stack) return false;
+void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_list_hide(domain, stack);
     domain->stack_count--;
     for (uint32_t i = stack->at; i < domain->stack_count; i++) {
         domain->stacks[i] = domain->stacks[i + 1];
         domain->stacks[i]->at = i;
     }
-    return true;
 }
 
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous) {

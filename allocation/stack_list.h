@@ -11,8 +11,7 @@
 /* Room for one more stack, made with no lock held; stacks may leave the list meanwhile, none comes. E_HOST_MEMORY. */
 strata_status_t strata_stack_list_room(strata_domain_t *domain);
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
-/* False: it is not listed. */
-bool strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
+void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
 /* Nobody is served from it any more; it stays in the list. */
 void strata_stack_list_hide(strata_domain_t *domain, strata_stack_t *stack);
 

@@ -8,11 +8,11 @@
 
 enum { TEXT = 1024, OPTION = 256 };
 
-/* " {name: default}" of the first option that has a default to show. */
+/* " {name: default}" of the first option that is not a text of the user's. */
 static void show_option(const strata_layer_type_t *type, char text[OPTION]) {
     *text = '\0';
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
-        if (!*row->default_text || row->kind == STRATA_OPTION_TEXT) continue;
+        if (row->kind == STRATA_OPTION_TEXT) continue;
         snprintf(text, OPTION, ": {%s: %s}", row->name, row->default_text);
         return;
     }

@@ -88,7 +88,7 @@ static void print_options(const strata_layer_type_t *type, size_t width, FILE *o
     for (const strata_option_row_t *row = type->options; row->name; row++) {
         values_text(row, values, sizeof values);
         fprintf(out, "  %s: %s%s%s, by default %s\n      ", row->name, strata_kind_word(row->kind), *values ? ", " : "", values,
-                *row->default_text ? row->default_text : "empty");
+                row->default_text);
         strata_print_wrapped(out, row->doc, 6, width);
     }
 }

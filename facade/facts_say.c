@@ -38,13 +38,13 @@ static uint64_t number_of(const strata_facts_t *facts, const fact_t *fact) {
     return number;
 }
 
-/* The next fact that a sentence names; NULL: no other. *at is moved behind it. */
+/* The next fact that a sentence names, whose braces all close; NULL: no other. *at is moved behind it. */
 static const fact_t *next_fact(const char **at, size_t *before) {
     *before = strcspn(*at, "{");
     const char *open = *at + *before;
     if (!*open) return NULL;
     size_t length = strcspn(open + 1, "}");
-    *at = open + length + (open[length + 1] ? 2 : 1);
+    *at = open + length + 2;
     return find(open + 1, length);
 }
 

@@ -65,8 +65,8 @@ strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {
     STRATA_REFUSE_NULL(pool);
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
-    const strata_model_named_t *found = name ? strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name) : NULL;
-    if (!found) return fail_unknown(facade->strategy, name ? name : "");
+    const strata_model_named_t *found = strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name);
+    if (!found) return fail_unknown(facade->strategy, name);
     uint32_t number;
     strata_status_t status = strata_names_number(&facade->names, found->name, &number);
     if (status != STRATA_OK) return status;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "allocation/log.h"
-#include "platform/arithmetic.h"
 #include "platform/host_memory.h"
 #include "trace/trace.h"
 
@@ -103,9 +102,9 @@ static void say(message_t *message, const char *format, ...) STRATA_PRINTF(2, 3)
 static void say(message_t *message, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    int wrote = vsnprintf(message->text + message->length, sizeof message->text - message->length, format, arguments);
+    (void)vsnprintf(message->text + message->length, sizeof message->text - message->length, format, arguments);
     va_end(arguments);
-    if (wrote > 0) message->length = strata_min(message->length + (size_t)wrote, sizeof message->text - 1);
+    message->length += strlen(message->text + message->length);
 }
 
 static void say_group(message_t *message, const group_t *group) {

@@ -142,6 +142,8 @@ TEST(facade_pools, wrong_use_is_told) {
     strata_statistics_t figures = {.struct_size = sizeof figures};
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool(rig.s, "wieghts", &pool));
     EXPECT_CONTAINS(strata_last_error()->text, "strategy pooled has no pool \"wieghts\"; write weights");
+    EXPECT_STATUS(STRATA_E_INVALID, strata_pool(rig.s, "zzzzzzzzzzzz", &pool));
+    EXPECT_CONTAINS(strata_last_error()->text, "strategy pooled has no pool \"zzzzzzzzzzzz\"; write weights");
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool(rig.s, NULL, &pool));
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool(plain.s, "weights", &pool));
     EXPECT_CONTAINS(strata_last_error()->text, "strategy strata names no pools; write pools: {weights: {stack: [...]}}");
