@@ -44,6 +44,31 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     bench_close(&bench);
 }
 
+TEST(allocation_system, where_all_stacks_have_ended_none_is_found) {
+    bench_t bench;
+    open_system(&bench);
+    while (bench.domain->stack_count > 0) {
+        strata_stack_t *last = bench.domain->stacks[bench.domain->stack_count - 1];
+        strata_domain_remove_stack(bench.domain, last);
+        strata_stack_destroy(last);
+    }
+    EXPECT_TRUE(strata_domain_find(bench.domain, 0, NULL, 0) == NULL);
+    bench_close(&bench);
+}
+
+/* It is not asked about them: a call would cost time in every wait. */
+TEST(allocation_system, a_device_without_captures_captures_no_stream) {
+    bench_t bench;
+    open_system(&bench);
+    bench.device->capabilities.capture = false;
+    ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_capture_status, 1, true, STRATA_E_DEVICE));
+    uint64_t calls = strata_sim_calls(bench.device);
+    EXPECT_OK(strata_domain_refuse_captured(bench.domain, NULL));
+    EXPECT_TRUE(strata_domain_wait_for(bench.domain, NULL));
+    EXPECT_EQ(strata_sim_calls(bench.device), calls + 1);
+    bench_close(&bench);
+}
+
 TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
     bench_t bench;
     open_system(&bench);
@@ -90,10 +115,10 @@ static const strata_layer_type_t plain_source_type = {
 };
 
 /* A domain whose directory has no room for what the device gives. */
-static strata_directory_t *open_unbookable(bench_t *bench, const strata_layer_type_t *source) {
+static strata_directory_t *open_unbookable(bench_t *bench, const strata_layer_type_t *source, const char *const *options) {
     strata_directory_t *directory = NULL;
     bench_begin(bench);
-    bench_straight(bench, (const strata_layer_type_t *[]){source, NULL}, NULL);
+    bench_straight(bench, (const strata_layer_type_t *[]){source, NULL}, options);
     bench_open(bench, 0);
     EXPECT_OK(strata_directory_new(8, &directory));
     directory->capacity = directory->used;
@@ -117,7 +142,7 @@ static const strata_layer_type_t *source_at(int i) {
 TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with_a_release) {
     for (int i = 0; i < 2; i++) {
         bench_t bench;
-        strata_directory_t *directory = open_unbookable(&bench, source_at(i));
+        strata_directory_t *directory = open_unbookable(&bench, source_at(i), NULL);
         refuse(&bench, 4 * MIB);
         refuse(&bench, 2 * MIB);
         EXPECT_EQ(bench_held(&bench), 6 * MIB);
@@ -136,11 +161,25 @@ TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with
     }
 }
 
+TEST(allocation_system, pinned_memory_goes_back_with_a_release_too) {
+    static const char *const pinned[] = {"memory=pinned", NULL};
+    bench_t bench;
+    strata_directory_t *directory = open_unbookable(&bench, source_at(1), pinned);
+    ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_host_free, 1, true, STRATA_E_DEVICE));
+    refuse(&bench, 4 * MIB);
+    EXPECT_EQ(strata_domain_release(bench.domain, NULL), 0);
+    strata_sim_clear_faults(bench.device);
+    EXPECT_EQ(strata_domain_release(bench.domain, NULL), 4 * MIB);
+    EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
+    bench_close(&bench);
+    strata_directory_delete(directory);
+}
+
 TEST(allocation_system, what_cannot_be_booked_goes_back_at_once) {
     for (int i = 0; i < 2; i++) {
         bench_t bench;
         strata_record_t *none = NULL;
-        strata_directory_t *directory = open_unbookable(&bench, source_at(i));
+        strata_directory_t *directory = open_unbookable(&bench, source_at(i), NULL);
         EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none));
         EXPECT_EQ(bench_held(&bench), 0);
         EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
@@ -153,7 +192,7 @@ TEST(allocation_system, what_cannot_be_booked_goes_back_at_once) {
 TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_at_the_end) {
     for (int i = 0; i < 2; i++) {
         bench_t bench;
-        strata_directory_t *directory = open_unbookable(&bench, source_at(i));
+        strata_directory_t *directory = open_unbookable(&bench, source_at(i), NULL);
         refuse(&bench, 4 * MIB);
         strata_sim_clear_faults(bench.device);
         bench_close(&bench);
@@ -166,7 +205,7 @@ TEST(allocation_system, many_that_are_refused_at_once_all_go_back) {
     enum { MANY = 1000 };
     bench_t bench;
     strata_record_t *none;
-    strata_directory_t *directory = open_unbookable(&bench, source_at(1));
+    strata_directory_t *directory = open_unbookable(&bench, source_at(1), NULL);
     refuse(&bench, MIB);
     for (int i = 1; i < MANY; i++) EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, MIB, &none));
     EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), (uint64_t)MANY * MIB);

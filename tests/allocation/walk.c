@@ -1,4 +1,5 @@
 /* The decorator stack: pushed on the way up, popped and freed in exactly the reverse order, whatever way a request took. */
+#include "allocation/figures.h"
 #include "tests/allocation/bench.h"
 
 /* counter 1 > router 2 > { counter 3 > source 5 | counter 4 > counter 6 > source 7 }. */
@@ -213,5 +214,24 @@ TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
     EXPECT_EQ(strata_stack_trim(bench.stack, 0), MIB + 4096);
     EXPECT_EQ(kept, 0);
     EXPECT_EQ(test_source_live(), 0);
+    bench_close(&bench);
+}
+
+static void never(strata_layer_t *self) {
+    (void)self;
+    FAIL_TEST("what stands behind an older struct is not its own");
+}
+
+TEST(allocation_walk, a_layer_of_an_older_header_has_no_peaks) {
+    bench_t bench;
+    strata_layer_type_t older = test_counter_type;
+    older.struct_size = offsetof(strata_layer_type_t, reset_peaks);
+    older.reset_peaks = never;
+    bench_begin(&bench);
+    bench_straight(&bench, (const strata_layer_type_t *[]){&older, &test_source_type, NULL}, NULL);
+    bench_open(&bench, 0);
+    bench_free(&bench, bench_allocate(&bench, 1000));
+    strata_domain_reset_peaks(bench.domain);
+    EXPECT_EQ(bench.stack->figures.peak_allocated_bytes, 0);
     bench_close(&bench);
 }

@@ -52,8 +52,12 @@ void bfc_open(rig_t *rig, const char *options, uint64_t capacity) {
     bfc_open_over(rig, options, "system", capacity);
 }
 
-void bfc_open_adjacent(rig_t *rig, const char *options) {
+void bfc_register_adjacent(void) {
     (void)strata_register_layer(&adjacent_type); /* once in a process */
+}
+
+void bfc_open_adjacent(rig_t *rig, const char *options) {
+    bfc_register_adjacent();
     bfc_open_over(rig, options, "adjacent", 0);
 }
 

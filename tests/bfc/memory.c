@@ -119,6 +119,18 @@ TEST(bfc_memory, the_ladder_releases_where_it_is_asked_to) {
 
 /* ---- regions that follow one another ---- */
 
+TEST(bfc_memory, adjacent_regions_are_one_through_a_layer_that_passes_them_on) {
+    rig_t rig;
+    bfc_register_adjacent();
+    bfc_open_over(&rig, "coalesce_regions: true", "limit: {bytes: 8GiB}\n  - adjacent", 0);
+    strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
+    EXPECT_EQ(rig_figures(&rig).chunks, 2);
+    EXPECT_EQ(bfc_of(&rig)->region_count, 1);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    EXPECT_OK(strata_free(rig.s, b.ref));
+    rig_close(&rig);
+}
+
 TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
     for (int coalesces = 0; coalesces < 2; coalesces++) {
         rig_t rig;

@@ -281,6 +281,14 @@ TEST(named, a_pool_may_keep_its_chunks) {
     EXPECT_FALSE(keeps("pools: {p: {keep: true, stack: [auto_growth, system]}}", "pools.p.keep=false"));
 }
 
+TEST(named, keep_is_an_option_of_a_pool_that_is_there) {
+    strata_strategy_t *strategy = load_text("pools: {p: [auto_growth, system]}");
+    ASSERT_TRUE(strategy != NULL);
+    EXPECT_TRUE(strata_strategy_has(strategy, "pools.p.keep"));
+    EXPECT_FALSE(strata_strategy_has(strategy, "pools.q.keep"));
+    strata_strategy_delete(strategy);
+}
+
 TEST(named, keep_is_told_and_compared) {
     static const char *const texts[2] = {"pools: {p: {stack: [buffered, system]}}", "pools: {p: {keep: true, stack: [buffered, system]}}"};
     strata_strategy_t *two[2];

@@ -174,3 +174,29 @@ TEST(facade_crooked, the_page_says_what_a_needing_layer_misses_and_what_may_stan
     }
     free(page);
 }
+
+/* ---- what no strategy can have ---- */
+
+static strata_status_t refuse_all(const void *options, strata_place_kind_t place, const char **option) {
+    (void)options, (void)place, (void)option;
+    return strata_fail(STRATA_E_STRATEGY, 0, "refused");
+}
+
+TEST(facade_crooked, a_layer_that_no_strategy_can_have_is_told_without_an_example) {
+    static strata_layer_type_t refusing; /* known by its address */
+    const strata_layer_type_t *types[] = {&refusing};
+    char *page = NULL;
+    size_t length = 0;
+    refusing = noting_type;
+    refusing.name = "test_refusing";
+    refusing.check = refuse_all;
+    ASSERT_OK(strata_layers_register(types, 1, true));
+    FILE *out = open_memstream(&page, &length);
+    ASSERT_TRUE(out);
+    EXPECT_OK(strata_config_layer(out, "test_refusing", 80));
+    EXPECT_OK(strata_config_layer(out, "stat", 80));
+    fclose(out);
+    EXPECT_TRUE(strncmp(page, "test_refusing: decorator", strlen("test_refusing: decorator")) == 0);
+    EXPECT_TRUE(strstr(page, "\nexample\n") > strstr(page, "\nstat: "));
+    free(page);
+}

@@ -3,7 +3,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "allocation/log.h"
+#include "platform/host_memory.h"
 #include "tests/facade/pooled.h"
 
 enum { MOST_HEARD = 64 };
@@ -98,6 +101,31 @@ TEST(facade_log, its_function_may_call_any_other_but_ends_nothing) {
     end_log();
     EXPECT_OK(strata_free(rig.s, block.ref));
     rig_close(&rig);
+}
+
+/* On standard error instead: it is not lost. */
+TEST(facade_log, what_cannot_be_held_for_its_function_is_told_at_once) {
+    heard_t heard = {.count = 0};
+    char text[64] = "";
+    FILE *said = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    ASSERT_TRUE(said != NULL && kept >= 0);
+    EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_WARNING));
+    ASSERT_TRUE(dup2(fileno(said), STDERR_FILENO) >= 0);
+    strata_log_hold();
+    strata_host_fail_at(1, 0);
+    strata_log_tell(STRATA_LOG_WARNING, "no room for this");
+    strata_host_fail_at(0, 0);
+    strata_log_let_go();
+    strata_log_flush();
+    (void)dup2(kept, STDERR_FILENO);
+    (void)close(kept);
+    rewind(said);
+    EXPECT_TRUE(fgets(text, sizeof text, said) != NULL);
+    EXPECT_STREQ(text, "no room for this\n");
+    EXPECT_EQ(heard.count, 0);
+    fclose(said);
+    end_log();
 }
 
 TEST(facade_log, a_hit_says_nothing_and_an_unknown_level_is_refused) {

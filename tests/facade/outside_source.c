@@ -83,6 +83,33 @@ TEST(facade_outside_source, a_refusal_of_the_device_counts_nothing) {
     rig_close(&rig);
 }
 
+/* Its options are its own, whatever their names. */
+typedef struct counting {
+    uint64_t chunk_size;
+} counting_t;
+
+static const strata_option_row_t counting_rows[] = {
+    {"chunk_size", STRATA_OPTION_CHOICE, offsetof(counting_t, chunk_size), "large", 0, 0, "large|small", "a word"}, {0}};
+
+TEST(facade_outside_source, a_device_without_memory_is_told_as_any_sources) {
+    static strata_layer_type_t type; /* known by its address */
+    const strata_layer_type_t *types[] = {&type};
+    rig_t rig;
+    strata_block_t none;
+    type = source_type;
+    type.name = "test_counting_source";
+    type.options_size = sizeof(counting_t);
+    type.options = counting_rows;
+    EXPECT_OK(strata_layers_register(types, 1, true));
+    rig_open(&rig, "stack: [test_counting_source]\n", NULL, 0, 64 * MIB, 1);
+    strata_block_t block = rig_allocate(&rig, NULL, 60 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, ": full: 8MiB asked, 4MiB left");
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 60 * MIB);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
 /* It stays reserved and is found by nobody, and at the end the device has it back. */
 TEST(facade_outside_source, what_the_device_does_not_take_back_goes_back_at_the_end) {
     rig_t rig;

@@ -97,6 +97,21 @@ TEST(facade_report, says_who_holds_what_and_what_was_tried) {
     rig_close(&rig);
 }
 
+/* What lies on the same device as managed memory is the facade's own. */
+TEST(facade_report, managed_memory_is_not_taken_by_others) {
+    rig_t rig;
+    strata_block_t managed, none;
+    rig_open(&rig, "stack: [system]\nplaces: {managed: [system: {prefetch: device}]}\n", NULL, 0, 256 * MIB, 1);
+    ASSERT_OK(strata_allocate(rig.s, strata_managed(0), NULL, 64 * MIB, &managed));
+    strata_block_t block = rig_allocate(&rig, NULL, 100 * MIB);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 300 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text,
+                    "free on the device 92MiB of 756MiB, reserved here 100MiB, taken by others 500MiB\n");
+    EXPECT_OK(strata_free(rig.s, managed.ref));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
 /* A preset's chunks in small pieces, and a request that is larger than any. */
 TEST(facade_report, says_which_option_may_help) {
     static const char *const set[] = {"auto_growth.chunk_size=64MiB", "auto_growth.smaller_growth=false", "retry.timeout=0"};

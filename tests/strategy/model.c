@@ -60,6 +60,23 @@ TEST(model, a_layer_without_a_check_is_an_older_one) {
     strata_strategy_delete(strategy);
 }
 
+/* A default that acts on nothing is told at the layer that has it. */
+TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
+    typedef struct coalescing { bool coalesces; } coalescing_t;
+    static const strata_option_row_t own[] = {
+        {"coalesce_regions", STRATA_OPTION_BOOL, offsetof(coalescing_t, coalesces), "true", 0, 0, NULL, "as one"}, {0}};
+    strata_layer_type_t coalescing = cache;
+    coalescing.options_size = sizeof(coalescing_t);
+    coalescing.options = own;
+    strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, (const strata_layer_type_t *[]){&coalescing, &source, NULL});
+    strata_plan_t plan;
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
+    EXPECT_CONTAINS(strata_last_error()->text, "fake.yaml:10:5: cache.coalesce_regions: it does nothing");
+    EXPECT_OK(strata_model_layer_set(&strategy->stacks[STRATA_PLACE_GPU].layers[0], &own[0], "false", &said));
+    EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
+    strata_strategy_delete(strategy);
+}
+
 TEST(model, a_source_of_another_memory_is_refused) {
     strata_strategy_t *strategy = stack_of(STRATA_PLACE_PINNED, (const strata_layer_type_t *[]){&choosy, NULL});
     strata_model_layer_t *layer = &strategy->stacks[STRATA_PLACE_PINNED].layers[0];
