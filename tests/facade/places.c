@@ -304,6 +304,8 @@ TEST(places_managed, a_device_without_it_is_told) {
     strata_block_t block = {.ref = 7};
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, strata_managed(0), NULL, 1000, &block));
     EXPECT_CONTAINS(strata_last_error()->text, "has no managed memory");
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1ull << 40, &block));
+    EXPECT_CONTAINS(strata_last_error()->text, ", reserved here 0, taken by others 0.48GiB\n");
     EXPECT_EQ(block.ref, 7);
     EXPECT_OK(strata_free(rig.s, get(&rig, rig.gpu, 1000).ref));
     rig_close(&rig);
