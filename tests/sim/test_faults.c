@@ -52,6 +52,34 @@ TEST(sim_faults, any_call_is_counted_by_calls) {
     fixture_close(&f);
 }
 
+static strata_status_t on_stream(strata_device_t *device, strata_device_call_t call, strata_handle_t stream) {
+    uint64_t id;
+    switch ((int)call) {
+    case STRATA_CALL_work: return strata_device_work(device, stream, US, NULL, 0);
+    case STRATA_CALL_stream_query: return strata_device_stream_query(device, stream);
+    case STRATA_CALL_stream_synchronise: return strata_device_stream_synchronise(device, stream);
+    case STRATA_CALL_stream_id: return strata_device_stream_id(device, stream, &id);
+    default: return strata_device_stream_destroy(device, stream);
+    }
+}
+
+TEST(sim_faults, a_call_on_a_stream_that_fails_does_nothing) {
+    static const strata_device_call_t calls[] = {STRATA_CALL_work, STRATA_CALL_stream_query, STRATA_CALL_stream_synchronise,
+                                                 STRATA_CALL_stream_id, STRATA_CALL_stream_destroy};
+    fixture_t f = fixture_open((strata_sim_options_t){0});
+    strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        uint64_t now = strata_sim_now(f.world), end = strata_sim_stream_end(f.device, stream);
+        ASSERT_OK(strata_sim_fail(f.device, calls[i], 1, false, STRATA_E_DEVICE));
+        EXPECT_STATUS(STRATA_E_DEVICE, on_stream(f.device, calls[i], stream));
+        EXPECT_EQ(strata_sim_now(f.world), now);
+        EXPECT_EQ(strata_sim_stream_end(f.device, stream), end);
+        ASSERT_OK(strata_device_stream_synchronise(f.device, stream));
+        EXPECT_OK(on_stream(f.device, calls[i], stream));
+    }
+    fixture_close(&f);
+}
+
 TEST(sim_faults, a_lost_device_stays_lost) {
     fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a = get(f.device, MIB);

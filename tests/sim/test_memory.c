@@ -1,5 +1,6 @@
 /* Capacity, granules and addresses of malloc and managed memory. */
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "tests/sim/sim_fixture.h"
 
@@ -302,4 +303,18 @@ TEST(sim_memory, a_dropped_world_ends_with_the_last_of_its_devices) {
     EXPECT_EQ(open_files(), before + 1);
     strata_device_close(f.device);
     EXPECT_EQ(open_files(), before);
+}
+
+/* A program that has closed its standard input gets descriptor 0 for what it opens next. */
+TEST(sim_memory, contents_in_a_file_of_descriptor_0_go_with_their_world) {
+    int input = dup(0);
+    close(0);
+    fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+    map_new(f.device, 2 * MIB);
+    EXPECT_TRUE(fcntl(0, F_GETFD) >= 0);
+    fixture_close(&f);
+    EXPECT_FALSE(fcntl(0, F_GETFD) >= 0);
+    if (input < 0) return;
+    dup2(input, 0);
+    close(input);
 }

@@ -139,6 +139,31 @@ TEST(sim_vmm, unmapping_under_running_work_kills_the_bytes_and_the_device) {
     fixture_close(&f);
 }
 
+/* The bytes of the mapping that goes and no other's, wherever it stands. */
+TEST(sim_vmm, each_mapping_under_running_work_loses_its_own_bytes) {
+    for (uint64_t gone = 0; gone < 3; gone++) {
+        fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+        strata_address_t range;
+        strata_physical_t handles[3];
+        ASSERT_OK(strata_device_reserve(f.device, 6 * MIB, 0, &range));
+        for (uint64_t i = 0; i < 3; i++) {
+            ASSERT_OK(strata_device_create(f.device, 2 * MIB, false, &handles[i]));
+            ASSERT_OK(strata_device_map(f.device, range + i * 2 * MIB, 2 * MIB, handles[i]));
+        }
+        ASSERT_OK(strata_device_set_access(f.device, range, 6 * MIB, NULL, 0));
+        ASSERT_OK(strata_device_fill(f.device, range, 7, 6 * MIB, NULL));
+        const strata_access_t access = {range, 6 * MIB, true};
+        ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, &access, 1));
+        EXPECT_OK(strata_device_unmap(f.device, range + gone * 2 * MIB, 2 * MIB));
+        strata_sim_clear_faults(f.device);
+        ASSERT_OK(strata_device_map(f.device, range + gone * 2 * MIB, 2 * MIB, handles[gone]));
+        const uint8_t *view = strata_device_host_view(f.device, range, 6 * MIB);
+        ASSERT_TRUE(view != NULL);
+        for (uint64_t byte = 0; byte < 6 * MIB; byte += 2 * MIB - 1) EXPECT_EQ(view[byte] != 7, byte / (2 * MIB) == gone);
+        fixture_close(&f);
+    }
+}
+
 TEST(sim_vmm, unmapping_after_the_work_is_seen_done_is_no_fault) {
     fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
     mapped_t m = map_new(f.device, 2 * MIB);
