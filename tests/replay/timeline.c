@@ -76,6 +76,21 @@ TEST(timeline, without_work_the_gpu_runs_behind) {
     end(&world);
 }
 
+/* Whose work ends last is looked for anew, from the first stream on, when the one that was is in use no more. */
+TEST(timeline, another_stream_in_use_keeps_the_gpu_busy) {
+    world_t world;
+    begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\nalloc,3,8,2,0\n", LAG, false);
+    strata_timeline_hold(&world.timeline, 1);
+    strata_timeline_hold(&world.timeline, 0);
+    strata_timeline_drop(&world.timeline, 1);
+    strata_timeline_move(&world.timeline, 1000);
+    strata_timeline_use(&world.timeline, 2);
+    EXPECT_EQ(gpu(&world, 0), 2000000);
+    EXPECT_EQ(gpu(&world, 1), 0);
+    EXPECT_EQ(gpu(&world, 2), 0);
+    end(&world);
+}
+
 TEST(timeline, no_lag_means_no_work_left) {
     world_t world;
     begin(&world, COLUMNS "alloc,1,8,0,0\n", 0, false);

@@ -201,6 +201,10 @@ TEST(stats, kernels_are_whole_and_failures_are_told) {
     ran_t ran = run_command(STATS "--at 3 kernel.csv");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "kernel.csv after row 4 of 6 (line 5)");
+    write_text("early.csv", "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nwork,1,0,0,5,10\nwork,1,0,0,5,10\nwork,1,0,0,5,10\n"
+                            "free,1,0,0,50,\n");
+    ran = run_command(STATS "--at 2 early.csv"); /* longer than all that is before it */
+    EXPECT_CONTAINS(ran.out, "early.csv after row 4 of 5 (line 5)");
     write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");
     ran = run_command(STATS "--at end large.csv");
     EXPECT_EQ(ran.exit_status, 0);

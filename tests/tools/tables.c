@@ -75,10 +75,21 @@ TEST(tables, six_streams_stand_in_80_columns) {
         snprintf(name, sizeof name, "stream %d", i);
         EXPECT_EQ(count_lines(ran.out, 80, name), 1);
     }
-    ran = run_command("COLUMNS=100 -- stats --device sim:h100 --strategy strata --at end t.csv");
-    EXPECT_EQ(count_lines(ran.out, 100, "  allocated_bytes "), 2);
     ran = run_command("stats --device sim:h100 --strategy strata --at end t.csv"); /* nobody looks */
     EXPECT_EQ(count_lines(ran.out, 148, "  allocated_bytes "), 1);
-    ran = run_command("COLUMNS=20 -- stats --device sim:h100 --strategy strata --at end t.csv");
-    EXPECT_EQ(count_lines(ran.out, 80, "  allocated_bytes "), 6);
+}
+
+/* As many columns as have room, one beside the sum at least, whatever is left of a terminal. */
+TEST(tables, streams_stand_beside_each_other_as_far_as_there_is_room) {
+    static const struct {
+        int columns;
+        size_t tables;
+    } cases[] = {{20, 6}, {35, 6}, {77, 6}, {78, 3}, {91, 3}, {92, 2}, {133, 2}, {134, 1}};
+    write_streams(6);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ran_t ran = run_command("COLUMNS=%d -- stats --device sim:h100 --strategy strata --at end t.csv", cases[i].columns);
+        EXPECT_EQ(ran.exit_status, 0);
+        size_t widest = cases[i].columns < 64 ? 64 : (size_t)cases[i].columns;
+        EXPECT_EQ(count_lines(ran.out, widest, "  allocated_bytes "), cases[i].tables);
+    }
 }
