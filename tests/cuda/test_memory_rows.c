@@ -150,6 +150,21 @@ TEST(cuda, row11_instances_go_with_their_graph) {
     EXPECT_EQ(fake_live_objects(), live - 1);
 }
 
+/* Of a lost device nothing goes, the instance no more than the graph: the driver is not called. */
+TEST(cuda, row11_on_a_lost_device_instance_and_graph_stay) {
+    fake_reset();
+    every_call_t things;
+    if (!every_call_prepare(&things, STRATA_CALL_graph_launch)) return;
+    ASSERT_OK(strata_device_graph_launch(things.device, things.graph, things.stream));
+    fake_options.sticky[0] = CUDA_ERROR_ILLEGAL_ADDRESS;
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_event_query(things.device, things.event));
+    fake_options.sticky[0] = CUDA_SUCCESS;
+    uint64_t calls = fake_calls();
+    EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_graph_destroy(things.device, things.graph));
+    EXPECT_EQ(fake_calls(), calls);
+    strata_device_close(things.device);
+}
+
 /* An instance that could not be noted would never go: none is made, and nothing runs. */
 TEST(cuda, row11_without_room_to_note_its_instance_no_graph_is_launched) {
     fake_reset();
