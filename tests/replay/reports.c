@@ -95,7 +95,7 @@ static strata_figures_t some_figures(void) {
 
 TEST(reports, json_has_every_field) {
     strata_figures_t figures[2] = {some_figures(), some_figures()};
-    figures[1].label = "a\"\\\n\x01\xff\xc3\xa9";
+    figures[1].label = "a\"\\\n\x01\xff\xc3\xa9\xc2\x85\xc2\x9b\xe2\x80\xae";
     figures[1].host_ns_per_op.count = 0;
     char *json = json_of(figures, 2);
     ASSERT_TRUE(json != NULL);
@@ -111,7 +111,7 @@ TEST(reports, json_has_every_field) {
     EXPECT_CONTAINS(json, "\"host_alloc\": 0, \"host_free\": 0}");
     EXPECT_TRUE(strstr(json, "event_create") == NULL);
     EXPECT_CONTAINS(json, "\"host_ns_per_op\": {\"min\": 1.000, \"median\": 2.000, \"max\": 3.000}");
-    EXPECT_CONTAINS(json, "\"label\": \"a\\\"\\\\\\u000a\\u0001\\ufffd\xc3\xa9\"");
+    EXPECT_CONTAINS(json, "\"label\": \"a\\\"\\\\\\u000a\\u0001\\ufffd\xc3\xa9\\u0085\\u009b\\u202e\"");
     free(json);
     json = json_of(figures, 0);
     EXPECT_STREQ(json, "{\"schema\": 1, \"runs\": []}\n");

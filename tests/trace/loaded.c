@@ -208,6 +208,33 @@ TEST(trace, writer_refuses_what_the_reader_would) {
     strata_trace_writer_abandon(writer);
 }
 
+/* What a record says in a column of its own is not lost for want of it. */
+TEST(trace, writer_refuses_what_it_has_no_column_for) {
+    static const struct {
+        strata_trace_record_t record;
+        const char *column;
+    } cases[] = {{{.op = STRATA_TRACE_work}, "dur_us"},
+                 {{.op = STRATA_TRACE_wait}, "other"},
+                 {{.op = STRATA_TRACE_pool_end, .has_pool = true}, "pool"},
+                 {{.op = STRATA_TRACE_step, .device = 1}, "device"},
+                 {{.op = STRATA_TRACE_step, .place = STRATA_PLACE_HOST}, "place"},
+                 {{.op = STRATA_TRACE_step, .align = 1}, "align"},
+                 {{.op = STRATA_TRACE_step, .thread = 1}, "thread"},
+                 {{.op = STRATA_TRACE_step, .tag = "t"}, "tag"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        strata_trace_writer_t *without = NULL, *with = NULL;
+        char part[64];
+        ASSERT_OK(strata_trace_writer_open(temporary("without.csv"), 0, &without));
+        EXPECT_STATUS(STRATA_E_INVALID, strata_trace_write(without, &cases[i].record));
+        snprintf(part, sizeof part, "column %s,", cases[i].column);
+        EXPECT_CONTAINS(strata_last_error()->text, part);
+        strata_trace_writer_abandon(without);
+        ASSERT_OK(strata_trace_writer_open(temporary("with.csv"), UINT32_MAX, &with));
+        EXPECT_OK(strata_trace_write(with, &cases[i].record));
+        strata_trace_writer_abandon(with);
+    }
+}
+
 /* Whatever byte a tag may have is read as it was written. */
 TEST(trace, round_trip_of_every_byte_of_a_tag) {
     char path[256], tag[STRATA_TRACE_TAG_BYTES] = {0};
