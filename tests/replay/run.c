@@ -114,6 +114,17 @@ TEST(run, other_places_and_devices) {
     EXPECT_GE(r.figures.device_calls.made[STRATA_CALL_free], 1);
 }
 
+/* The host's memory is of no device, whichever asks. */
+TEST(run, memory_of_the_host_is_asked_for_by_every_device) {
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,place,device\nalloc,1,100,0,0,host,1\nalloc,2,100,0,0,pinned,1\n"
+                                     "free,1,,0,1,host,1\nfree,2,,0,1,pinned,1\nrelease,,,0,2,host,1\nrelease,,,0,2,pinned,1\n",
+                                     "strata", 0);
+    EXPECT_STREQ(r.first_failure, "");
+    EXPECT_EQ(r.figures.failed_operations, 0);
+    EXPECT_EQ(r.figures.live_at_end, 0);
+    EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_host_alloc], 2);
+}
+
 /* 4 MiB of one device and then of the other: never 8 at once. */
 TEST(run, the_peak_of_two_devices_is_that_of_their_sum) {
     strata_run_result_t r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\nalloc,2,4194304,0,2,1\n"
