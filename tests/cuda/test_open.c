@@ -205,6 +205,19 @@ TEST(cuda, missing_optional_entry_turns_its_capability_off) {
     check_missing_optional_entries(CUDA_ERROR_NOT_SUPPORTED);
 }
 
+/* Any other answer says nothing of the entry: the table is not made. */
+TEST(cuda, an_entry_that_cannot_be_asked_for_fails_the_open) {
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        fake_reset();
+        fake_omitted = symbols[i];
+        fake_omission = CUDA_ERROR_OUT_OF_MEMORY;
+        strata_cuda_driver_t driver;
+        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_cuda_driver_fill(fake_get_proc, &driver));
+        EXPECT_CONTAINS(strata_last_error()->text, "cuGetProcAddress");
+    }
+    fake_reset();
+}
+
 static void omit(strata_cuda_driver_t *driver, strata_cuda_group_t group) {
 #define OMIT(field, name, version, entry_group) \
     if (group == STRATA_CUDA_##entry_group) driver->field = NULL;

@@ -6,6 +6,7 @@
 
 #include "facade/facade.h"
 #include "platform/host_memory.h"
+#include "replay/names.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -186,6 +187,16 @@ TEST(run, pools_are_called_by_their_numbers) {
         EXPECT_EQ(r.figures.operations, 9);
         EXPECT_EQ(r.figures.live_at_end, 5);
     }
+}
+
+TEST(run, pools_that_a_strategy_does_not_name_are_none) {
+    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,pool\nalloc,1,1000,0,0,7\n");
+    strata_strategy_t *strategy = strategy_of("stack: [system]\n", NULL);
+    uint64_t others = 5, *pools = &others;
+    EXPECT_OK(strata_names_of_pools(strategy, trace, 0, &pools));
+    EXPECT_TRUE(pools == NULL);
+    strata_strategy_delete(strategy);
+    strata_trace_delete(trace);
 }
 
 /* Stream 0 is the default stream's: it is served from what was got at open, which counts, as what is got later does. */

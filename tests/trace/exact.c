@@ -54,6 +54,25 @@ TEST(trace_exact, a_tag_of_two_hundred_and_fifty_five_bytes) {
     strata_trace_delete(trace);
 }
 
+/* The writer takes the largest of each number that the reader takes, and none above. */
+TEST(trace_exact, the_largest_numbers_are_written) {
+    const strata_trace_record_t largest = {
+        .op = STRATA_TRACE_alloc, .has_id = true, .has_pool = true, .id = UINT64_MAX - 1, .pool = UINT64_MAX - 1,
+        .size = STRATA_TRACE_SIZE_MAX, .stream = STRATA_TRACE_NUMBER_MAX, .other = STRATA_TRACE_NUMBER_MAX,
+        .time_us = STRATA_TRACE_TIME_MAX, .dur_us = STRATA_TRACE_TIME_MAX, .device = STRATA_TRACE_DEVICES - 1,
+        .align = STRATA_TRACE_SIZE_MAX};
+    strata_trace_record_t above[9];
+    for (size_t i = 0; i < 9; i++) above[i] = largest;
+    above[0].id++, above[1].pool++, above[2].size++, above[3].stream++, above[4].other++, above[5].time_us++, above[6].dur_us++;
+    above[7].device++, above[8].align *= 2;
+    strata_trace_writer_t *writer = NULL;
+    ASSERT_OK(strata_trace_writer_open(temporary("largest.csv"), UINT32_MAX, &writer));
+    for (size_t i = 0; i < 9; i++)
+        if (strata_trace_write(writer, &above[i]) != STRATA_E_INVALID) FAIL_TEST("number %zu is too large", i);
+    EXPECT_OK(strata_trace_write(writer, &largest));
+    strata_trace_writer_abandon(writer);
+}
+
 /* Streams are numbered for each device by itself. */
 TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
     enum { NUMBERS = 40 };
