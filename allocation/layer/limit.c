@@ -1,6 +1,5 @@
 /* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/quota.h's: never a
  * byte above, and a large request that fails below never makes a small one fail. */
-#include "allocation/callbacks.h"
 #include "allocation/layer.h"
 #include "allocation/quota.h"
 #include "allocation/refusal.h"
@@ -33,11 +32,11 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-/* A claim that has to wait does so with every lock of the path open. A callback's does not wait: the claim of the request that
- * asked the callback may be among those under way, in this very thread. */
+/* A claim that has to wait does so with every lock of the path open, and not for long while a request waits in a callback: that
+ * request's own claim may be among those under way, in this very thread. */
 static bool claim(limit_layer_t *self, uint64_t size, strata_path_t *path) {
     if (strata_quota_claim(&self->quota, size)) return true;
-    if (strata_callbacks_are_asked() || !strata_quota_may_fit(&self->quota, size)) return false;
+    if (!strata_quota_may_fit(&self->quota, size)) return false;
     strata_opened_t opened = strata_path_unlock(path);
     bool claimed = strata_quota_claim_in_time(&self->quota, size, &self->base.stack->lock,
                                               &self->base.domain->held_up);
