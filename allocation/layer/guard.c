@@ -151,9 +151,10 @@ static finding_t look_at_zones(guard_layer_t *self, const strata_record_t *recor
     return (finding_t){0};
 }
 
+/* Where the host cannot look nothing is found: that was counted at the free. */
 static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *record, bool named) {
     const uint8_t *view = strata_device_host_view(self->base.domain->device, record->ptr, record->size);
-    if (!view || !settle(self, named)) return (finding_t){.unseen = true};
+    if (!view || !settle(self, named)) return (finding_t){0};
     uint64_t at = first_other(view, POISON, record->size);
     return at < record->size ? (finding_t){.where = "in it after its free", .offset = at} : (finding_t){0};
 }
@@ -191,7 +192,6 @@ static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_path_t *path) 
         finding_t found = look_at_poison(self, block->record, named);
         strata_path_lock(path, opened);
         leave_owner(self, named);
-        found.unseen = false; /* counted at the free */
         count(self, block, found, &self->written_after_free, path);
     }
     strata_record_t *inner = strata_record_unwrap(&self->base, block->record);
