@@ -42,7 +42,6 @@ strata_status_t strata_slab_init(strata_slab_t *slab, uint16_t home, uint32_t fi
     slab->capacity = (uint32_t)strata_min(slots, slots_in(strata_growing_most(&records), strata_growing_most(&idle)));
     slab->room = room_now(slab);
     slab->records[0].state = STRATA_RECORD_LIVE; /* no neighbour to merge with */
-    slab->records[0].home = home;
     return STRATA_OK;
 }
 
