@@ -52,7 +52,7 @@ void strata_print_wrapped(FILE *out, const char *text, size_t indent, size_t wid
         }
         if (ended) {
             bool empty = *at == '\n' || !*at;
-            fprintf(out, "\n%*s", *at && !empty ? (int)indent : 0, "");
+            fprintf(out, "\n%*s", empty ? 0 : (int)indent, "");
             column = indent;
             length = word_length(at);
         }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/words.h"
 #include "tests/config/refused.h"
 
 static char *read_all(FILE *file) {
@@ -179,4 +180,15 @@ TEST(explain, says_who_shares_what_a_thread_has) {
         EXPECT_CONTAINS(pinned, rows[i].pinned);
         strata_strategy_delete(strategy);
     }
+}
+
+/* What does not fit goes on below, indented; a text's own lines do too, and an empty one has no blanks. */
+TEST(told, long_text_is_wrapped) {
+    char *told = NULL;
+    size_t length;
+    FILE *out = open_memstream(&told, &length);
+    strata_print_wrapped(out, "one two three\n  four\n\nfive", 4, 12);
+    fclose(out);
+    EXPECT_STREQ(told, "one two\n    three\n      four\n\n    five\n");
+    free(told);
 }
