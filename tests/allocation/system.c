@@ -83,6 +83,11 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
     strata_handle_t event = strata_events_take(events);
     EXPECT_TRUE(event != NULL);
     strata_events_give(events, event);
+    /* No more than there is room for. */
+    events->made = STRATA_EVENTS - 1;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_events_ensure(events, 5));
+    EXPECT_EQ(events->made, STRATA_EVENTS);
+    EXPECT_EQ(events->count, 4);
     bench_close(&bench);
 }
 

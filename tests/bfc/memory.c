@@ -252,12 +252,12 @@ TEST(bfc_memory, the_report_draws_and_counts) {
     b[2] = rig_allocate(&rig, NULL, 256 * KIB - 255 - 40 * KIB);
     EXPECT_OK(strata_free(rig.s, b[1].ref));
     b[1] = rig_allocate(&rig, NULL, 160 * KIB);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB - 255, &none));
     const char *text = strata_last_error()->text;
     EXPECT_CONTAINS(text, "bfc: limit 1MiB, in use");
     EXPECT_CONTAINS(text, "of 1MiB in 1 regions");
     EXPECT_CONTAINS(text, "Bin (256KiB): Total Chunks: ");
-    EXPECT_CONTAINS(text, "Bin for 1MiB was 1MiB");
+    EXPECT_CONTAINS(text, "Bin for 1048321 was 1MiB");
     EXPECT_CONTAINS(text, "*************************"); /* 25: the first quarter */
     EXPECT_CONTAINS(text, "________");
     EXPECT_CONTAINS(text, "\n    in use: 2 Chunks of size 256KiB totalling 512KiB, 1 Chunks of size 216KiB totalling 216KiB\n");
@@ -279,6 +279,21 @@ TEST(bfc_memory, the_report_counts_the_first_bin_and_the_last) {
                           "200 client-requested in use in bin.");
     EXPECT_CONTAINS(text, "Bin (256MiB): Total Chunks: 2, Chunks in use: 1. ");
     bfc_free_all(&rig, b, 2);
+    rig_close(&rig);
+}
+
+/* There are more blocks of the seventh size than the largest has bytes, and no block that is not there is told of. */
+TEST(bfc_memory, the_report_counts_six_sizes) {
+    enum { SMALL = 1900, LARGER = 6 };
+    rig_t rig;
+    strata_block_t none, b[LARGER + SMALL];
+    bfc_open(&rig, "memory_limit: 1MiB, allow_growth: false, memory_debug: true", 0);
+    for (size_t i = 0; i < LARGER + SMALL; i++) b[i] = rig_allocate(&rig, NULL, i < LARGER ? (7 - i) * 256 : 256);
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
+    const char *text = strata_last_error()->text;
+    EXPECT_CONTAINS(text, "1 Chunks of size 512 totalling 512\n    InUse at 0x");
+    EXPECT_TRUE(strstr(text, "of size 1900") == NULL);
+    bfc_free_all(&rig, b, LARGER + SMALL);
     rig_close(&rig);
 }
 

@@ -25,6 +25,7 @@ TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
     uint64_t retries = caching_of(&rig)->retries;
     strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
     EXPECT_EQ(caching_of(&rig)->retries, retries);
+    EXPECT_EQ(caching_of(&rig)->oversize_segments, 3); /* two of 20 MiB, and this one's */
     EXPECT_GT(rig_figures(&rig).chunks, 1); /* the small one's segment stays */
     EXPECT_OK(strata_free(rig.s, block.ref));
     rig_close(&rig);

@@ -83,6 +83,9 @@ TEST(pytorch, test_allocator_settings) {
     caching_expect_refused("roundup_power2_divisions: 3", "\"3\" are no divisions; write a power of two");
     caching_expect_refused("roundup_power2_divisions: \"[64:8,100:2]\"", "write a power of two");
     caching_expect_refused("roundup_power2_divisions: \"[64:8,128\"", "write a power of two");
+    caching_expect_refused("roundup_power2_divisions: \"[64:]\"", "write a power of two");
+    caching_expect_refused("roundup_power2_divisions: \"[:8]\"", "write a power of two");
+    expect_granted("roundup_power2_divisions: 134217728", 2049, 2560);
     caching_expect_refused("max_split_size: 2MiB", "too small");
     caching_expect_refused("garbage_collection_threshold: 1.2, memory_fraction: 0.5", "too large");
     caching_expect_refused("max_non_split_rounding: 1MiB", "too small");

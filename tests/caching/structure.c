@@ -120,6 +120,30 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
 
 /* ---- where tables end ---- */
 
+/* Each private pool has its bank, and where streams are told apart each stream. */
+TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
+    static const char *const streams[] = {"streams: own", "streams: ignored"};
+    for (int i = 0; i < 2; i++) {
+        rig_t rig;
+        caching_open(&rig, streams[i], 0);
+        strata_block_t a = rig_allocate(&rig, NULL, 512);
+        strata_stack_t *stack = rig_stack(&rig, NULL);
+        strata_serve_t of_pool = {.size = 512, .alignment = 256, .stream = stack->stream, .pool = 7};
+        strata_record_t *none = NULL;
+        strata_nodes_t *banks = &caching_of(&rig)->banks;
+        uint32_t capacity = banks->capacity;
+        banks->capacity = banks->used;
+        uint64_t held = caching_reserved(&rig);
+        EXPECT_STATUS(STRATA_E_LIMIT, strata_stack_serve(stack, &of_pool, &none));
+        EXPECT_CONTAINS(strata_last_error()->text, "pools of streams, its most");
+        EXPECT_EQ(caching_reserved(&rig), held);
+        banks->capacity = capacity;
+        EXPECT_OK(strata_validate(rig.s));
+        EXPECT_OK(strata_free(rig.s, a.ref));
+        rig_close(&rig);
+    }
+}
+
 TEST(caching_structure, a_full_slab_is_told_and_costs_nothing) {
     rig_t rig;
     caching_open(&rig, "", 0);

@@ -1,5 +1,6 @@
 /* What lies over what, and where each value says it came from. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/config/refused.h"
 
@@ -78,6 +79,18 @@ TEST(precedence, the_environment_names_a_preset_or_a_file) {
                  "STRATA_STRATEGY: \"padle\" is neither a preset nor a file; write paddle, or a file's path");
     EXPECT_TRUE(strategy == NULL);
     unsetenv("STRATA_STRATEGY");
+}
+
+/* However short it is. */
+TEST(precedence, a_name_without_a_folder_may_be_a_file_of_the_current_folder) {
+    char before[4096];
+    ASSERT_TRUE(getcwd(before, sizeof before) != NULL);
+    (void)file_of("s", "strategy: of one letter\nstack: [system]\n");
+    ASSERT_EQ(chdir(STRATA_BINARY_DIR), 0);
+    strata_strategy_t *strategy = load_text("extends: s\n");
+    EXPECT_EQ(chdir(before), 0);
+    EXPECT_STREQ(strategy ? strategy->stacks[STRATA_PLACE_GPU].layers[0].name : "none", "system");
+    strata_strategy_delete(strategy);
 }
 
 TEST(precedence, devices_can_be_said_by_the_caller) {

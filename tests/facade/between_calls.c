@@ -238,6 +238,7 @@ static void begin_to_end(void *context) {
     ending_t *ending = context;
     ASSERT_EQ(pthread_create(&ending->thread, NULL, end_stream, ending), 0);
     for (int i = 0; i < 200 && !atomic_load(&ending->over); i++) usleep(1000);
+    EXPECT_FALSE(atomic_load(&ending->over));
 }
 
 /* Whom the free waits for: a borrower that the core noted, or one that a layer did and has no event of, or the owner, of whom guard

@@ -315,6 +315,21 @@ TEST(facade_borrows, where_no_layer_knows_borrows_an_owner_does_not_erase_itself
     rig_close_by_force(&rig);
 }
 
+/* Caching that ignores streams keeps no borrows, and looks for none in a table of its own: the core keeps them. */
+TEST(facade_borrows, where_streams_are_ignored_every_borrow_is_taken_back) {
+    enum { BLOCKS = 3000 };
+    pair_t p;
+    begin_with(&p, "stack: [caching: {streams: ignored}, system]");
+    strata_ref_t refs[BLOCKS];
+    for (int n = 0; n < BLOCKS; n++) refs[n] = rig_allocate(&p.rig, n == 0 ? p.other : p.owner, 512).ref;
+    for (int n = 1; n < BLOCKS; n++) EXPECT_OK(strata_record_stream(p.rig.s, refs[n], p.other));
+    for (int n = 1; n < BLOCKS; n++) EXPECT_OK(strata_erase_stream(p.rig.s, refs[n], p.other));
+    for (int n = 0; n < BLOCKS; n++) EXPECT_OK(strata_free(p.rig.s, refs[n]));
+    EXPECT_EQ(rig_figures(&p.rig).host_waits, 0);
+    free_block(&p);
+    end(&p);
+}
+
 /* Whichever was told first works longest. */
 TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower) {
     for (int longest = 0; longest < 3; longest++) {
@@ -385,6 +400,22 @@ TEST(facade_borrows, an_event_at_use_that_cannot_be_made_is_told) {
     strata_sim_clear_faults(p.rig.devices[0]);
     rig_work(&p.rig, p.other, LONG, 0);
     free_block(&p);
+    EXPECT_TRUE(reused(&p));
+    end(&p);
+}
+
+/* So it is with one that cannot be recorded: the free does not wait for what the event was last recorded for. */
+TEST(facade_borrows, an_event_at_use_that_cannot_be_recorded_leaves_no_borrow) {
+    pair_t p;
+    begin_with(&p, "paddle");
+    strata_stream_t third = rig_stream(&p.rig);
+    rig_work(&p.rig, p.other, LONG, 0);
+    record(&p, p.other);
+    EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
+    ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_record, 1, false, STRATA_E_DEVICE));
+    EXPECT_STATUS(STRATA_E_DEVICE, strata_record_stream(p.rig.s, p.block.ref, third));
+    free_block(&p);
+    EXPECT_EQ(rig_figures(&p.rig).deferred_bytes, 0);
     EXPECT_TRUE(reused(&p));
     end(&p);
 }

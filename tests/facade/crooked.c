@@ -53,6 +53,43 @@ TEST(facade_crooked, a_cache_refuses_memory_that_begins_elsewhere_and_gives_it_b
     }
 }
 
+static strata_status_t untidy_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_record_t *inner;
+    strata_status_t status = strata_below_allocate(self, request, &inner);
+    if (status != STRATA_OK) return status;
+    *record = strata_record_wrap(self, request, inner, inner->ptr, request->size);
+    return *record ? STRATA_OK : STRATA_E_LIMIT;
+}
+
+static void untidy_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+    record->borrows = 77;
+    strata_below_free(strata_record_unwrap(self, record), path);
+}
+
+static const strata_layer_type_t untidy_type = {
+    .struct_size = sizeof(strata_layer_type_t), .name = "test_untidy", .doc = "leaves a word in the records that it gives up",
+    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = untidy_allocate,
+    .free = untidy_free,
+};
+
+/* Its blocks lie in such records, and have no borrowers but those that are noted. */
+TEST(facade_crooked, a_cache_takes_nothing_over_from_a_record_that_another_layer_gave_up) {
+    enum { BLOCKS = 4 };
+    rig_t rig;
+    strata_block_t blocks[BLOCKS];
+    open_with(&rig, &untidy_type, "auto_growth: {chunk_size: 2MiB}, test_untidy, system");
+    strata_stream_t borrower = rig_stream(&rig);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, MIB / 4);
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_record_stream(rig.s, blocks[i].ref, borrower));
+    for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_EQ(rig_figures(&rig).host_waits, BLOCKS);
+    rig_close(&rig);
+}
+
 /* ---- above a cache ---- */
 
 static uint64_t demanded_size; /* 0: as it came */

@@ -118,6 +118,7 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
                           "strata_layer_stat_current_bytes{place=\"gpu:0\",layer=\"below\",number=\"3\"} 5242880\n");
     EXPECT_CONTAINS(text, "strata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"4\"} 5242880\n");
     EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"2\"} 1048576\n");
+    EXPECT_CONTAINS(text, "strata_layer_system_oversubscribed{place=\"gpu:0\",layer=\"system\",number=\"5\"} 0\n");
     EXPECT_TRUE(strstr(text, "strata_layer_guard") == NULL);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));

@@ -65,6 +65,26 @@ TEST(facade_log, tells_growths_releases_and_ladders_at_their_levels) {
     }
 }
 
+/* What a ladder waited for is told apart from what it released. */
+TEST(facade_log, tells_what_a_ladder_waited_for) {
+    static const char *const set[] = {"retry.wait_first=true"};
+    rig_t rig;
+    heard_t heard = {.rig = &rig};
+    rig_open(&rig, "strata", set, 1, 64 * MIB, 1);
+    strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
+    strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
+    EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
+    rig_work(&rig, borrower, 1000 * 1000, block.ref);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_DEBUG));
+    block = rig_allocate(&rig, owner, 40 * MIB);
+    end_log();
+    EXPECT_TRUE(has(&heard, STRATA_LOG_DEBUG, "the ladder's waiting gave 40MiB"));
+    EXPECT_FALSE(has(&heard, STRATA_LOG_DEBUG, "the ladder's releasing gave 40MiB"));
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_close(&rig);
+}
+
 TEST(facade_log, what_a_call_gave_back_is_told_before_it_returns) {
     rig_t rig;
     heard_t heard = {.rig = &rig};

@@ -1,5 +1,7 @@
 #include "allocation/mechanism/nodes.h"
 
+#include <sys/mman.h>
+
 #include "platform/host_memory.h"
 #include "tests/mechanism/mechanism.h"
 
@@ -16,6 +18,16 @@ TEST(nodes, are_reused_last_in_first_out) {
     EXPECT_EQ(strata_nodes_take(&nodes), a);
     EXPECT_EQ(strata_nodes_take(&nodes), 0);
     strata_nodes_destroy(&nodes);
+}
+
+TEST(nodes, a_table_that_ended_has_no_memory) {
+    strata_nodes_t nodes;
+    unsigned char state;
+    ASSERT_OK(strata_nodes_init(&nodes, 16, 100));
+    void *memory = nodes.memory;
+    EXPECT_EQ(mincore(memory, 1, &state), 0);
+    strata_nodes_destroy(&nodes);
+    EXPECT_EQ(mincore(memory, 1, &state), -1);
 }
 
 TEST(nodes, refuse_sizes_that_cannot_be) {

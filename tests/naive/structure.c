@@ -108,6 +108,25 @@ TEST(naive_structure, a_full_slab_is_told) {
     rig_close(&rig);
 }
 
+/* A chunk that finds no place in the table goes back. */
+TEST(naive_structure, a_full_table_of_chunks_is_told) {
+    rig_t rig;
+    strata_block_t b = {.ref = 3};
+    naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 8MiB", 0);
+    strata_block_t kept = rig_allocate(&rig, NULL, MIB);
+    strata_nodes_t *chunks = &naive_of(&rig, NULL)->chunks;
+    uint32_t capacity = chunks->capacity;
+    chunks->capacity = chunks->used;
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 9 * MIB, &b));
+    EXPECT_CONTAINS(strata_last_error()->text, "chunks or");
+    EXPECT_EQ(b.ref, 3);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
+    chunks->capacity = capacity;
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, kept.ref));
+    rig_close(&rig);
+}
+
 TEST(naive_structure, a_full_table_of_streams_is_told) {
     rig_t rig;
     strata_block_t b = {.ref = 3};
