@@ -236,10 +236,12 @@ typedef struct ball {
     uint32_t rounds, failed;
 } ball_t;
 
-/* Until the other asks, and a moment longer, each time another; whether there is another. */
+/* Until the other asks, and a moment longer, each time another: from none to more than a try takes under a sanitizer. Whether there
+ * is another. */
 static bool hold(court_t *court, uint32_t round) {
     while (atomic_load(&court->asking) == 0 && atomic_load(&court->playing) > 1) (void)sched_yield();
-    for (uint32_t i = 0; i < round % 8; i++) (void)sched_yield();
+    uint32_t moment = round % 16;
+    for (uint32_t i = 0; i < moment * moment; i++) (void)sched_yield();
     return atomic_load(&court->asking) > 0;
 }
 
