@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
-#include "platform/clock.h"
 #include "platform/cuda/cuda.h"
+#include "platform/host/clock.h"
 
 enum { NO_GPU = 77, REPEATS_MAX = 1000, HANDLES_MAX = 64 };
 
@@ -33,13 +33,13 @@ static void must(strata_status_t status, const char *what) {
     exit(1);
 }
 
-#define TIME(row, call)                                                                 \
-    do {                                                                                \
-        uint64_t began_ = strata_real_now();                                            \
-        strata_status_t status_ = (call);                                               \
-        uint64_t ended_ = strata_real_now();                                            \
-        must(status_, #call);                                                           \
-        if ((row)->count < REPEATS_MAX) (row)->samples[(row)->count++] = ended_ - began_; \
+#define TIME(row, call)                                                                                                            \
+    do {                                                                                                                           \
+        uint64_t began_ = strata_real_now();                                                                                       \
+        strata_status_t status_ = (call);                                                                                          \
+        uint64_t ended_ = strata_real_now();                                                                                       \
+        must(status_, #call);                                                                                                      \
+        if ((row)->count < REPEATS_MAX) (row)->samples[(row)->count++] = ended_ - began_;                                          \
     } while (0)
 
 static int by_value(const void *a, const void *b) {
@@ -150,8 +150,8 @@ static void measure_events(strata_handle_t stream) {
         TIME(&rows[6], strata_device_stream_query(device, stream));
         TIME(&rows[7], strata_device_event_destroy(device, event));
     }
-    static const char *const names[] = {"event_create", "event_record", "stream_wait", "event_synchronise",
-                                        "event_query", "stream_synchronise", "stream_query", "event_destroy"};
+    static const char *const names[] = {"event_create", "event_record",       "stream_wait",  "event_synchronise",
+                                        "event_query",  "stream_synchronise", "stream_query", "event_destroy"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) print_row(names[n], 0, 0, &rows[n]);
 }
 
@@ -167,8 +167,8 @@ static void measure_rest(strata_handle_t stream) {
         if (device->capabilities.stream_ids) TIME(&rows[4], strata_device_stream_id(device, stream, &left));
         if (device->capabilities.capture) TIME(&rows[5], strata_device_capture_status(device, stream, &status, &left));
     }
-    static const char *const names[] = {"mem_info", "synchronise", "stream_create", "stream_destroy", "stream_id",
-                                        "capture_status"};
+    static const char *const names[] = {"mem_info",       "synchronise", "stream_create",
+                                        "stream_destroy", "stream_id",   "capture_status"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) print_row(names[n], 0, 0, &rows[n]);
 }
 

@@ -19,8 +19,8 @@
 #include "bench/turnover.h"
 #include "config/config.h"
 #include "facade/facade.h"
-#include "platform/clock.h"
-#include "platform/host_memory.h"
+#include "platform/host/clock.h"
+#include "platform/host/host_memory.h"
 #include "platform/sim/sim.h"
 
 enum { RUNS = 9, HOT_PAIRS = 2000000, LIVE_PAIRS = 400000, THREAD_PAIRS = 1500000, THREAD_RUNS = 5 };
@@ -118,9 +118,7 @@ static double pointer_pair_ns(void) {
 }
 
 /* Host mallocs and reservations made so far: by the process, and by the library for itself. */
-static uint64_t host_calls(void) {
-    return atomic_load(&mallocs) + strata_host_allocations();
-}
+static uint64_t host_calls(void) { return atomic_load(&mallocs) + strata_host_allocations(); }
 
 /* Frees a random one of `live` blocks and allocates another, `count` times. Host calls made by pairs that did not have to grow
  * are added to *host. */
@@ -225,8 +223,11 @@ static double two_threads_ratio(double threads, double loops) { return 2 * threa
 /* ---- what else the machine tells ---- */
 
 static double instructions_per_pair(void) {
-    struct perf_event_attr attributes = {.type = PERF_TYPE_HARDWARE, .size = sizeof attributes,
-                                         .config = PERF_COUNT_HW_INSTRUCTIONS, .disabled = 1, .exclude_kernel = 1};
+    struct perf_event_attr attributes = {.type = PERF_TYPE_HARDWARE,
+                                         .size = sizeof attributes,
+                                         .config = PERF_COUNT_HW_INSTRUCTIONS,
+                                         .disabled = 1,
+                                         .exclude_kernel = 1};
     int counter = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
     if (counter < 0) return -1;
     uint64_t count = 0;

@@ -15,7 +15,7 @@
 
 #include "bench/simulated.h"
 #include "bench/turnover.h"
-#include "platform/clock.h"
+#include "platform/host/clock.h"
 
 enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MOST_LIVE = 1 << 22 };
 
@@ -79,8 +79,10 @@ static blocks_t fill(int live) {
 
 /* The lines in no order, as the records of blocks are after a while. */
 static blocks_t fill_bare(int live) {
-    blocks_t blocks = {.refs = memory_of(live, sizeof *blocks.refs), .lines = memory_of(live, sizeof *blocks.lines),
-                       .live = live, .turn_over = walk};
+    blocks_t blocks = {.refs = memory_of(live, sizeof *blocks.refs),
+                       .lines = memory_of(live, sizeof *blocks.lines),
+                       .live = live,
+                       .turn_over = walk};
     for (int i = 0; i < live; i++) {
         size_t other = turnover_victim(turnover_draw(&turnover), i + 1);
         blocks.refs[i] = blocks.refs[other];
@@ -168,15 +170,16 @@ int main(int argc, char **argv) {
     }
     figures_t few = figures_of(fill(100)), many = figures_of(fill(100000));
     figures_t bare_few = figures_of(fill_bare(100)), bare_many = figures_of(fill_bare(100000));
-    const char *form = arguments.json ? "{\"strategy\":\"%s\",\"live_100_ns\":%.1f,\"live_100000_ns\":%.1f,\"live_100_quick_ns\":%.1f,"
-                                        "\"live_100000_quick_ns\":%.1f,\"bare_100_ns\":%.1f,\"bare_100000_ns\":%.1f}\n"
-                                      : "%s, nanoseconds a pair\n"
-                                        "live_100_ns          %10.1f  among 100 live blocks\n"
-                                        "live_100000_ns       %10.1f  among 100,000\n"
-                                        "live_100_quick_ns    %10.1f  the quickest quarter of many short runs, 100 live blocks\n"
-                                        "live_100000_quick_ns %10.1f  likewise, 100,000\n"
-                                        "bare_100_ns          %10.1f  a reference and a line of 64 bytes, touched one after the other, of 100\n"
-                                        "bare_100000_ns       %10.1f  likewise, of 100,000\n";
+    const char *form =
+        arguments.json ? "{\"strategy\":\"%s\",\"live_100_ns\":%.1f,\"live_100000_ns\":%.1f,\"live_100_quick_ns\":%.1f,"
+                         "\"live_100000_quick_ns\":%.1f,\"bare_100_ns\":%.1f,\"bare_100000_ns\":%.1f}\n"
+                       : "%s, nanoseconds a pair\n"
+                         "live_100_ns          %10.1f  among 100 live blocks\n"
+                         "live_100000_ns       %10.1f  among 100,000\n"
+                         "live_100_quick_ns    %10.1f  the quickest quarter of many short runs, 100 live blocks\n"
+                         "live_100000_quick_ns %10.1f  likewise, 100,000\n"
+                         "bare_100_ns          %10.1f  a reference and a line of 64 bytes, touched one after the other, of 100\n"
+                         "bare_100000_ns       %10.1f  likewise, of 100,000\n";
     printf(form, arguments.strategy, few.median, many.median, few.quick, many.quick, bare_few.median, bare_many.median);
     return 0;
 }

@@ -8,16 +8,16 @@
 
 /* What to load and what to lay over it. Precedence: layer default < preset < file < environment (STRATA_SET) < set. */
 typedef struct strata_config_request {
-    const char *preset;     /* one of these four; "import:PEER" too; none: STRATA_STRATEGY of the environment, else the preset "strata" */
+    const char *preset; /* one of these four; "import:PEER" too; none: STRATA_STRATEGY of the environment, else the preset "strata" */
     const char *file;
-    const char *text;       /* YAML; errors call it "<text>" */
+    const char *text; /* YAML; errors call it "<text>" */
     struct strata_import *import; /* or a string of another allocator, taken apart (config/import/import.h) */
     const char *const *set; /* "path=value" */
     size_t set_count;
-    const char *devices;    /* over the strategy's; NULL: as it says */
-    bool environment;       /* read STRATA_STRATEGY and STRATA_SET */
-    bool by_program;        /* a program asks: errors and explanations name its own `devices` and `set`, not the command's words */
-    bool allow_code;        /* the strategy may load shared objects, and so run their code */
+    const char *devices; /* over the strategy's; NULL: as it says */
+    bool environment; /* read STRATA_STRATEGY and STRATA_SET */
+    bool by_program; /* a program asks: errors and explanations name its own `devices` and `set`, not the command's words */
+    bool allow_code; /* the strategy may load shared objects, and so run their code */
 } strata_config_request_t;
 
 /* A complete strategy: places that it does not list get the preset strata's. E_STRATEGY, E_IO, E_HOST_MEMORY; the thread's

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/config.h"
 
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context) {
@@ -43,6 +43,4 @@ size_t strata_preset_words(void) {
     return count;
 }
 
-const char *strata_option_word(size_t index, const void *type) {
-    return ((const strata_layer_type_t *)type)->options[index].name;
-}
+const char *strata_option_word(size_t index, const void *type) { return ((const strata_layer_type_t *)type)->options[index].name; }

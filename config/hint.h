@@ -13,10 +13,10 @@ typedef struct strata_hint {
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context);
 
 /* The words that there are. */
-const char *strata_layer_word(size_t index, const void *context);   /* names of layers */
+const char *strata_layer_word(size_t index, const void *context); /* names of layers */
 size_t strata_layer_words(void);
-const char *strata_preset_word(size_t index, const void *context);  /* names of presets */
+const char *strata_preset_word(size_t index, const void *context); /* names of presets */
 size_t strata_preset_words(void);
-const char *strata_option_word(size_t index, const void *type);     /* options of a strata_layer_type_t */
+const char *strata_option_word(size_t index, const void *type); /* options of a strata_layer_type_t */
 
 #endif

@@ -4,15 +4,14 @@
 
 #include "config/config.h"
 #include "config/import/import.h"
-#include "config/page.h"
-#include "config/reader.h"
+#include "config/pages/page.h"
+#include "config/reader/reader.h"
 
 enum { SETTING_LETTERS = 512 };
 
 /* ---- what is laid over the text ---- */
 
-static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length,
-                                     const strata_origin_t *origin) {
+static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length, const strata_origin_t *origin) {
     char setting[SETTING_LETTERS];
     while (length > 0 && *text == ' ') text++, length--;
     while (length > 0 && text[length - 1] == ' ') length--;
@@ -188,6 +187,4 @@ static const char about_paths[] =
     "Where a preset's name may stand, `import:pytorch`, `import:paddle` and `import:tensorflow` may: the strategy that those\n"
     "frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
 
-void strata_page_paths(FILE *out) {
-    fputs(about_paths, out);
-}
+void strata_page_paths(FILE *out) { fputs(about_paths, out); }

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "allocation/option.h"
-#include "config/page.h"
+#include "allocation/core/option.h"
+#include "config/pages/page.h"
 #include "platform/status.h"
 
 const char *strata_role_word(strata_role_t role) {
@@ -23,13 +23,10 @@ const char *strata_scope_word(strata_scope_t scope) {
 }
 
 const char *strata_kind_word(strata_option_kind_t kind) {
-    static const char *const words[] = {[STRATA_OPTION_BOOL] = "true or false",
-                                        [STRATA_OPTION_COUNT] = "count",
-                                        [STRATA_OPTION_SIZE] = "size",
-                                        [STRATA_OPTION_TIME] = "time",
-                                        [STRATA_OPTION_FRACTION] = "fraction",
-                                        [STRATA_OPTION_CHOICE] = "choice",
-                                        [STRATA_OPTION_TEXT] = "text"};
+    static const char *const words[] = {
+        [STRATA_OPTION_BOOL] = "true or false", [STRATA_OPTION_COUNT] = "count",       [STRATA_OPTION_SIZE] = "size",
+        [STRATA_OPTION_TIME] = "time",          [STRATA_OPTION_FRACTION] = "fraction", [STRATA_OPTION_CHOICE] = "choice",
+        [STRATA_OPTION_TEXT] = "text"};
     return words[kind];
 }
 
@@ -90,6 +87,8 @@ void strata_page_kinds(FILE *out) {
     fprintf(out, "\n## Values\n\n| kind | written |\n|---|---|\n");
     for (strata_option_kind_t kind = STRATA_OPTION_BOOL; kind <= STRATA_OPTION_TEXT; kind++)
         fprintf(out, "| %s | %s |\n", strata_kind_word(kind), how_to_write(kind));
-    fprintf(out, "\nA text has at most %d bytes. Of a number with a unit what is left of a byte or nanosecond is dropped\n"
-                 "(13.7GiB); a number of bytes or nanoseconds themselves is whole.\n", STRATA_OPTION_TEXT_BYTES - 1);
+    fprintf(out,
+            "\nA text has at most %d bytes. Of a number with a unit what is left of a byte or nanosecond is dropped\n"
+            "(13.7GiB); a number of bytes or nanoseconds themselves is whole.\n",
+            STRATA_OPTION_TEXT_BYTES - 1);
 }

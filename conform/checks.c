@@ -97,9 +97,7 @@ static bool overlaps(const live_t *live, const strata_block_t *b) {
     return false;
 }
 
-static void borrow(rig_t *rig, strata_ref_t ref, strata_stream_t stream) {
-    EXPECT_OK(strata_record_stream(rig->s, ref, stream));
-}
+static void borrow(rig_t *rig, strata_ref_t ref, strata_stream_t stream) { EXPECT_OK(strata_record_stream(rig->s, ref, stream)); }
 
 /* One operation of a random program of two streams; a refusal for memory is no fault. */
 static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
@@ -181,7 +179,7 @@ static uint64_t reserved_for_all(rig_t *rig) {
     uint64_t reserved = 0;
     STRATA_DOMAIN_EACH(rig_domain(rig), stack) {
         strata_statistics_t figures = {0};
-        if (stack->trunk) strata_facade_stack_figures(stack, &figures);
+        if (stack->is_shared) strata_facade_stack_figures(stack, &figures);
         reserved += figures.reserved_bytes;
     }
     return reserved;
@@ -396,17 +394,13 @@ static void the_bottom_fails(const subject_t *subject, strata_status_t status) {
         for (int onward = 0; onward < 2; onward++) (void)run_failing(subject, k, onward != 0, status);
 }
 
-static void the_bottom_is_out_of_memory_at_every_call(const subject_t *subject) {
-    the_bottom_fails(subject, STRATA_E_NO_MEMORY);
-}
+static void the_bottom_is_out_of_memory_at_every_call(const subject_t *subject) { the_bottom_fails(subject, STRATA_E_NO_MEMORY); }
 
-static void the_bottom_refuses_every_call(const subject_t *subject) {
-    the_bottom_fails(subject, STRATA_E_DEVICE);
-}
+static void the_bottom_refuses_every_call(const subject_t *subject) { the_bottom_fails(subject, STRATA_E_DEVICE); }
 
 const check_t checks[] = {
 #define ROW(check) {#check, check},
     CHECKS(ROW)
 #undef ROW
-    {NULL, NULL},
+        {NULL, NULL},
 };

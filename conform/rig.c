@@ -2,8 +2,11 @@
 
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count) {
     bool is_text = strchr(preset_or_text, ':') != NULL;
-    strata_config_request_t request = {.preset = is_text ? NULL : preset_or_text, .text = is_text ? preset_or_text : NULL,
-                                       .set = set, .set_count = set_count, .devices = "sim"};
+    strata_config_request_t request = {.preset = is_text ? NULL : preset_or_text,
+                                       .text = is_text ? preset_or_text : NULL,
+                                       .set = set,
+                                       .set_count = set_count,
+                                       .devices = "sim"};
     strata_strategy_t *strategy = NULL;
     EXPECT_OK(strata_config_load(&request, &strategy));
     return strategy;
@@ -24,8 +27,7 @@ void rig_open_on(rig_t *rig, strata_strategy_t *strategy, const strata_sim_optio
     ASSERT_OK(strata_facade_open_on(rig->strategy, rig->devices, rig->count, flags, &rig->s));
 }
 
-void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity,
-              uint32_t count) {
+void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity, uint32_t count) {
     strata_strategy_t *strategy = rig_strategy(preset_or_text, set, set_count);
     strata_sim_options_t options = {.devices = count, .capacity = capacity};
     rig_open_on(rig, strategy, &options, 0);
@@ -72,9 +74,7 @@ void rig_work(rig_t *rig, strata_stream_t stream, uint64_t duration_ns, strata_r
     EXPECT_OK(strata_stream_work(rig->s, rig->gpu, stream, duration_ns, &ref, ref ? 1 : 0));
 }
 
-void rig_pass(rig_t *rig, uint64_t ns) {
-    strata_sim_advance_to(rig->world, strata_sim_now(rig->world) + ns);
-}
+void rig_pass(rig_t *rig, uint64_t ns) { strata_sim_advance_to(rig->world, strata_sim_now(rig->world) + ns); }
 
 strata_stack_t *rig_stack(rig_t *rig, strata_stream_t stream) {
     strata_stack_t *stack = NULL;
@@ -94,6 +94,4 @@ strata_statistics_t rig_figures(rig_t *rig) {
     return figures;
 }
 
-uint64_t rig_calls(rig_t *rig, strata_device_call_t call) {
-    return atomic_load(&rig->devices[0]->calls[call]);
-}
+uint64_t rig_calls(rig_t *rig, strata_device_call_t call) { return atomic_load(&rig->devices[0]->calls[call]); }

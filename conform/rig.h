@@ -34,8 +34,7 @@ typedef struct rig {
 
 /* A strategy by preset or by YAML text, with settings, over `count` simulated devices of `capacity` bytes (0: the profile's).
  * Fails the test if it cannot. */
-void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity,
-              uint32_t count);
+void rig_open(rig_t *rig, const char *preset_or_text, const char *const *set, size_t set_count, uint64_t capacity, uint32_t count);
 /* The strategy of rig_open() alone, for several rigs; deleted by strata_strategy_delete(). NULL fails the test. */
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count);
 /* Over a strategy that the caller keeps, with everything that can be said of the devices and of the facade. */

@@ -7,7 +7,7 @@
 
 enum { THREADS = 4, HUNDRED = 100, TURNS = 200, TOGETHER = 20 };
 #define LONG (1000ull * 1000)
-#define KIB 1024ull
+#define KIB  1024ull
 
 static uint64_t draw(uint64_t *random) {
     *random = *random * 6364136223846793005ull + 1442695040888963407ull;
@@ -278,8 +278,8 @@ static void run_threads(const subject_t *subject, rig_t *rig, void *(*body)(void
     for (uint32_t i = 0; i < started; i++) {
         EXPECT_EQ(pthread_join(threads[i], NULL), 0);
         if (workers[i].beside.refused > 0 && !was_mostly_taken(rig, room))
-            FAIL_TEST("%u requests of a thread were refused, and nobody had taken most of the device: %s", workers[i].beside.refused,
-                      workers[i].beside.first);
+            FAIL_TEST("%u requests of a thread were refused, and nobody had taken most of the device: %s",
+                      workers[i].beside.refused, workers[i].beside.first);
     }
 }
 

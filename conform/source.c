@@ -15,13 +15,9 @@ void test_source_fail(uint64_t k, bool onward, strata_status_t status) {
     fail_status = status;
 }
 
-uint64_t test_source_calls(void) {
-    return calls;
-}
+uint64_t test_source_calls(void) { return calls; }
 
-uint64_t test_source_live(void) {
-    return live;
-}
+uint64_t test_source_live(void) { return live; }
 
 static void give_back(strata_layer_t *self, strata_address_t address, uint64_t size) {
     strata_domain_uncover(self->domain, address, size);
@@ -54,20 +50,20 @@ static strata_status_t source_allocate(strata_layer_t *self, const strata_reques
     uint64_t call = ++calls;
     if (fail_at != 0 && (call == fail_at || (fail_onward && call > fail_at)))
         return strata_fail(fail_status, 0, "the test's source fails its call %llu", (unsigned long long)call);
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = source_get(self, request, record);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     if (status == STRATA_OK) live++;
     return status;
 }
 
-static void source_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static void source_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     give_back(self, record->ptr, record->size);
     strata_lock(&self->stack->lock);
     strata_record_delete(self, record);
     strata_unlock(&self->stack->lock);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     live--;
 }
 
@@ -83,8 +79,15 @@ static void source_destroy(strata_layer_t *self) {
 }
 
 const strata_layer_type_t test_source_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_source", .doc = "a source that fails on order",
-    .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE,
-    .state_size = sizeof(strata_layer_t), .create = nothing_to_create, .destroy = source_destroy,
-    .allocate = source_allocate, .free = source_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_source",
+    .doc = "a source that fails on order",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE,
+    .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create,
+    .destroy = source_destroy,
+    .allocate = source_allocate,
+    .free = source_free,
 };

@@ -4,9 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "conform/checks.h"
-#include "strategy/legal.h"
+#include "strategy/plan/legal.h"
 
 enum { TRIES = 4000, DEEPEST = 2, BRANCHES_MOST = 3, CHAIN = 6, OPTION_BYTES = 4096, WORD = 64 };
 
@@ -25,7 +25,7 @@ typedef struct drawing {
     const strata_layer_type_t *with;
     chain_t chains[STACK_LAYERS];
     uint32_t chain_count, layer_count;
-    uint32_t at;         /* in its chain: the layer whose options are drawn */
+    uint32_t at; /* in its chain: the layer whose options are drawn */
     bool optioned, late; /* late: nothing is got before the first request */
     size_t length;
 } drawing_t;
@@ -54,9 +54,7 @@ static const strata_layer_type_t *draw_layer(drawing_t *d, bool ends, bool route
     }
 }
 
-static bool with_ends(const drawing_t *d) {
-    return d->with && (d->with->role == STRATA_SOURCE || d->with->role == STRATA_ROUTER);
-}
+static bool with_ends(const drawing_t *d) { return d->with && (d->with->role == STRATA_SOURCE || d->with->role == STRATA_ROUTER); }
 
 static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
     if (chain->count > CHAIN || d->layer_count + 1 >= STACK_LAYERS) return;
@@ -64,17 +62,17 @@ static void add(drawing_t *d, chain_t *chain, const strata_layer_type_t *type) {
     d->stack->layers[d->layer_count++] = type;
 }
 
-/* `above`: layers over the chain; a decorator stack holds STRATA_PATH_LAYERS. */
+/* `above`: layers over the chain; a decorator stack holds STRATA_ROUTE_LAYERS. */
 static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool any_memory) {
     uint32_t number = d->chain_count++;
     chain_t *chain = &d->chains[number];
     *chain = (chain_t){.any_memory = any_memory};
     bool placed = depth == 0 && d->with && !with_ends(d), ends = depth == 0 && with_ends(d);
-    uint32_t room = STRATA_PATH_LAYERS - above - 1;
+    uint32_t room = STRATA_ROUTE_LAYERS - above - 1;
     uint32_t count = (uint32_t)draw(d, (room < CHAIN ? room : CHAIN) + 1), at = (uint32_t)draw(d, count ? count : 1);
     if (placed && count == 0) count = 1;
     for (uint32_t i = 0; i < count; i++) add(d, chain, placed && i == at ? d->with : draw_layer(d, false, false));
-    bool routes = depth < DEEPEST && above + count + 2 < STRATA_PATH_LAYERS && draw(d, 4) == 0;
+    bool routes = depth < DEEPEST && above + count + 2 < STRATA_ROUTE_LAYERS && draw(d, 4) == 0;
     const strata_layer_type_t *end = ends ? d->with : draw_layer(d, true, routes);
     add(d, chain, end);
     if (end->role != STRATA_ROUTER) return number;
@@ -89,9 +87,18 @@ static uint32_t draw_chain(drawing_t *d, uint32_t depth, uint32_t above, bool an
 
 /* Layers that are told to refuse requests: the rows that tell them. */
 static bool tells_to_refuse(const strata_layer_type_t *type, const strata_option_row_t *row) {
-    static const char *const rows[] = {"limit.bytes", "limit.fraction", "fault.at", "fault.every", "fault.above",
-                                       "fault.probability", "cuda_malloc_async.max_size", "system.cap", "bfc.memory_limit",
-                                       "bfc.memory_fraction", "bfc.allow_growth", "caching.memory_fraction"};
+    static const char *const rows[] = {"limit.bytes",
+                                       "limit.fraction",
+                                       "fault.at",
+                                       "fault.every",
+                                       "fault.above",
+                                       "fault.probability",
+                                       "cuda_malloc_async.max_size",
+                                       "system.cap",
+                                       "bfc.memory_limit",
+                                       "bfc.memory_fraction",
+                                       "bfc.allow_growth",
+                                       "caching.memory_fraction"};
     char name[2 * WORD];
     snprintf(name, sizeof name, "%s.%s", type->name, row->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -331,10 +338,15 @@ static bool is_one_of(int check, const int *list, size_t count) {
 }
 
 bool stack_is_for_all(int check) {
-    static const int list[] = {CHECK_zero_size, CHECK_sizes_from_4_bytes_to_1_petabyte, CHECK_a_hundred_are_live_at_once,
-                               CHECK_five_of_ten_are_counted_and_told, CHECK_a_copy_of_the_handle_is_the_handle,
-                               CHECK_four_threads_at_once, CHECK_another_thread_frees_on_its_stream,
-                               CHECK_a_destroyed_stream_leaves_its_memory, CHECK_what_threads_freed_is_one_piece_again};
+    static const int list[] = {CHECK_zero_size,
+                               CHECK_sizes_from_4_bytes_to_1_petabyte,
+                               CHECK_a_hundred_are_live_at_once,
+                               CHECK_five_of_ten_are_counted_and_told,
+                               CHECK_a_copy_of_the_handle_is_the_handle,
+                               CHECK_four_threads_at_once,
+                               CHECK_another_thread_frees_on_its_stream,
+                               CHECK_a_destroyed_stream_leaves_its_memory,
+                               CHECK_what_threads_freed_is_one_piece_again};
     return is_one_of(check, list, sizeof list / sizeof *list);
 }
 

@@ -8,10 +8,10 @@ enum { STACK_LETTERS = 6000, STACK_LAYERS = 64 };
 
 typedef struct drawn_stack {
     uint64_t seed;
-    char text[STACK_LETTERS];                         /* a strategy file */
+    char text[STACK_LETTERS]; /* a strategy file */
     const strata_layer_type_t *layers[STACK_LAYERS]; /* that it holds, closed by NULL */
-    uint32_t refused;                                 /* orders that the builder refused before this one */
-    subject_t subject;                                /* of the text */
+    uint32_t refused; /* orders that the builder refused before this one */
+    subject_t subject; /* of the text */
 } drawn_stack_t;
 
 /* Draws orders by the seed until the builder takes one, then options; each refusal must name two layers that stand there. `with`

@@ -76,8 +76,7 @@ static bool is_legal(const subject_t *subject) {
 }
 
 /* A stack that the builder refuses is none. */
-static size_t add(subject_t *list, size_t *count, const char *name, const char *behind,
-                  const strata_layer_type_t *const *layers) {
+static size_t add(subject_t *list, size_t *count, const char *name, const char *behind, const strata_layer_type_t *const *layers) {
     subject_t subject = {.preset = NULL};
     snprintf(subject.name, sizeof subject.name, "%.40s%s", name, behind);
     for (size_t i = 0; layers[i]; i++) {
@@ -151,9 +150,7 @@ void subjects_of_routers(subject_t *list, size_t *count) {
     add_preset(list, count, "routed_below_a_cache", "_strategy", below_a_cache);
 }
 
-void subject_of_preset(subject_t *list, size_t *count, const char *preset) {
-    add_preset(list, count, preset, "_preset", preset);
-}
+void subject_of_preset(subject_t *list, size_t *count, const char *preset) { add_preset(list, count, preset, "_preset", preset); }
 
 /* ---- its use ---- */
 

@@ -8,16 +8,16 @@ enum { SUBJECTS = 128, SUBJECT_LAYERS = 4 };
 
 typedef struct subject {
     char name[64];
-    const char *preset;                                /* or a strategy's text; or */
+    const char *preset; /* or a strategy's text; or */
     const strata_layer_type_t *layers[SUBJECT_LAYERS]; /* outermost first, closed by NULL */
-    bool test_source;                                  /* the bottom layer is conform/source.h's */
+    bool test_source; /* the bottom layer is conform/source.h's */
     bool routed; /* the last layer is a router: over a cache and the test's source, and over that source alone */
     /* What cannot be seen of a strategy's text. */
-    bool may_refuse;    /* a layer is told to refuse requests, as out of memory or as a fault of the device */
-    bool at_use;        /* borrows cover what was submitted before the call */
+    bool may_refuse; /* a layer is told to refuse requests, as out of memory or as a fault of the device */
+    bool at_use; /* borrows cover what was submitted before the call */
     bool asks_for_more; /* a decorator asks below for more than it was asked for */
-    bool elsewhere;     /* some memory is not the device's own: its capacity bounds nothing, its figures do not tell of it */
-    bool drawn;         /* one of many stacks: of a long series of failures a few are tried */
+    bool elsewhere; /* some memory is not the device's own: its capacity bounds nothing, its figures do not tell of it */
+    bool drawn; /* one of many stacks: of a long series of failures a few are tried */
 } subject_t;
 
 /* Appends the stacks in which a layer is checked; their number. What does not fit in SUBJECTS is counted and not written. */

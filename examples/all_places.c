@@ -6,16 +6,15 @@
 #include <stdlib.h>
 #include <strata/strata.h>
 
-static const char strategy[] =
-    "strategy: everywhere\n"
-    "extends: managed_prefetch          # the default, with managed memory moved to its device ahead\n"
-    "devices:\n"
-    "  use: sim:h100x2                  # on real ones: gpu\n"
-    "  gpu:1:                           # the second device serves an engine that wants large chunks\n"
-    "    stack: [retry, stream_safe, auto_growth: {chunk_size: 256MiB}, system]\n"
-    "places:\n"
-    "  pinned: [stream_safe, buffered, system: {cap: 4GiB, node: near}]\n"
-    "  host:   [auto_growth: {chunk_size: 32MiB, alignment: 64}, system: {huge_pages: true}]\n";
+static const char strategy[] = "strategy: everywhere\n"
+                               "extends: managed_prefetch          # the default, with managed memory moved to its device ahead\n"
+                               "devices:\n"
+                               "  use: sim:h100x2                  # on real ones: gpu\n"
+                               "  gpu:1:                           # the second device serves an engine that wants large chunks\n"
+                               "    stack: [retry, stream_safe, auto_growth: {chunk_size: 256MiB}, system]\n"
+                               "places:\n"
+                               "  pinned: [stream_safe, buffered, system: {cap: 4GiB, node: near}]\n"
+                               "  host:   [auto_growth: {chunk_size: 32MiB, alignment: 64}, system: {huge_pages: true}]\n";
 
 static void check(strata_status_t status) {
     if (status == STRATA_OK) return;
@@ -35,7 +34,7 @@ int main(void) {
         char path[128];
         strata_statistics_t figures = {.struct_size = sizeof figures};
         check(strata_allocate(s, places[i], NULL, 3 << 20, &blocks[i]));
-        check(strata_allocation_path(s, blocks[i].ref, path, sizeof path));
+        check(strata_allocation_route(s, blocks[i].ref, path, sizeof path));
         check(strata_statistics_all(s, places[i], &figures));
         printf("%-9s reserved %4llu MiB for 3 MiB: %s\n", names[i], (unsigned long long)figures.reserved_bytes >> 20, path);
     }

@@ -22,7 +22,7 @@ static const strata_option_row_t option_rows[] = {
 /* One instance for each stream, zeroed before create(). `guarded` below: its stack's lock is held in every function. */
 typedef struct quota {
     strata_layer_t base; /* always first */
-    uint64_t bytes;      /* held now, and asked from below */
+    uint64_t bytes; /* held now, and asked from below */
     uint64_t refused;
 } quota_t;
 
@@ -48,9 +48,9 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     return status;
 }
 
-static void give_back(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void give_back(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     ((quota_t *)self)->bytes -= record->size;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 static const strata_layer_type_t my_quota_type = {

@@ -27,12 +27,14 @@ static strata_block_t load(strata_t s, size_t size) {
 
 int main(int argc, char **argv) {
     strata_t s;
-    check(strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .text = strategy,
-                                               .devices = argc > 1 ? argv[1] : "sim"}, &s));
+    check(strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
+                                               .text = strategy,
+                                               .devices = argc > 1 ? argv[1] : "sim"},
+                      &s));
     strata_place_t gpu = strata_gpu(0);
     uint64_t weights;
     check(strata_pool(s, "weights", &weights));
-    check(strata_pool_begin(s, gpu, weights));          /* this thread's requests in gpu:0, until the end */
+    check(strata_pool_begin(s, gpu, weights)); /* this thread's requests in gpu:0, until the end */
     strata_block_t layer = load(s, 100 << 20);
     check(strata_pool_end(s, gpu));
 
@@ -42,14 +44,14 @@ int main(int argc, char **argv) {
     strata_block_t staging;
     check(strata_allocate(s, gpu, upload, 8 << 20, &staging));
     char path[100];
-    check(strata_allocation_path(s, staging.ref, path, sizeof path));
+    check(strata_allocation_route(s, staging.ref, path, sizeof path));
 
     strata_statistics_t figures = {.struct_size = sizeof figures};
     check(strata_statistics_pool(s, gpu, weights, &figures));
     printf("weights: %llu bytes of %llu reserved; copy0: %s\n", (unsigned long long)figures.allocated_bytes,
            (unsigned long long)figures.reserved_bytes, path);
     check(strata_free(s, staging.ref));
-    check(strata_free(s, layer.ref));                   /* by its name, from anywhere */
+    check(strata_free(s, layer.ref)); /* by its name, from anywhere */
     check(strata_stream_forget(s, gpu, upload));
     check(strata_stream_destroy(s, gpu, upload));
     check(strata_close(s, STRATA_CLOSE_BUSY, NULL, NULL));

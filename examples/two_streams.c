@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
     strata_t s;
     check(strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
                                                .preset = "strata",
-                                               .devices = argc > 1 ? argv[1] : "sim"}, &s));
+                                               .devices = argc > 1 ? argv[1] : "sim"},
+                      &s));
     strata_place_t gpu = strata_gpu(0);
     strata_stream_t producer, consumer;
     check(strata_stream_create(s, gpu, 0, &producer));
@@ -27,11 +28,11 @@ int main(int argc, char **argv) {
     check(strata_allocate(s, gpu, producer, 64 << 20, &batch)); /* owner: producer */
     /* ... producer copies into batch.ptr, records an event; consumer waits for it and computes for 5 ms ... */
     strata_stream_work(s, gpu, consumer, 5000000, &batch.ref, 1);
-    check(strata_record_stream(s, batch.ref, consumer));        /* consumer uses it too */
-    check(strata_free(s, batch.ref));                           /* early: consumer is not done, and that is fine */
+    check(strata_record_stream(s, batch.ref, consumer)); /* consumer uses it too */
+    check(strata_free(s, batch.ref)); /* early: consumer is not done, and that is fine */
 
     strata_block_t next;
-    check(strata_allocate(s, gpu, producer, 64 << 20, &next));  /* not the same bytes: they are still in use */
+    check(strata_allocate(s, gpu, producer, 64 << 20, &next)); /* not the same bytes: they are still in use */
     printf("batch at %p, next at %p: %s\n", batch.ptr, next.ptr, batch.ptr == next.ptr ? "reused too early!" : "apart");
 
     strata_statistics_t figures = {.struct_size = sizeof figures};

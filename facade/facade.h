@@ -2,8 +2,8 @@
 #ifndef STRATA_FACADE_FACADE_H
 #define STRATA_FACADE_FACADE_H
 
-#include "allocation/domain.h"
-#include "facade/names.h"
+#include "allocation/core/domain.h"
+#include "facade/streams/names.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 
@@ -31,11 +31,11 @@ typedef struct strata_facade {
     strata_strategy_t *strategy;
     bool owns_strategy;
     bool owns_devices;
-    bool every_device;       /* `devices: gpu`: others than the first are opened at first use */
-    strata_sim_t *world;     /* of simulated devices that the facade opened itself */
-    strata_plan_t *plans;    /* facade/plans.c */
+    bool every_device; /* `devices: gpu`: others than the first are opened at first use */
+    strata_sim_t *world; /* of simulated devices that the facade opened itself */
+    strata_plan_t *plans; /* facade/open/plans.c */
     strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] of 64 (the host place) */
-    strata_directory_t *_Atomic noted;  /* directories[0] once somebody frees by pointer */
+    strata_directory_t *_Atomic noted; /* directories[0] once somebody frees by pointer */
 
     /* Building is one thread's at a time, with no lock held; what it built is published under the lock. */
     strata_lock_t lock;
@@ -46,12 +46,12 @@ typedef struct strata_facade {
     strata_domain_said_t said[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES]; /* what a place's next domain begins with */
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
-    strata_names_t names;   /* of tags, operators, streams and pools */
+    strata_names_t names; /* of tags, operators, streams and pools */
     strata_named_stream_t *named_streams; /* while building alone */
     uint32_t named_stream_count, named_stream_room;
-    strata_stream_ids_t *stream_ids; /* facade/stream_ids.h; NULL: they are not checked. Guarded by the lock */
-    strata_lost_t lost;     /* told by strata_close() */
-    _Atomic uint64_t step;  /* how many strata_step() have ended */
+    strata_stream_ids_t *stream_ids; /* facade/streams/stream_ids.h; NULL: they are not checked. Guarded by the lock */
+    strata_lost_t lost; /* told by strata_close() */
+    _Atomic uint64_t step; /* how many strata_step() have ended */
 } strata_facade_t;
 
 /* The facade of a handle; NULL with E_STALE or E_FORKED set. */
@@ -80,7 +80,7 @@ strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata
 strata_status_t strata_facade_ready(strata_t facade);
 /* strata_record_stream(), and whether no layer knew the borrow. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
-/* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/meter.h). */
+/* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/report/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
 /* Live chunks got from the device, without a look at the stacks; 0 where the place is not served. */
 uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
@@ -94,7 +94,7 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
 
 /* The record of a ref, with the lock of the stack that served it held: the caller opens the path. */
-strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_path_t *path, strata_record_t **record);
+strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
 
 /* A request that failed for memory at last. */
 typedef struct strata_refused {
@@ -102,7 +102,7 @@ typedef struct strata_refused {
     strata_stream_t stream;
     size_t size;
     uint32_t flags;
-    const char *reason;  /* of whoever refused; and the driver's number, 0: no driver did */
+    const char *reason; /* of whoever refused; and the driver's number, 0: no driver did */
     int64_t device_code;
 } strata_refused_t;
 /* The thread's last error says who refused. Tells the observers. Answers E_NO_MEMORY with the report. */

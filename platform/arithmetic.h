@@ -5,17 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static inline bool strata_add(uint64_t a, uint64_t b, uint64_t *result) {
-    return !__builtin_add_overflow(a, b, result);
-}
+static inline bool strata_add(uint64_t a, uint64_t b, uint64_t *result) { return !__builtin_add_overflow(a, b, result); }
 
-static inline bool strata_multiply(uint64_t a, uint64_t b, uint64_t *result) {
-    return !__builtin_mul_overflow(a, b, result);
-}
+static inline bool strata_multiply(uint64_t a, uint64_t b, uint64_t *result) { return !__builtin_mul_overflow(a, b, result); }
 
-static inline bool strata_is_power_of_two(uint64_t value) {
-    return value != 0 && (value & (value - 1)) == 0;
-}
+static inline bool strata_is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 /* `unit` is a power of two. */
 static inline bool strata_round_up(uint64_t value, uint64_t unit, uint64_t *result) {
@@ -25,16 +19,10 @@ static inline bool strata_round_up(uint64_t value, uint64_t unit, uint64_t *resu
     return true;
 }
 
-static inline uint64_t strata_round_down(uint64_t value, uint64_t unit) {
-    return value & ~(unit - 1);
-}
+static inline uint64_t strata_round_down(uint64_t value, uint64_t unit) { return value & ~(unit - 1); }
 
-static inline uint64_t strata_min(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
+static inline uint64_t strata_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static inline uint64_t strata_max(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
+static inline uint64_t strata_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 #endif

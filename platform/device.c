@@ -12,13 +12,9 @@ static const struct {
 #undef STRATA_DEVICE_CALL_ROW
 };
 
-const char *strata_device_call_name(strata_device_call_t call) {
-    return calls[call].name;
-}
+const char *strata_device_call_name(strata_device_call_t call) { return calls[call].name; }
 
-bool strata_device_call_shown(strata_device_call_t call) {
-    return calls[call].shown;
-}
+bool strata_device_call_shown(strata_device_call_t call) { return calls[call].shown; }
 
 void strata_device_init(strata_device_t *device, const strata_device_operations_t *operations, uint32_t ordinal,
                         strata_clock_t *clock) {
@@ -28,9 +24,7 @@ void strata_device_init(strata_device_t *device, const strata_device_operations_
     device->clock = clock;
 }
 
-static uint64_t start_clock(const strata_device_t *device) {
-    return device->timed ? strata_real_now() : 0;
-}
+static uint64_t start_clock(const strata_device_t *device) { return device->timed ? strata_real_now() : 0; }
 
 static uint64_t begin(strata_device_t *device, strata_device_call_t call) {
     if (!calls[call].quick) strata_lock_assert_none(calls[call].name);
@@ -44,14 +38,13 @@ static void end(strata_device_t *device, uint64_t began) {
     atomic_fetch_add_explicit(&device->host_ns, strata_real_now() - began, memory_order_relaxed);
 }
 
-#define CALL(name, arguments)                                            \
-    uint64_t began_ = begin(device, STRATA_CALL_##name);                 \
-    strata_status_t answer_ = device->operations->name arguments;        \
-    end(device, began_);                                                 \
+#define CALL(name, arguments)                                                                                                      \
+    uint64_t began_ = begin(device, STRATA_CALL_##name);                                                                           \
+    strata_status_t answer_ = device->operations->name arguments;                                                                  \
+    end(device, began_);                                                                                                           \
     return answer_
 
-strata_status_t strata_device_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size,
-                                     strata_address_t *address) {
+strata_status_t strata_device_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {
     CALL(malloc, (device, memory, size, address));
 }
 
@@ -72,8 +65,8 @@ strata_status_t strata_device_mem_info(strata_device_t *device, uint64_t *free, 
     CALL(mem_info, (device, free, total));
 }
 
-strata_status_t strata_device_malloc_async(strata_device_t *device, strata_handle_t pool, uint64_t size,
-                                           strata_handle_t stream, strata_address_t *address) {
+strata_status_t strata_device_malloc_async(strata_device_t *device, strata_handle_t pool, uint64_t size, strata_handle_t stream,
+                                           strata_address_t *address) {
     CALL(malloc_async, (device, pool, size, stream, address));
 }
 
@@ -85,13 +78,9 @@ strata_status_t strata_device_pool_create(strata_device_t *device, uint64_t max_
     CALL(pool_create, (device, max_size, shareable, pool));
 }
 
-strata_status_t strata_device_pool_destroy(strata_device_t *device, strata_handle_t pool) {
-    CALL(pool_destroy, (device, pool));
-}
+strata_status_t strata_device_pool_destroy(strata_device_t *device, strata_handle_t pool) { CALL(pool_destroy, (device, pool)); }
 
-strata_status_t strata_device_pool_default(strata_device_t *device, strata_handle_t *pool) {
-    CALL(pool_default, (device, pool));
-}
+strata_status_t strata_device_pool_default(strata_device_t *device, strata_handle_t *pool) { CALL(pool_default, (device, pool)); }
 
 strata_status_t strata_device_pool_set(strata_device_t *device, strata_handle_t pool, strata_pool_attribute_t attribute,
                                        uint64_t value) {
@@ -123,9 +112,7 @@ strata_status_t strata_device_create(strata_device_t *device, uint64_t size, boo
     CALL(create, (device, size, shareable, handle));
 }
 
-strata_status_t strata_device_release(strata_device_t *device, strata_physical_t handle) {
-    CALL(release, (device, handle));
-}
+strata_status_t strata_device_release(strata_device_t *device, strata_physical_t handle) { CALL(release, (device, handle)); }
 
 strata_status_t strata_device_map(strata_device_t *device, strata_address_t address, uint64_t size, strata_physical_t handle) {
     CALL(map, (device, address, size, handle));
@@ -135,8 +122,8 @@ strata_status_t strata_device_unmap(strata_device_t *device, strata_address_t ad
     CALL(unmap, (device, address, size));
 }
 
-strata_status_t strata_device_set_access(strata_device_t *device, strata_address_t address, uint64_t size,
-                                         const uint32_t *peers, size_t peer_count) {
+strata_status_t strata_device_set_access(strata_device_t *device, strata_address_t address, uint64_t size, const uint32_t *peers,
+                                         size_t peer_count) {
     CALL(set_access, (device, address, size, peers, peer_count));
 }
 
@@ -165,13 +152,9 @@ strata_status_t strata_device_stream_id(strata_device_t *device, strata_handle_t
     CALL(stream_id, (device, stream, id));
 }
 
-strata_status_t strata_device_synchronise(strata_device_t *device) {
-    CALL(synchronise, (device));
-}
+strata_status_t strata_device_synchronise(strata_device_t *device) { CALL(synchronise, (device)); }
 
-strata_status_t strata_device_event_create(strata_device_t *device, strata_handle_t *event) {
-    CALL(event_create, (device, event));
-}
+strata_status_t strata_device_event_create(strata_device_t *device, strata_handle_t *event) { CALL(event_create, (device, event)); }
 
 strata_status_t strata_device_event_destroy(strata_device_t *device, strata_handle_t event) {
     CALL(event_destroy, (device, event));
@@ -181,9 +164,7 @@ strata_status_t strata_device_event_record(strata_device_t *device, strata_handl
     CALL(event_record, (device, event, stream));
 }
 
-strata_status_t strata_device_event_query(strata_device_t *device, strata_handle_t event) {
-    CALL(event_query, (device, event));
-}
+strata_status_t strata_device_event_query(strata_device_t *device, strata_handle_t event) { CALL(event_query, (device, event)); }
 
 strata_status_t strata_device_event_synchronise(strata_device_t *device, strata_handle_t event) {
     CALL(event_synchronise, (device, event));
@@ -234,9 +215,7 @@ strata_status_t strata_device_can_access_peer(strata_device_t *device, uint32_t 
     CALL(can_access_peer, (device, peer, can));
 }
 
-strata_status_t strata_device_enable_peer(strata_device_t *device, uint32_t peer) {
-    CALL(enable_peer, (device, peer));
-}
+strata_status_t strata_device_enable_peer(strata_device_t *device, uint32_t peer) { CALL(enable_peer, (device, peer)); }
 
 strata_status_t strata_device_export_memory(strata_device_t *device, strata_physical_t handle, int *descriptor) {
     CALL(export_memory, (device, handle, descriptor));

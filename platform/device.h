@@ -21,16 +21,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "platform/clock.h"
-#include "platform/lock.h"
+#include "platform/host/clock.h"
+#include "platform/host/lock.h"
 #include "platform/status.h"
 
 typedef uint64_t strata_address_t; /* a device or host address; 0 is none */
-typedef void *strata_handle_t;     /* the driver's handle of a stream, an event, a pool, a graph; NULL stream = legacy */
+typedef void *strata_handle_t; /* the driver's handle of a stream, an event, a pool, a graph; NULL stream = legacy */
 typedef uint64_t strata_physical_t; /* a handle of physical memory; 0 is none */
 
 /* Stream handles with a meaning of their own, as in CUDA. */
-#define STRATA_STREAM_LEGACY ((strata_handle_t)1)     /* the same stream as NULL */
+#define STRATA_STREAM_LEGACY     ((strata_handle_t)1) /* the same stream as NULL */
 #define STRATA_STREAM_PER_THREAD ((strata_handle_t)2) /* another stream in each thread */
 
 typedef enum strata_memory {
@@ -42,53 +42,53 @@ typedef enum strata_memory {
 } strata_memory_t;
 
 /* X(name, quick, shown): quick calls may be made under a lock; shown ones stand in a comparison's `device_calls`. */
-#define STRATA_DEVICE_CALL_MAP(X)  \
-    X(malloc, 0, 1)                \
-    X(free, 0, 1)                  \
-    X(malloc_async, 0, 1)          \
-    X(free_async, 0, 1)            \
-    X(reserve, 0, 1)               \
-    X(create, 0, 1)                \
-    X(map, 0, 1)                   \
-    X(set_access, 0, 1)            \
-    X(unmap, 0, 1)                 \
-    X(release, 0, 1)               \
-    X(event_record, 1, 1)          \
-    X(event_query, 1, 1)           \
-    X(stream_wait, 1, 1)           \
-    X(synchronise, 0, 1)           \
-    X(host_alloc, 0, 1)            \
-    X(host_free, 0, 1)             \
-    X(unreserve, 0, 0)             \
-    X(event_create, 0, 0)          \
-    X(event_destroy, 0, 0)         \
-    X(event_synchronise, 0, 0)     \
-    X(stream_create, 0, 0)         \
-    X(stream_destroy, 0, 0)        \
-    X(stream_query, 0, 0)          \
-    X(stream_synchronise, 0, 0)    \
-    X(stream_id, 0, 0)             \
-    X(mem_info, 0, 0)              \
-    X(pool_create, 0, 0)           \
-    X(pool_destroy, 0, 0)          \
-    X(pool_default, 0, 0)          \
-    X(pool_set, 0, 0)              \
-    X(pool_get, 0, 0)              \
-    X(pool_trim, 0, 0)             \
-    X(pool_set_access, 0, 0)       \
-    X(fill, 0, 0)                  \
-    X(prefetch, 0, 0)              \
-    X(advise, 0, 0)                \
-    X(capture_begin, 0, 0)         \
-    X(capture_end, 0, 0)           \
-    X(capture_status, 1, 0)        \
-    X(graph_on_destroy, 0, 0)      \
-    X(graph_launch, 0, 0)          \
-    X(graph_destroy, 0, 0)         \
-    X(can_access_peer, 0, 0)       \
-    X(enable_peer, 0, 0)           \
-    X(export_memory, 0, 0)         \
-    X(import_memory, 0, 0)         \
+#define STRATA_DEVICE_CALL_MAP(X)                                                                                                  \
+    X(malloc, 0, 1)                                                                                                                \
+    X(free, 0, 1)                                                                                                                  \
+    X(malloc_async, 0, 1)                                                                                                          \
+    X(free_async, 0, 1)                                                                                                            \
+    X(reserve, 0, 1)                                                                                                               \
+    X(create, 0, 1)                                                                                                                \
+    X(map, 0, 1)                                                                                                                   \
+    X(set_access, 0, 1)                                                                                                            \
+    X(unmap, 0, 1)                                                                                                                 \
+    X(release, 0, 1)                                                                                                               \
+    X(event_record, 1, 1)                                                                                                          \
+    X(event_query, 1, 1)                                                                                                           \
+    X(stream_wait, 1, 1)                                                                                                           \
+    X(synchronise, 0, 1)                                                                                                           \
+    X(host_alloc, 0, 1)                                                                                                            \
+    X(host_free, 0, 1)                                                                                                             \
+    X(unreserve, 0, 0)                                                                                                             \
+    X(event_create, 0, 0)                                                                                                          \
+    X(event_destroy, 0, 0)                                                                                                         \
+    X(event_synchronise, 0, 0)                                                                                                     \
+    X(stream_create, 0, 0)                                                                                                         \
+    X(stream_destroy, 0, 0)                                                                                                        \
+    X(stream_query, 0, 0)                                                                                                          \
+    X(stream_synchronise, 0, 0)                                                                                                    \
+    X(stream_id, 0, 0)                                                                                                             \
+    X(mem_info, 0, 0)                                                                                                              \
+    X(pool_create, 0, 0)                                                                                                           \
+    X(pool_destroy, 0, 0)                                                                                                          \
+    X(pool_default, 0, 0)                                                                                                          \
+    X(pool_set, 0, 0)                                                                                                              \
+    X(pool_get, 0, 0)                                                                                                              \
+    X(pool_trim, 0, 0)                                                                                                             \
+    X(pool_set_access, 0, 0)                                                                                                       \
+    X(fill, 0, 0)                                                                                                                  \
+    X(prefetch, 0, 0)                                                                                                              \
+    X(advise, 0, 0)                                                                                                                \
+    X(capture_begin, 0, 0)                                                                                                         \
+    X(capture_end, 0, 0)                                                                                                           \
+    X(capture_status, 1, 0)                                                                                                        \
+    X(graph_on_destroy, 0, 0)                                                                                                      \
+    X(graph_launch, 0, 0)                                                                                                          \
+    X(graph_destroy, 0, 0)                                                                                                         \
+    X(can_access_peer, 0, 0)                                                                                                       \
+    X(enable_peer, 0, 0)                                                                                                           \
+    X(export_memory, 0, 0)                                                                                                         \
+    X(import_memory, 0, 0)                                                                                                         \
     X(work, 0, 0)
 
 typedef enum strata_device_call {
@@ -104,28 +104,30 @@ bool strata_device_call_shown(strata_device_call_t call);
 
 /* What a device can do: code asks here, never what device it is. */
 typedef struct strata_device_capabilities {
-    uint64_t alignment;        /* of device and managed memory, bytes */
-    uint64_t granularity;      /* of physical memory, bytes; 0 without virtual memory */
-    bool managed;              /* managed memory */
-    bool concurrent_managed;   /* host may touch managed memory while the device works */
-    bool pools;                /* malloc_async and friends */
-    bool virtual_memory;       /* reserve .. release */
-    bool capture;              /* graphs */
-    bool peers;                /* peer access to at least one device */
-    bool share;                /* export and import of physical memory and pools (POSIX file descriptors) */
-    bool stream_ids;           /* stream_id() */
-    bool work;                 /* work(): can keep a stream busy */
-    bool contents;             /* device memory holds bytes that host_view() shows (a simulated device may hold none) */
+    uint64_t alignment; /* of device and managed memory, bytes */
+    uint64_t granularity; /* of physical memory, bytes; 0 without virtual memory */
+    bool managed; /* managed memory */
+    bool concurrent_managed; /* host may touch managed memory while the device works */
+    bool pools; /* malloc_async and friends */
+    bool virtual_memory; /* reserve .. release */
+    bool capture; /* graphs */
+    bool peers; /* peer access to at least one device */
+    bool share; /* export and import of physical memory and pools (POSIX file descriptors) */
+    bool stream_ids; /* stream_id() */
+    bool work; /* work(): can keep a stream busy */
+    bool contents; /* device memory holds bytes that host_view() shows (a simulated device may hold none) */
     bool simulated;
-    bool modelled_pools;       /* the growth of pools is a model, not NVIDIA's */
-    uint64_t host_nodes;       /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */
-    uint32_t near_node;        /* the one nearest to the device; where nobody knows, one that host_nodes lacks */
+    bool modelled_pools; /* the growth of pools is a model, not NVIDIA's */
+    uint64_t host_nodes; /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */
+    uint32_t near_node; /* the one nearest to the device; where nobody knows, one that host_nodes lacks */
 } strata_device_capabilities_t;
 
 typedef enum strata_stream_flags { STRATA_STREAM_BLOCKING = 0, STRATA_STREAM_NON_BLOCKING = 1 } strata_stream_flags_t;
 /* PINNED: X | Y; what the driver calls portable, mapped, write-combined. HOST ignores them. */
 typedef enum strata_host_flags {
-    STRATA_HOST_PORTABLE = 1, STRATA_HOST_MAPPED = 2, STRATA_HOST_WRITE_COMBINED = 4
+    STRATA_HOST_PORTABLE = 1,
+    STRATA_HOST_MAPPED = 2,
+    STRATA_HOST_WRITE_COMBINED = 4
 } strata_host_flags_t;
 /* Besides, of PINNED and HOST: memory of node n, 0 to 63, while it has free pages. E_UNSUPPORTED: a node that host_nodes lacks, or
  * together with WRITE_COMBINED. */
@@ -133,20 +135,33 @@ typedef enum strata_host_flags {
 static inline bool strata_host_flags_name_node(uint32_t flags) { return flags >> 8 != 0; }
 static inline uint32_t strata_host_flags_node(uint32_t flags) { return (flags >> 8) - 1; }
 typedef enum strata_capture_status {
-    STRATA_CAPTURE_NONE = 0, STRATA_CAPTURE_ACTIVE = 1, STRATA_CAPTURE_INVALIDATED = 2,
+    STRATA_CAPTURE_NONE = 0,
+    STRATA_CAPTURE_ACTIVE = 1,
+    STRATA_CAPTURE_INVALIDATED = 2,
     STRATA_CAPTURE_IMPLICIT = 3 /* the legacy stream while a blocking stream is captured: touch nothing */
 } strata_capture_status_t;
 typedef enum strata_capture_mode {
-    STRATA_CAPTURE_GLOBAL = 0, STRATA_CAPTURE_THREAD_LOCAL = 1, STRATA_CAPTURE_RELAXED = 2
+    STRATA_CAPTURE_GLOBAL = 0,
+    STRATA_CAPTURE_THREAD_LOCAL = 1,
+    STRATA_CAPTURE_RELAXED = 2
 } strata_capture_mode_t;
 typedef enum strata_pool_attribute {
-    STRATA_POOL_REUSE_FOLLOW_EVENTS = 1, STRATA_POOL_REUSE_OPPORTUNISTIC = 2, STRATA_POOL_REUSE_INTERNAL = 3,
-    STRATA_POOL_RELEASE_THRESHOLD = 4, STRATA_POOL_RESERVED_CURRENT = 5, STRATA_POOL_RESERVED_HIGH = 6,
-    STRATA_POOL_USED_CURRENT = 7, STRATA_POOL_USED_HIGH = 8
+    STRATA_POOL_REUSE_FOLLOW_EVENTS = 1,
+    STRATA_POOL_REUSE_OPPORTUNISTIC = 2,
+    STRATA_POOL_REUSE_INTERNAL = 3,
+    STRATA_POOL_RELEASE_THRESHOLD = 4,
+    STRATA_POOL_RESERVED_CURRENT = 5,
+    STRATA_POOL_RESERVED_HIGH = 6,
+    STRATA_POOL_USED_CURRENT = 7,
+    STRATA_POOL_USED_HIGH = 8
 } strata_pool_attribute_t;
 typedef enum strata_advice { /* the driver's numbers */
-    STRATA_ADVISE_SET_READ_MOSTLY = 1, STRATA_ADVISE_UNSET_READ_MOSTLY = 2, STRATA_ADVISE_SET_PREFERRED = 3,
-    STRATA_ADVISE_UNSET_PREFERRED = 4, STRATA_ADVISE_SET_ACCESSED_BY = 5, STRATA_ADVISE_UNSET_ACCESSED_BY = 6
+                             STRATA_ADVISE_SET_READ_MOSTLY = 1,
+                             STRATA_ADVISE_UNSET_READ_MOSTLY = 2,
+                             STRATA_ADVISE_SET_PREFERRED = 3,
+                             STRATA_ADVISE_UNSET_PREFERRED = 4,
+                             STRATA_ADVISE_SET_ACCESSED_BY = 5,
+                             STRATA_ADVISE_UNSET_ACCESSED_BY = 6
 } strata_advice_t;
 
 /* A range that work touches. `write` matters to the happens-before checker alone. */
@@ -219,8 +234,7 @@ typedef struct strata_device_operations {
     strata_status_t (*fill)(strata_device_t *, strata_address_t address, uint8_t byte, uint64_t size, strata_handle_t stream);
     void *(*host_view)(strata_device_t *, strata_address_t address, uint64_t size);
     /* Managed memory. */
-    strata_status_t (*prefetch)(strata_device_t *, strata_address_t address, uint64_t size, bool to_host,
-                                strata_handle_t stream);
+    strata_status_t (*prefetch)(strata_device_t *, strata_address_t address, uint64_t size, bool to_host, strata_handle_t stream);
     strata_status_t (*advise)(strata_device_t *, strata_address_t address, uint64_t size, strata_advice_t, bool host);
 
     /* Capture. Calls made by Strata while a stream is captured run in relaxed mode. `graph_on_destroy` ties a callback to
@@ -253,13 +267,13 @@ struct strata_device {
     const strata_device_operations_t *operations;
     strata_device_capabilities_t capabilities;
     uint32_t ordinal;
-    char name[64];                          /* "sim:h100", "NVIDIA H200", ... */
+    char name[64]; /* "sim:h100", "NVIDIA H200", ... */
     strata_clock_t *clock;
-    strata_lock_observer_t *lock_observer;  /* for every lock that guards this device's stacks; NULL for none */
-    bool timed;                             /* measure host_ns and count timed_calls; off by default */
+    strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL for none */
+    bool timed; /* measure host_ns and count timed_calls; off by default */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
-    _Atomic uint64_t host_ns;               /* real time spent inside the contract while `timed` */
-    _Atomic uint64_t timed_calls;           /* how often it grew; each time one reading of the clock more was spent outside it */
+    _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
+    _Atomic uint64_t timed_calls; /* how often it grew; each time one reading of the clock more was spent outside it */
 };
 
 /* Whether two open devices are one piece of hardware, opened twice. */

@@ -34,8 +34,8 @@ strata_status_t strata_device_create(strata_device_t *device, uint64_t size, boo
 strata_status_t strata_device_release(strata_device_t *device, strata_physical_t handle);
 strata_status_t strata_device_map(strata_device_t *device, strata_address_t address, uint64_t size, strata_physical_t handle);
 strata_status_t strata_device_unmap(strata_device_t *device, strata_address_t address, uint64_t size);
-strata_status_t strata_device_set_access(strata_device_t *device, strata_address_t address, uint64_t size,
-                                         const uint32_t *peers, size_t peer_count);
+strata_status_t strata_device_set_access(strata_device_t *device, strata_address_t address, uint64_t size, const uint32_t *peers,
+                                         size_t peer_count);
 
 #include "platform/device.h"
 

@@ -1,5 +1,5 @@
-#include "platform/printable.h"
 #include "platform/status.h"
+#include "platform/printable.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -28,14 +28,10 @@ static void forget(void *error) {
     free(error);
 }
 
-static void make_key(void) {
-    key_refused = pthread_key_create(&key, forget);
-}
+static void make_key(void) { key_refused = pthread_key_create(&key, forget); }
 
 /* Before anybody can fork: the child of a fork in the midst of it may wait for ever (under ThreadSanitizer it does). */
-__attribute__((constructor)) static void make_key_early(void) {
-    (void)pthread_once(&once, make_key);
-}
+__attribute__((constructor)) static void make_key_early(void) { (void)pthread_once(&once, make_key); }
 
 static strata_error_t *error_of_thread(void) {
     if (mine) return mine;
@@ -52,7 +48,7 @@ static strata_error_t *error_of_thread(void) {
 
 const char *strata_status_name(strata_status_t status) {
     switch (status) {
-#define STRATA_STATUS_NAME(name, number, text) \
+#define STRATA_STATUS_NAME(name, number, text)                                                                                     \
     case STRATA_##name: return "STRATA_" #name;
         STRATA_STATUS_MAP(STRATA_STATUS_NAME)
 #undef STRATA_STATUS_NAME
@@ -62,7 +58,7 @@ const char *strata_status_name(strata_status_t status) {
 
 const char *strata_status_text(strata_status_t status) {
     switch (status) {
-#define STRATA_STATUS_TEXT(name, number, text) \
+#define STRATA_STATUS_TEXT(name, number, text)                                                                                     \
     case STRATA_##name: return text;
         STRATA_STATUS_MAP(STRATA_STATUS_TEXT)
 #undef STRATA_STATUS_TEXT
@@ -70,9 +66,7 @@ const char *strata_status_text(strata_status_t status) {
     return "unknown status";
 }
 
-const strata_error_t *strata_last_error(void) {
-    return mine ? mine : &bare[without_words];
-}
+const strata_error_t *strata_last_error(void) { return mine ? mine : &bare[without_words]; }
 
 static strata_status_t set(strata_status_t status, int64_t code, uint32_t line, uint32_t column, const char *format,
                            va_list arguments) {

@@ -6,8 +6,7 @@
 #include "strata/status.h"
 
 /* strata_fail() for an error in a file; the text should begin with file:line:column. */
-strata_status_t strata_fail_at(strata_status_t status, uint32_t line, uint32_t column, const char *format, ...)
-    STRATA_PRINTF(4, 5);
+strata_status_t strata_fail_at(strata_status_t status, uint32_t line, uint32_t column, const char *format, ...) STRATA_PRINTF(4, 5);
 /* Puts "context: " before the thread's last error text and returns its status, for the callers that know more. */
 strata_status_t strata_fail_context(const char *format, ...) STRATA_PRINTF(1, 2);
 /* What is undone behind a failure may fail too: sets the last error to one that was kept before, and returns its status. */

@@ -7,8 +7,8 @@
 
 typedef struct strata_device_choice {
     const strata_sim_profile_t *profile; /* NULL: real devices */
-    uint32_t count;                      /* simulated: how many */
-    int32_t ordinal;                     /* real: -1 for all */
+    uint32_t count; /* simulated: how many */
+    int32_t ordinal; /* real: -1 for all */
 } strata_device_choice_t;
 
 /* The number of "1", as it stands behind "gpu:"; -1: a larger one than any device has, none, or one with a zero in front. */

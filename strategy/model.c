@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "platform/status.h"
-#include "strategy/legal.h"
+#include "strategy/plan/legal.h"
 
 static const struct {
     const char *name;
@@ -18,13 +18,9 @@ static const struct {
     [STRATA_PLACE_HOST] = {"host", "host"},
 };
 
-const char *strata_place_name(strata_place_kind_t place) {
-    return places[place].name;
-}
+const char *strata_place_name(strata_place_kind_t place) { return places[place].name; }
 
-const char *strata_place_memory(strata_place_kind_t place) {
-    return places[place].memory;
-}
+const char *strata_place_memory(strata_place_kind_t place) { return places[place].memory; }
 
 bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
     /* Kernels read no pageable memory, the host reads no device memory. */
@@ -52,8 +48,8 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (origin->line) snprintf(at, sizeof at, ":%u:%u", origin->line, origin->column);
-    return strata_fail_at(STRATA_E_STRATEGY, origin->line, origin->column, "%.1500s%s%s%s", origin->file ? origin->file : "",
-                          at, origin->file ? ": " : "", text);
+    return strata_fail_at(STRATA_E_STRATEGY, origin->line, origin->column, "%.1500s%s%s%s", origin->file ? origin->file : "", at,
+                          origin->file ? ": " : "", text);
 }
 
 strata_status_t strata_strategy_new(strata_strategy_t **strategy) {

@@ -3,14 +3,14 @@
 #ifndef STRATA_STRATEGY_MODEL_H
 #define STRATA_STRATEGY_MODEL_H
 
-#include "allocation/plan.h"
-#include "strategy/arena.h"
+#include "allocation/core/plan.h"
+#include "strategy/plan/arena.h"
 
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
-    STRATA_NAME_LETTERS = 64,                /* of `strategy:` and `name:` */
-    STRATA_MODEL_DEVICES = 16,               /* of one strategy, and such as have stacks of their own */
-    STRATA_MODEL_NAMED = 32                  /* pools, and patterns of streams */
+    STRATA_NAME_LETTERS = 64, /* of `strategy:` and `name:` */
+    STRATA_MODEL_DEVICES = 16, /* of one strategy, and such as have stacks of their own */
+    STRATA_MODEL_NAMED = 32 /* pools, and patterns of streams */
 };
 
 /* Who said it, later ones over earlier ones. */
@@ -19,7 +19,7 @@ typedef enum strata_source_of_value {
     STRATA_FROM_PRESET,
     STRATA_FROM_FILE,
     STRATA_FROM_ENVIRONMENT,
-    STRATA_FROM_COMMAND  /* the command's --set and --device, or `set` and `devices` of the API */
+    STRATA_FROM_COMMAND /* the command's --set and --device, or `set` and `devices` of the API */
 } strata_source_of_value_t;
 
 /* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set";
@@ -43,9 +43,9 @@ struct strata_model_layer {
     const strata_layer_type_t *type;
     const char *name; /* `name:` in the file, else the type's */
     strata_origin_t origin;
-    void *options;                   /* the type's struct, filled */
+    void *options; /* the type's struct, filled */
     strata_origin_t *option_origins; /* one a row */
-    strata_model_stack_t *branches;  /* of a router; it ends its stack. 0: what follows in the stack is its one branch */
+    strata_model_stack_t *branches; /* of a router; it ends its stack. 0: what follows in the stack is its one branch */
     size_t branch_count;
 };
 
@@ -58,7 +58,7 @@ typedef struct strata_model_device {
 
 /* What has stacks of its own by a name. */
 typedef enum strata_named_kind {
-    STRATA_NAMED_POOL,   /* a named pool; a place without layers has the place's own, in instances of the pool's */
+    STRATA_NAMED_POOL, /* a named pool; a place without layers has the place's own, in instances of the pool's */
     STRATA_NAMED_STREAM, /* streams by a pattern of their names; a place without layers is as for all streams */
     STRATA_NAMED_KINDS
 } strata_named_kind_t;
@@ -67,9 +67,9 @@ typedef struct strata_model_named {
     const char *name; /* the pool's, or the pattern */
     strata_origin_t origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS];
-    bool keep;        /* a pool's idle chunks stay when others want memory */
+    bool keep; /* a pool's idle chunks stay when others want memory */
     strata_origin_t keep_origin;
-    unsigned broken;  /* bits of places whose stacks could not be read; 0 in a strategy that was loaded */
+    unsigned broken; /* bits of places whose stacks could not be read; 0 in a strategy that was loaded */
 } strata_model_named_t;
 
 typedef struct strata_model_names {
@@ -78,18 +78,18 @@ typedef struct strata_model_names {
 } strata_model_names_t;
 
 typedef struct strata_strategy {
-    const char *name;        /* `strategy:`, else the preset's or the file's name */
+    const char *name; /* `strategy:`, else the preset's or the file's name */
     const char *description;
-    const char *devices;     /* "gpu", "sim:a100", ...; never NULL */
-    bool short_report;       /* `report: short`: an out-of-memory is told in one line */
-    const char *peer;        /* whose behaviour it reproduces, and as of when; NULL: nobody's */
+    const char *devices; /* "gpu", "sim:a100", ...; never NULL */
+    bool short_report; /* `report: short`: an out-of-memory is told in one line */
+    const char *peer; /* whose behaviour it reproduces, and as of when; NULL: nobody's */
     strata_origin_t origin;
     strata_origin_t devices_origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS]; /* by place kind; all present once completed */
     strata_model_device_t *own; /* STRATA_MODEL_DEVICES of them once there is one */
     size_t own_count;
     strata_model_names_t named[STRATA_NAMED_KINDS];
-    strata_arena_t *memory;  /* what the strategy owns, freed with it; the strategy lies in it too */
+    strata_arena_t *memory; /* what the strategy owns, freed with it; the strategy lies in it too */
 } strata_strategy_t;
 
 /* The registry: every layer of strategy/layers.def and every one registered, by index (NULL behind the last) or by name (NULL:

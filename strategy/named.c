@@ -2,12 +2,10 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "strategy/model.h"
 
-const char *strata_named_key(strata_named_kind_t kind) {
-    return kind == STRATA_NAMED_POOL ? "pools" : "streams";
-}
+const char *strata_named_key(strata_named_kind_t kind) { return kind == STRATA_NAMED_POOL ? "pools" : "streams"; }
 
 bool strata_named_is_name(strata_named_kind_t kind, const char *name) {
     const char *others = kind == STRATA_NAMED_POOL ? "_-" : "_-:/*";
@@ -61,8 +59,10 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
     }
     for (size_t place = 0; place < STRATA_PLACE_KINDS && !written; place++) kept = kept || any_keeps(&strategy->stacks[place]);
     if (kept) return STRATA_OK;
-    return strata_fail_origin(&pool->keep_origin, "pools.%s.keep: no layer of the pool keeps chunks; put a cache into its stack, as in "
-                              "\"- auto_growth\" (or pool: own into cuda_malloc_async), or take keep out", pool->name);
+    return strata_fail_origin(&pool->keep_origin,
+                              "pools.%s.keep: no layer of the pool keeps chunks; put a cache into its stack, as in "
+                              "\"- auto_growth\" (or pool: own into cuda_malloc_async), or take keep out",
+                              pool->name);
 }
 
 /* ---- options of caches that act in pools alone ---- */
@@ -76,10 +76,11 @@ static strata_status_t check_outside(const strata_model_stack_t *stack) {
         for (size_t k = 0; k < sizeof of_pools / sizeof *of_pools; k++) {
             const strata_option_row_t *row = strata_option_find(layers[i]->type, of_pools[k]);
             if (!row || row->kind != STRATA_OPTION_BOOL || !*((const bool *)layers[i]->options + row->offset)) continue;
-            return strata_fail_origin(&layers[i]->option_origins[row - layers[i]->type->options],
-                                      "%s.%s: it does nothing in a stack that serves no named pool; write it in the stack of one, as in "
-                                      "pools: {NAME: {stack: [%s: {%s: true}, system]}}, or take it out", layers[i]->name, row->name,
-                                      layers[i]->name, row->name);
+            return strata_fail_origin(
+                &layers[i]->option_origins[row - layers[i]->type->options],
+                "%s.%s: it does nothing in a stack that serves no named pool; write it in the stack of one, as in "
+                "pools: {NAME: {stack: [%s: {%s: true}, system]}}, or take it out",
+                layers[i]->name, row->name, layers[i]->name, row->name);
         }
     return STRATA_OK;
 }

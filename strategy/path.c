@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "platform/status.h"
 #include "strategy/devices.h"
 #include "strategy/model.h"
@@ -14,7 +14,7 @@ typedef struct parts {
     char text[PATH_LETTERS];
     char prefix[2 * STRATA_NAME_LETTERS + 16]; /* "pinned.", "stack.", "pools.weights." or "" */
     strata_named_kind_t kind; /* of whose stack, where it is one of a name */
-    const char *name;         /* NULL: of no name */
+    const char *name; /* NULL: of no name */
     strata_place_kind_t place;
     int device; /* whose own stack; -1: that of all devices */
     const char *layer, *option;
@@ -37,9 +37,7 @@ static const char *place_word(size_t index, const void *context) {
     return index == STRATA_PLACE_KINDS ? "stack" : strata_place_name((strata_place_kind_t)index);
 }
 
-static const char *layer_word(size_t index, const void *context) {
-    return ((const layers_t *)context)->list[index]->name;
-}
+static const char *layer_word(size_t index, const void *context) { return ((const layers_t *)context)->list[index]->name; }
 
 static const char *option_word(size_t index, const void *context) {
     return ((const strata_layer_type_t *)context)->options[index].name;

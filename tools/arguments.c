@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/config.h"
 #include "platform/arithmetic.h"
-#include "replay/draw.h"
+#include "replay/draw/draw.h"
 #include "trace/trace.h"
 
 static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {
@@ -76,9 +76,8 @@ static bool whole(const char *text, char behind, uint32_t *number, const char **
 
 /* What the launcher of several processes told this one. */
 static bool launcher_shard(strata_arguments_t *arguments) {
-    static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                           {"PMI_RANK", "PMI_SIZE"},
-                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+    static const char *const names[][2] = {
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *rank = getenv(names[i][0]), *size = getenv(names[i][1]), *rest;
         if (rank && size && whole(rank, '\0', &arguments->shard, &rest) && whole(size, '\0', &arguments->shards, &rest))
@@ -107,8 +106,7 @@ static int take_at(const strata_taking_t *taking, const char *value) {
     uint32_t row = 0;
     arguments->at_end = strcmp(value, "end") == 0;
     if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
-        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end",
-                                  value);
+        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end", value);
     arguments->at = row;
     return STRATA_EXIT_DONE;
 }
@@ -140,42 +138,60 @@ static int take_draw(const strata_taking_t *taking, const char *value) {
 
 /* ---- the rows ---- */
 
-#define FLAG(name, member, meaning) {name, NULL, STRATA_ONCE, strata_take_flag, offsetof(strata_arguments_t, member), 0, 0, meaning}
-#define TAKEN(name, value, often, take, meaning) {name, value, often, take, 0, 0, 0, meaning}
+#define FLAG(name, member, meaning)                                                                                                \
+    { name, NULL, STRATA_ONCE, strata_take_flag, offsetof(strata_arguments_t, member), 0, 0, meaning }
+#define TAKEN(name, value, often, take, meaning)                                                                                   \
+    { name, value, often, take, 0, 0, 0, meaning }
 #define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
-#define DEVICE                                                                                                               \
-    {"--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                        \
-     "sim:h100, sim:a100, sim:h100x2 (two), gpu:0 ...; else what the strategy says, and where it says gpu and there is none, "  \
-     "sim:h100. A replay opens as many as its trace has"}
-#define COMMON                                                                                                               \
-    TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                  \
-          "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                   \
-        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"), \
-        FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),               \
+#define DEVICE                                                                                                                     \
+    {                                                                                                                              \
+        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                           \
+            "sim:h100, sim:a100, sim:h100x2 (two), gpu:0 ...; else what the strategy says, and where it says gpu and there is "    \
+            "none, "                                                                                                               \
+            "sim:h100. A replay opens as many as its trace has"                                                                    \
+    }
+#define COMMON                                                                                                                     \
+    TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
+          "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                         \
+        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"),    \
+        FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),                     \
         FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
 
-#define COMPARE_ROWS                                                                                                          \
-    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                       \
-          "sets an option of the strategy before it, or, before the first, of all that have the path"),                       \
-    TAKEN("--label", "LABEL", STRATA_MANY, take_label,                                                                        \
-          "names the strategy before it in the table; else the preset's name or the file's"),                                 \
-    DEVICE,                                                                                                                   \
-    COMMON,                                                                                                                   \
-    {"--repeat", "N", STRATA_ONCE, strata_take_number, offsetof(strata_arguments_t, repeat), 1, STRATA_FIGURE_REPEATS,        \
-     "runs of each strategy, in turn, for the host's time (3)"},                                                              \
-    FLAG("--smallest", smallest, "finds the least capacity that serves all, too (simulated devices alone)"),                  \
-    FLAG("--check", check,                                                                                                    \
-         "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its hazards " \
-         "stand in the table, the first three of each run with their histories on standard error"),                           \
-    TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                     \
-          "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "           \
-          "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                           \
-    {"--json", "FILE|-", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, json), 0, 0,                             \
-     "writes the figures as JSON (strata fields); with - no table is printed"},                                               \
-    TAKEN("--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                      \
-          "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of " \
-          "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the " \
-          "terminal, else 80")
+#define COMPARE_ROWS                                                                                                               \
+    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                            \
+          "sets an option of the strategy before it, or, before the first, of all that have the path"),                            \
+        TAKEN("--label", "LABEL", STRATA_MANY, take_label,                                                                         \
+              "names the strategy before it in the table; else the preset's name or the file's"),                                  \
+        DEVICE, COMMON,                                                                                                            \
+        {"--repeat",                                                                                                               \
+         "N",                                                                                                                      \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_number,                                                                                                       \
+         offsetof(strata_arguments_t, repeat),                                                                                     \
+         1,                                                                                                                        \
+         STRATA_FIGURE_REPEATS,                                                                                                    \
+         "runs of each strategy, in turn, for the host's time (3)"},                                                               \
+        FLAG("--smallest", smallest, "finds the least capacity that serves all, too (simulated devices alone)"),                   \
+        FLAG("--check", check,                                                                                                     \
+             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "       \
+             "hazards "                                                                                                            \
+             "stand in the table, the first three of each run with their histories on standard error"),                            \
+        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                      \
+              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "            \
+              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                            \
+        {"--json",                                                                                                                 \
+         "FILE|-",                                                                                                                 \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_text,                                                                                                         \
+         offsetof(strata_arguments_t, json),                                                                                       \
+         0,                                                                                                                        \
+         0,                                                                                                                        \
+         "writes the figures as JSON (strata fields); with - no table is printed"},                                                \
+        TAKEN(                                                                                                                     \
+            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
+            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \
+            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "   \
+            "terminal, else 80")
 
 const strata_option_t strata_compare_options[] = {STRATEGY(STRATA_NEEDED_MANY), COMPARE_ROWS, STRATA_OPTIONS_END};
 const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, STRATA_OPTIONS_END};

@@ -22,8 +22,8 @@ typedef struct strata_arguments {
     size_t strategy_count;
     const char *set[STRATA_ARGUMENT_SETS]; /* before the first strategy: for all that have the path */
     size_t set_count;
-    const char *device;   /* NULL: as the strategies say */
-    uint64_t capacity;    /* 0: as the device says */
+    const char *device; /* NULL: as the strategies say */
+    uint64_t capacity; /* 0: as the device says */
     uint64_t lag_ns;
     uint64_t repeat;
     bool smallest;
@@ -31,15 +31,15 @@ typedef struct strata_arguments {
     bool legacy_default;
     bool allow_code;
     uint32_t shard, shards; /* of the traces, those whose number leaves this rest */
-    const char *json;     /* NULL: none; stats: "-" */
-    size_t at;            /* stats: the row; 0: see at_end */
-    bool at_end;          /* the last row; else that of the highest reserved bytes */
+    const char *json; /* NULL: none; stats: "-" */
+    size_t at; /* stats: the row; 0: see at_end */
+    bool at_end; /* the last row; else that of the highest reserved bytes */
     bool prometheus;
     bool blocks;
-    unsigned draw;        /* STRATA_DRAW_*; 0: nothing */
-    char **given;         /* the traces of all shards, within argv */
+    unsigned draw; /* STRATA_DRAW_*; 0: nothing */
+    char **given; /* the traces of all shards, within argv */
     size_t given_count;
-    size_t trace_count;   /* of this shard */
+    size_t trace_count; /* of this shard */
 } strata_arguments_t;
 
 /* Their rows. */

@@ -10,19 +10,19 @@
 enum {
     STRATA_EXIT_DONE = 0,
     STRATA_EXIT_FAILED = 1, /* something went wrong that the caller is not to blame for */
-    STRATA_EXIT_WRONG = 2   /* wrong usage, strategy or trace */
+    STRATA_EXIT_WRONG = 2 /* wrong usage, strategy or trace */
 };
 
 typedef struct strata_command strata_command_t;
 struct strata_command {
     const char *name;
     int (*run)(const strata_command_t *self, int argc, char **argv); /* argv[0] is the first argument behind the name */
-    const char *words;                                               /* what follows the options, as the usage shows it */
-    const char *help;                                                /* one line */
-    const struct strata_option *options;                             /* closed by a NULL name; NULL: none */
-    const char *example;                                             /* what follows the name */
-    const char *more;                                                /* paragraphs; NULL: none */
-    bool may_be_empty;                                               /* a word, which else is an oversight */
+    const char *words; /* what follows the options, as the usage shows it */
+    const char *help; /* one line */
+    const struct strata_option *options; /* closed by a NULL name; NULL: none */
+    const char *example; /* what follows the name */
+    const char *more; /* paragraphs; NULL: none */
+    bool may_be_empty; /* a word, which else is an oversight */
 };
 
 extern const strata_command_t strata_command_compare, strata_command_replay, strata_command_stats, strata_command_merge,

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tools/draw.h"
-#include "tools/report_file.h"
-#include "tools/terminal.h"
+#include "tools/screen/report_file.h"
+#include "tools/screen/terminal.h"
 
 typedef struct session {
     strata_arguments_t arguments;
@@ -122,8 +122,11 @@ static int tell_ends(const session_t *session, size_t runs) {
     for (size_t i = 0; i < runs; i++) {
         const strata_figures_t *figures = &session->figures[i];
         const strata_run_ended_t *ended = &session->results[i].ended;
-        const struct { const char *what, *text; } told[] = {
-            {"a layer is not sound at the end", ended->unsound}, {"never went back to the device", ended->kept}, {"at the close", ended->lost}};
+        const struct {
+            const char *what, *text;
+        } told[] = {{"a layer is not sound at the end", ended->unsound},
+                    {"never went back to the device", ended->kept},
+                    {"at the close", ended->lost}};
         for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
             if (!*told[k].text) continue;
             fprintf(stderr, "strata: %s: %s: %s: %s\n", figures->trace, figures->label, told[k].what, told[k].text);
@@ -154,8 +157,7 @@ static int report(session_t *session) {
     size_t runs = session->contenders.count * session->arguments.trace_count;
     const char *json = session->arguments.json;
     bool table = !json || json[0] != '-' || json[1];
-    if (table) 
-        strata_figures_table(stdout, session->figures, runs, session->contenders.count, strata_terminal_width(0));
+    if (table) strata_figures_table(stdout, session->figures, runs, session->contenders.count, strata_terminal_width(0));
     if (json && strata_tell_written(write_json(session, runs)) != STRATA_EXIT_DONE) return STRATA_EXIT_FAILED;
     tell_work_left_out(session, runs);
     if (session->arguments.draw && draw(session) != STRATA_OK) return strata_tell_failure();

@@ -9,7 +9,7 @@
 
 #include "conform/checks.h"
 #include "conform/stacks.h"
-#include "strategy/code.h"
+#include "strategy/registry/code.h"
 #include "tools/options.h"
 #include "torture/apart.h"
 
@@ -30,9 +30,7 @@ void strata_test_failed(const char *file, int line, const char *format, ...) {
     printf("\n");
 }
 
-bool strata_test_has_failed(void) {
-    return failures > 0;
-}
+bool strata_test_has_failed(void) { return failures > 0; }
 
 /* What the process of a check leaves, in memory shared with it and through the pipe. */
 typedef struct told {
@@ -155,8 +153,7 @@ static int run_conform(const strata_command_t *self, int argc, char **argv) {
     for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
         strata_status_t status = strata_code_load(argv[i], &table);
-        for (size_t n = 0; status == STRATA_OK && table[n]; n++)
-            status = check_layer(strata_layer_find(table[n]->name), &count);
+        for (size_t n = 0; status == STRATA_OK && table[n]; n++) status = check_layer(strata_layer_find(table[n]->name), &count);
         if (status != STRATA_OK) return strata_tell_failure();
     }
     printf("%u checks, %u failed\n", count.checks, count.failed);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "platform/cuda/cuda.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "platform/printable.h"
 #include "tools/named.h"
 
@@ -21,7 +21,7 @@ typedef struct loaded {
 typedef struct memory {
     loaded_t loaded[STRATA_ARGUMENT_STRATEGIES];
     strata_contender_t contenders[STRATA_ARGUMENT_STRATEGIES];
-    char *environment;                     /* a copy of STRATA_SET, cut at its commas */
+    char *environment; /* a copy of STRATA_SET, cut at its commas */
     const char *common[2 * STRATA_ARGUMENT_SETS]; /* the environment's, then those before the first strategy */
     size_t common_count, environment_count;
 } memory_t;
@@ -153,8 +153,7 @@ static strata_status_t choose_target(const strata_arguments_t *arguments, const 
     status = strata_cuda_count(&count);
     if (status == STRATA_OK && target->ordinal < count) return STRATA_OK;
     if (status == STRATA_OK)
-        status =
-            strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
+        status = strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
     if (insists) {
         char why[256];
         snprintf(why, sizeof why, "%.250s", strata_last_error()->text);

@@ -2,7 +2,7 @@
 #ifndef STRATA_TOOLS_CONTENDERS_H
 #define STRATA_TOOLS_CONTENDERS_H
 
-#include "replay/compare.h"
+#include "replay/compare/compare.h"
 #include "tools/arguments.h"
 
 typedef struct strata_contenders {

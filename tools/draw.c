@@ -7,9 +7,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "platform/host_memory.h"
-#include "replay/draw.h"
-#include "tools/terminal.h"
+#include "platform/host/host_memory.h"
+#include "replay/draw/draw.h"
+#include "tools/screen/terminal.h"
 
 /* ---- the terminal ---- */
 
@@ -54,7 +54,10 @@ static strata_status_t take_map(const strata_arguments_t *arguments, const strat
 
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results) {
-    strata_draw_t draw = {.out = stdout, .width = strata_terminal_width(STRATA_DRAW_WIDTH), .unicode = terminal_has_unicode(), .what = arguments->draw};
+    strata_draw_t draw = {.out = stdout,
+                          .width = strata_terminal_width(STRATA_DRAW_WIDTH),
+                          .unicode = terminal_has_unicode(),
+                          .what = arguments->draw};
     size_t count = contenders->count;
     strata_map_t *maps = strata_host_new(count, sizeof *maps);
     const char **labels = strata_host_new(count, sizeof *labels);

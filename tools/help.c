@@ -1,12 +1,12 @@
 /* What is told about commands: from their rows and those of their options. */
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/words.h"
 #include "platform/printable.h"
 #include "strata/strata.h"
 #include "tools/options.h"
-#include "tools/terminal.h"
+#include "tools/screen/terminal.h"
 
 enum { WIDTH = 80, NARROWEST = 40, MEANING_AT = 28, ITEM = 128 };
 
@@ -150,8 +150,5 @@ const strata_command_t strata_command_help = {.name = "help",
                                               .help = "explains a command",
                                               .example = "compare",
                                               .more = "The same as strata COMMAND --help."};
-const strata_command_t strata_command_version = {.name = "version",
-                                                 .run = run_version,
-                                                 .words = "",
-                                                 .help = "prints the version",
-                                                 .example = ""};
+const strata_command_t strata_command_version = {
+    .name = "version", .run = run_version, .words = "", .help = "prints the version", .example = ""};

@@ -24,7 +24,8 @@ typedef struct arguments {
 } arguments_t;
 
 static const strata_option_t options[] = {
-    {"--as-of", "VERSION", STRATA_ONCE, strata_take_text, offsetof(arguments_t, as_of), 0, 0, "takes the keys of one version alone"},
+    {"--as-of", "VERSION", STRATA_ONCE, strata_take_text, offsetof(arguments_t, as_of), 0, 0,
+     "takes the keys of one version alone"},
     {"--markdown", NULL, STRATA_ONCE, strata_take_flag, offsetof(arguments_t, markdown), 0, 0,
      "prints docs/import.md: every key and what it becomes"},
     STRATA_OPTIONS_END,
@@ -39,8 +40,8 @@ static int run_import(const strata_command_t *self, int argc, char **argv) {
     if (arguments.markdown) return strata_tell_written(strata_import_page(stdout));
     if (words == 0) return strata_wrong_usage(self, "whose string? pytorch, paddle or tensorflow");
     if (words > 2) return strata_wrong_usage(self, "one string at most: put it in quotes");
-    return print_strategy(&(strata_import_request_t){
-        .peer = argv[0], .text = words > 1 ? argv[1] : NULL, .as_of = arguments.as_of});
+    return print_strategy(
+        &(strata_import_request_t){.peer = argv[0], .text = words > 1 ? argv[1] : NULL, .as_of = arguments.as_of});
 }
 
 const strata_command_t strata_command_import = {

@@ -4,17 +4,19 @@
 
 #include "config/config.h"
 #include "platform/printable.h"
-#include "replay/figures.h"
-#include "strategy/code.h"
+#include "replay/compare/figures.h"
+#include "strategy/registry/code.h"
 #include "tools/named.h"
 #include "tools/options.h"
-#include "tools/terminal.h"
+#include "tools/screen/terminal.h"
 
 enum { WIDTH = 80, ONE_LINE = 10000, SETS = 64 };
 
-#define ALLOW_CODE(type, member)                                                                                       \
-    {"--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(type, member), 0, 0,                                 \
-     "strategies may load shared objects with layers (load:), and so run their code"}
+#define ALLOW_CODE(type, member)                                                                                                   \
+    {                                                                                                                              \
+        "--allow-code", NULL, STRATA_ONCE, strata_take_flag, offsetof(type, member), 0, 0,                                         \
+            "strategies may load shared objects with layers (load:), and so run their code"                                        \
+    }
 
 /* ---- check ---- */
 
@@ -75,7 +77,8 @@ static int run_layers(const strata_command_t *self, int argc, char **argv) {
     int names;
     int status = strata_options_read(self, &layers, argc, argv, &names);
     if (status != STRATA_EXIT_DONE) return status;
-    if (layers.markdown && names > 0) return strata_wrong_usage(self, "--markdown prints all layers; write it without %.40s", argv[0]);
+    if (layers.markdown && names > 0)
+        return strata_wrong_usage(self, "--markdown prints all layers; write it without %.40s", argv[0]);
     if (names == 0) return strata_tell_written(strata_config_layers(stdout, layers.markdown));
     for (int i = 0; i < names && status == STRATA_EXIT_DONE; i++) {
         if (i > 0) putchar('\n');
@@ -122,11 +125,8 @@ static int run_grammar(const strata_command_t *self, int argc, char **argv) {
     return strata_tell_written(strata_config_grammar(stdout));
 }
 
-const strata_command_t strata_command_grammar = {.name = "grammar",
-                                                 .run = run_grammar,
-                                                 .words = "",
-                                                 .help = "explains strategy files (docs/strategy.md)",
-                                                 .example = ""};
+const strata_command_t strata_command_grammar = {
+    .name = "grammar", .run = run_grammar, .words = "", .help = "explains strategy files (docs/strategy.md)", .example = ""};
 
 static int run_fields(const strata_command_t *self, int argc, char **argv) {
     int words;

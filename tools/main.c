@@ -6,7 +6,7 @@
 #include "platform/printable.h"
 #include "strata/strata.h"
 #include "tools/options.h"
-#include "tools/signals.h"
+#include "tools/screen/signals.h"
 
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
     char text[512];

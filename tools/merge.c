@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/host_memory.h"
-#include "tools/json_scan.h"
-#include "tools/report_file.h"
+#include "platform/host/host_memory.h"
 #include "tools/options.h"
-#include "trace/input.h"
-#include "trace/output.h"
+#include "tools/screen/json_scan.h"
+#include "tools/screen/report_file.h"
+#include "trace/text/input.h"
+#include "trace/text/output.h"
 
 enum { MOST_BYTES = 64 << 20, MOST_RUNS = 1 << 20 };
 
@@ -25,7 +25,7 @@ typedef struct merge {
     /* Of the file that is read. */
     const char *file;
     bool schema;
-    const char *wrong_run;   /* where a run is wrong; NULL: none is */
+    const char *wrong_run; /* where a run is wrong; NULL: none is */
     strata_status_t refused; /* what its text is told with: E_FORMAT, but for runs that there is no room for */
 } merge_t;
 
@@ -143,9 +143,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 /* How much of it a message shows. */
-static int shown(strata_json_slice_t slice) {
-    return slice.length < 200 ? (int)slice.length : 200;
-}
+static int shown(strata_json_slice_t slice) { return slice.length < 200 ? (int)slice.length : 200; }
 
 static strata_status_t check_unique(const merge_t *merge) {
     const run_t **sorted = strata_host_new(merge->count + 1, sizeof *sorted);

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 
 /* ---- taking one ---- */
 
-static void *kept_at(const strata_taking_t *taking) {
-    return (char *)taking->into + taking->option->offset;
-}
+static void *kept_at(const strata_taking_t *taking) { return (char *)taking->into + taking->option->offset; }
 
 int strata_take_flag(const strata_taking_t *taking, const char *none) {
     (void)none;
@@ -38,9 +36,7 @@ int strata_take_number(const strata_taking_t *taking, const char *value) {
 
 /* ---- finding ---- */
 
-static bool wants_value(const strata_option_t *option) {
-    return option->value && *option->value != '[';
-}
+static bool wants_value(const strata_option_t *option) { return option->value && *option->value != '['; }
 
 /* The option of "--name" or "--name=value"; *value is what follows the sign, or NULL. */
 static const strata_option_t *find_option(const strata_command_t *self, const char *argument, const char **value) {
@@ -51,9 +47,7 @@ static const strata_option_t *find_option(const strata_command_t *self, const ch
     return NULL;
 }
 
-static const char *option_word(size_t index, const void *self) {
-    return ((const strata_command_t *)self)->options[index].name;
-}
+static const char *option_word(size_t index, const void *self) { return ((const strata_command_t *)self)->options[index].name; }
 
 static int unknown_option(const strata_command_t *self, const char *argument) {
     size_t count = 0;
@@ -104,9 +98,7 @@ static int check_needed(const reading_t *reading) {
     return STRATA_EXIT_DONE;
 }
 
-static bool is_word(const char *argument) {
-    return argument[0] != '-' || !argument[1];
-}
+static bool is_word(const char *argument) { return argument[0] != '-' || !argument[1]; }
 
 int strata_options_read(const strata_command_t *self, void *into, int argc, char **argv, int *words) {
     reading_t reading = {.self = self, .into = into, .argc = argc, .argv = argv};
@@ -114,7 +106,8 @@ int strata_options_read(const strata_command_t *self, void *into, int argc, char
     *words = 0;
     for (int i = 0; i < argc; i++) {
         if (only_words || is_word(argv[i])) {
-            if (!*argv[i] && !self->may_be_empty) return strata_wrong_usage(self, "an argument is empty; write a name, or leave it out");
+            if (!*argv[i] && !self->may_be_empty)
+                return strata_wrong_usage(self, "an argument is empty; write a name, or leave it out");
             argv[(*words)++] = argv[i];
         } else if (strcmp(argv[i], "--") == 0) {
             only_words = true;

@@ -8,8 +8,8 @@
 #include "tools/command.h"
 
 typedef enum strata_often {
-    STRATA_ONCE,   /* a second one is refused, but for a flag, which says no more than the first */
-    STRATA_MANY,   /* as often as one likes */
+    STRATA_ONCE, /* a second one is refused, but for a flag, which says no more than the first */
+    STRATA_MANY, /* as often as one likes */
     STRATA_NEEDED, /* once, and not less */
     STRATA_NEEDED_MANY
 } strata_often_t;
@@ -24,19 +24,20 @@ typedef struct strata_taking {
 typedef int (*strata_take_fn)(const strata_taking_t *taking, const char *value);
 
 typedef struct strata_option {
-    const char *name;  /* with its dashes */
+    const char *name; /* with its dashes */
     const char *value; /* what follows, as the usage shows it; NULL: nothing; begins with "[=": may follow, behind "=" alone */
     strata_often_t often;
     strata_take_fn take;
-    size_t offset;      /* of strata_take_flag(), _text() and _number(): where in `into` it is kept */
+    size_t offset; /* of strata_take_flag(), _text() and _number(): where in `into` it is kept */
     uint64_t low, high; /* bounds of a number */
     const char *meaning;
 } strata_option_t;
 
-#define STRATA_OPTIONS_END {.name = NULL}
+#define STRATA_OPTIONS_END                                                                                                         \
+    { .name = NULL }
 
-int strata_take_flag(const strata_taking_t *taking, const char *none);    /* a bool */
-int strata_take_text(const strata_taking_t *taking, const char *value);   /* a const char *, not empty */
+int strata_take_flag(const strata_taking_t *taking, const char *none); /* a bool */
+int strata_take_text(const strata_taking_t *taking, const char *value); /* a const char *, not empty */
 int strata_take_number(const strata_taking_t *taking, const char *value); /* a uint64_t */
 
 /* Takes the options of `argv` and puts what is none, *words of them, to its front. "--" ends the options. A value stands behind

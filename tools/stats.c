@@ -1,10 +1,10 @@
 /* strata stats: what a strategy holds at a row of a trace. */
 #include <stdio.h>
 
-#include "platform/host_memory.h"
-#include "replay/stats.h"
+#include "platform/host/host_memory.h"
+#include "replay/stats/stats.h"
 #include "tools/contenders.h"
-#include "tools/terminal.h"
+#include "tools/screen/terminal.h"
 
 typedef struct session {
     strata_arguments_t arguments;

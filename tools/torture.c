@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "strategy/code.h"
+#include "strategy/registry/code.h"
 #include "tools/options.h"
 #include "torture/campaign.h"
 
@@ -37,8 +37,8 @@ static int take_layers(const strata_taking_t *taking, const char *text) {
     return add_name(taking, text, a->objects, OBJECTS, &a->object_count);
 }
 
-#define NUMBER(name, letter, member, low, high, meaning) \
-    {name, letter, STRATA_ONCE, strata_take_number, offsetof(arguments_t, member), low, high, meaning}
+#define NUMBER(name, letter, member, low, high, meaning)                                                                           \
+    { name, letter, STRATA_ONCE, strata_take_number, offsetof(arguments_t, member), low, high, meaning }
 
 static const strata_option_t options[] = {
     NUMBER("--programs", "N", programs, 1, 1000000000, "how many (500)"),
@@ -75,8 +75,7 @@ static strata_status_t collect(const arguments_t *a, torture_strategies_t *list)
     strata_status_t status = STRATA_OK;
     bool own = a->file_count || a->object_count;
     if (!own) status = torture_add_presets(list);
-    for (size_t i = 0; i < a->file_count && status == STRATA_OK; i++)
-        status = torture_add_file(list, a->files[i], a->allow_code);
+    for (size_t i = 0; i < a->file_count && status == STRATA_OK; i++) status = torture_add_file(list, a->files[i], a->allow_code);
     if (status == STRATA_OK) status = add_layers(a, list);
     if (status == STRATA_OK && !own) status = torture_add_drawn(list, a->seed, (uint32_t)a->stacks, NULL);
     return status;
@@ -121,8 +120,8 @@ static void end_progress(const progress_t *progress) {
 /* ---- what it tells ---- */
 
 static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, double took) {
-    printf("%" PRIu64 " programs, %" PRIu64 " operations, %u strategies (%u of them random stacks), %" PRIu64
-           " schedules (%" PRIu64 " by one thread, %" PRIu64 " by threads in turns, %" PRIu64 " by threads at once), %.0f s\n",
+    printf("%" PRIu64 " programs, %" PRIu64 " operations, %u strategies (%u of them random stacks), %" PRIu64 " schedules (%" PRIu64
+           " by one thread, %" PRIu64 " by threads in turns, %" PRIu64 " by threads at once), %.0f s\n",
            sum->programs, sum->operations, c->strategies->count, c->strategies->drawn,
            sum->runs[TORTURE_INTERLEAVED] + sum->runs[TORTURE_TURNS] + sum->runs[TORTURE_AT_ONCE], sum->runs[TORTURE_INTERLEAVED],
            sum->runs[TORTURE_TURNS], sum->runs[TORTURE_AT_ONCE], took);
@@ -185,8 +184,12 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
     if (words > 0) return strata_wrong_usage(self, "\"%.40s\" is no option; write --strategy %.40s", argv[0], argv[0]);
     if (collect(&a, &list) == STRATA_OK) {
         if (a.jobs > a.programs) a.jobs = a.programs;
-        torture_campaign_t campaign = {.strategies = &list, .seed = a.seed, .first = a.first, .programs = a.programs,
-                                       .drawn_each = DRAWN_EACH, .jobs = (uint32_t)a.jobs};
+        torture_campaign_t campaign = {.strategies = &list,
+                                       .seed = a.seed,
+                                       .first = a.first,
+                                       .programs = a.programs,
+                                       .drawn_each = DRAWN_EACH,
+                                       .jobs = (uint32_t)a.jobs};
         result = run(&campaign, a.progress);
     } else {
         result = strata_tell_failure();

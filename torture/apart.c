@@ -63,9 +63,7 @@ static int wait_for(pid_t child) {
     return how;
 }
 
-static bool ended_well(int how) {
-    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
-}
+static bool ended_well(int how) { return WIFEXITED(how) && WEXITSTATUS(how) == 0; }
 
 strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
                                    torture_mode_t mode, torture_verdict_t *shared) {
@@ -89,8 +87,8 @@ strata_status_t torture_play_apart(const torture_program_t *program, const strat
 /* One process's part: every `jobs`-th program. It lies in shared memory; the process writes, and is read when it has ended. */
 typedef struct part {
     _Atomic uint64_t done, failed; /* so far, for whoever looks meanwhile */
-    uint64_t next;      /* the program under way, as an offset from the first */
-    torture_run_t run;  /* under way */
+    uint64_t next; /* the program under way, as an offset from the first */
+    torture_run_t run; /* under way */
     torture_sum_t sum;
     uint32_t count;
     torture_failure_t failures[TORTURE_FAILURES_KEPT];

@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-uint64_t torture_program_seed(uint64_t seed, uint64_t number) {
-    return (seed << 32) + number;
-}
+uint64_t torture_program_seed(uint64_t seed, uint64_t number) { return (seed << 32) + number; }
 
 /* ---- the runs of one program ---- */
 

@@ -21,7 +21,7 @@ typedef struct torture_failure {
 
 typedef struct torture_sum {
     uint64_t programs, runs[TORTURE_MODES], hazards, failed;
-    uint64_t operations;                /* drawn: behind one that is refused some have nothing to do */
+    uint64_t operations; /* drawn: behind one that is refused some have nothing to do */
     uint64_t served, refused, unopened; /* requests, and runs whose strategy did not open on a small device */
     uint64_t recycled;
 } torture_sum_t;
@@ -38,11 +38,11 @@ typedef void (*torture_progress_fn)(void *context, uint64_t done, uint64_t faile
 typedef struct torture_campaign {
     const torture_strategies_t *strategies;
     uint64_t seed, first, programs; /* those of the numbers first, first + 1, ... */
-    uint32_t drawn_each;            /* of the drawn strategies so many a program, in turn */
-    uint32_t jobs;                  /* processes */
-    torture_progress_fn progress;   /* of torture_run_apart(), every TORTURE_LOOK_MS; NULL: nobody looks */
+    uint32_t drawn_each; /* of the drawn strategies so many a program, in turn */
+    uint32_t jobs; /* processes */
+    torture_progress_fn progress; /* of torture_run_apart(), every TORTURE_LOOK_MS; NULL: nobody looks */
     void *progress_context;
-    bool few_threads;               /* the runs by threads are made with every third strategy alone */
+    bool few_threads; /* the runs by threads are made with every third strategy alone */
 } torture_campaign_t;
 
 /* The seed of program `number` of a campaign. */

@@ -7,20 +7,20 @@
 typedef struct drawing {
     uint64_t random;
     torture_program_t *program;
-    uint32_t served;                /* blocks so far */
-    uint8_t live[TORTURE_BLOCKS];   /* those that may be there still */
+    uint32_t served; /* blocks so far */
+    uint8_t live[TORTURE_BLOCKS]; /* those that may be there still */
     uint32_t live_count;
     torture_op_t asked[TORTURE_BLOCKS]; /* what each was asked with */
     /* What the program is like. */
-    uint32_t streams;               /* used, of each device */
-    uint64_t size;                  /* of all blocks; 0: of many */
-    uint64_t longest;               /* kernel, us */
-    uint32_t youngest;              /* so many blocks are used mostly */
-    uint8_t last;                   /* stream: half of the operations stay with it */
-    uint32_t parts[TORTURE_KINDS];  /* of `all` operations */
+    uint32_t streams; /* used, of each device */
+    uint64_t size; /* of all blocks; 0: of many */
+    uint64_t longest; /* kernel, us */
+    uint32_t youngest; /* so many blocks are used mostly */
+    uint8_t last; /* stream: half of the operations stay with it */
+    uint32_t parts[TORTURE_KINDS]; /* of `all` operations */
     uint32_t all;
-    uint32_t lends;                 /* one of so many draws is a loan */
-    uint32_t wanted;                /* operations */
+    uint32_t lends; /* one of so many draws is a loan */
+    uint32_t wanted; /* operations */
 } drawing_t;
 
 static uint64_t below(drawing_t *d, uint64_t bound) {
@@ -28,9 +28,7 @@ static uint64_t below(drawing_t *d, uint64_t bound) {
     return (d->random >> 24) % bound;
 }
 
-static bool one_in(drawing_t *d, uint64_t n) {
-    return below(d, n) == 0;
-}
+static bool one_in(drawing_t *d, uint64_t n) { return below(d, n) == 0; }
 
 static uint8_t some_stream(drawing_t *d) {
     if (d->program->count && one_in(d, 2)) return d->last;
@@ -101,10 +99,10 @@ static void forget_live(drawing_t *d, uint8_t block) {
 
 /* Of 100 operations so many are of each kind, where a program has no taste of its own. */
 static const uint8_t usual_parts[TORTURE_KINDS] = {
-    [TORTURE_ALLOCATE] = 24, [TORTURE_WORK] = 24, [TORTURE_FILL] = 3,  [TORTURE_HOST] = 3,        [TORTURE_CHECK] = 2,
-    [TORTURE_BORROW] = 8,    [TORTURE_ERASE] = 3, [TORTURE_RETAIN] = 2, [TORTURE_FREE] = 18,      [TORTURE_ORDER] = 2,
-    [TORTURE_SYNCHRONISE] = 1, [TORTURE_RENEW] = 2, [TORTURE_RELEASE] = 1, [TORTURE_TRIM] = 1, [TORTURE_LOOK] = 1,
-    [TORTURE_PASS] = 5};
+    [TORTURE_ALLOCATE] = 24, [TORTURE_WORK] = 24,  [TORTURE_FILL] = 3,        [TORTURE_HOST] = 3,
+    [TORTURE_CHECK] = 2,     [TORTURE_BORROW] = 8, [TORTURE_ERASE] = 3,       [TORTURE_RETAIN] = 2,
+    [TORTURE_FREE] = 18,     [TORTURE_ORDER] = 2,  [TORTURE_SYNCHRONISE] = 1, [TORTURE_RENEW] = 2,
+    [TORTURE_RELEASE] = 1,   [TORTURE_TRIM] = 1,   [TORTURE_LOOK] = 1,        [TORTURE_PASS] = 5};
 
 static torture_kind_t some_kind(drawing_t *d) {
     uint64_t dice = below(d, d->all);

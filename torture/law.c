@@ -10,12 +10,12 @@ typedef struct block_state {
     uint8_t place, owner; /* TORTURE_NO_STREAM: none, or it is gone */
     uint64_t size;
     uint32_t owners;
-    torture_streams_t writers;   /* of what it holds */
-    torture_streams_t readers;   /* since it was written */
-    torture_streams_t seen;      /* have waited for the writers */
+    torture_streams_t writers; /* of what it holds */
+    torture_streams_t readers; /* since it was written */
+    torture_streams_t seen; /* have waited for the writers */
     torture_streams_t uncovered; /* not the owner's; nothing orders them before it */
     torture_streams_t borrowed;
-    torture_streams_t told;      /* by strata_free_on() of one of several owners, and not used since */
+    torture_streams_t told; /* by strata_free_on() of one of several owners, and not used since */
 } block_state_t;
 
 typedef struct law {
@@ -24,9 +24,7 @@ typedef struct law {
     block_state_t blocks[TORTURE_BLOCKS];
 } law_t;
 
-static torture_streams_t bit(uint32_t stream) {
-    return stream < TORTURE_STREAMS ? UINT32_C(1) << stream : 0;
-}
+static torture_streams_t bit(uint32_t stream) { return stream < TORTURE_STREAMS ? UINT32_C(1) << stream : 0; }
 
 /* Memory of a GPU is its device's, that of the host place the host's. Managed and pinned memory is for all: but NULL, which means
  * the legacy stream of the place's own device there. */
@@ -43,9 +41,7 @@ static uint8_t stream_for(const block_state_t *block, uint32_t stream) {
     return (uint8_t)(stream % TORTURE_STREAMS_EACH + device * TORTURE_STREAMS_EACH);
 }
 
-static uint8_t lowest(torture_streams_t streams) {
-    return (uint8_t)__builtin_ctz(streams);
-}
+static uint8_t lowest(torture_streams_t streams) { return (uint8_t)__builtin_ctz(streams); }
 
 /* ---- accesses ---- */
 
@@ -121,9 +117,7 @@ static bool host(law_t *law, torture_op_t *op) {
     return true;
 }
 
-static bool check(law_t *law, torture_op_t *op) {
-    return named(law, op) != NULL;
-}
+static bool check(law_t *law, torture_op_t *op) { return named(law, op) != NULL; }
 
 static bool borrow(law_t *law, torture_op_t *op) {
     block_state_t *block = named(law, op);
@@ -266,12 +260,22 @@ static bool pass(law_t *law, torture_op_t *op) {
     return op->us > 0;
 }
 
-static bool (*const rules[TORTURE_KINDS])(law_t *, torture_op_t *) = {
-    [TORTURE_ALLOCATE] = allocate, [TORTURE_WORK] = work,         [TORTURE_FILL] = work,   [TORTURE_HOST] = host,
-    [TORTURE_CHECK] = check,       [TORTURE_BORROW] = borrow,     [TORTURE_ERASE] = erase, [TORTURE_RETAIN] = retain,
-    [TORTURE_FREE] = give_back,    [TORTURE_ORDER] = order,       [TORTURE_SYNCHRONISE] = synchronise,
-    [TORTURE_RENEW] = renew,       [TORTURE_RELEASE] = place,     [TORTURE_TRIM] = place,  [TORTURE_LOOK] = look,
-    [TORTURE_PASS] = pass};
+static bool (*const rules[TORTURE_KINDS])(law_t *, torture_op_t *) = {[TORTURE_ALLOCATE] = allocate,
+                                                                      [TORTURE_WORK] = work,
+                                                                      [TORTURE_FILL] = work,
+                                                                      [TORTURE_HOST] = host,
+                                                                      [TORTURE_CHECK] = check,
+                                                                      [TORTURE_BORROW] = borrow,
+                                                                      [TORTURE_ERASE] = erase,
+                                                                      [TORTURE_RETAIN] = retain,
+                                                                      [TORTURE_FREE] = give_back,
+                                                                      [TORTURE_ORDER] = order,
+                                                                      [TORTURE_SYNCHRONISE] = synchronise,
+                                                                      [TORTURE_RENEW] = renew,
+                                                                      [TORTURE_RELEASE] = place,
+                                                                      [TORTURE_TRIM] = place,
+                                                                      [TORTURE_LOOK] = look,
+                                                                      [TORTURE_PASS] = pass};
 
 /* ---- which operations must be over before which ---- */
 
@@ -279,7 +283,12 @@ static bool names_stream(const torture_op_t *op) {
     switch (op->kind) {
     case TORTURE_FREE: return op->how == TORTURE_COVER_FREE_ON;
     case TORTURE_ALLOCATE: return op->stream != TORTURE_NO_STREAM;
-    case TORTURE_WORK: case TORTURE_FILL: case TORTURE_BORROW: case TORTURE_ERASE: case TORTURE_ORDER: case TORTURE_RENEW: return true;
+    case TORTURE_WORK:
+    case TORTURE_FILL:
+    case TORTURE_BORROW:
+    case TORTURE_ERASE:
+    case TORTURE_ORDER:
+    case TORTURE_RENEW: return true;
     default: return false;
     }
 }
@@ -298,7 +307,7 @@ typedef struct place_in_thread {
 
 typedef struct order_state {
     uint16_t done[TORTURE_THREADS];
-    place_in_thread_t block[TORTURE_BLOCKS];   /* the last operation on it */
+    place_in_thread_t block[TORTURE_BLOCKS]; /* the last operation on it */
     place_in_thread_t renewed[TORTURE_STREAMS];
     uint16_t used[TORTURE_STREAMS][TORTURE_THREADS];
 } order_state_t;

@@ -9,7 +9,7 @@ typedef struct stage {
     torture_world_t world;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    uint32_t turn;                  /* TURNS: whose operation is next */
+    uint32_t turn; /* TURNS: whose operation is next */
     uint16_t done[TORTURE_THREADS]; /* AT_ONCE: operations of each thread that are over */
 } stage_t;
 
@@ -20,8 +20,8 @@ typedef struct actor {
 
 /* ---- an operation ---- */
 
-#define EACH_STREAM(stream, streams)                                     \
-    for (uint32_t stream = 0; stream < TORTURE_STREAMS; stream++)        \
+#define EACH_STREAM(stream, streams)                                                                                               \
+    for (uint32_t stream = 0; stream < TORTURE_STREAMS; stream++)                                                                  \
         if ((streams) >> stream & 1u)
 
 static void prepare(torture_world_t *w, const torture_op_t *op) {
@@ -59,7 +59,9 @@ static void act(torture_world_t *w, const torture_op_t *op) {
         else torture_look(w, op->place);
         return;
     case TORTURE_PASS: torture_pass(w, op->us); return;
-    case TORTURE_ORDER: case TORTURE_SYNCHRONISE: case TORTURE_KINDS: return;
+    case TORTURE_ORDER:
+    case TORTURE_SYNCHRONISE:
+    case TORTURE_KINDS: return;
     }
 }
 
@@ -146,7 +148,9 @@ static void run_threads(stage_t *stage) {
 void torture_play(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse, torture_mode_t mode,
                   torture_verdict_t *verdict) {
     stage_t stage = {.program = program, .mode = mode};
-    torture_setting_t setting = {.devices = program->devices, .capacity = program->capacity, .may_refuse = may_refuse,
+    torture_setting_t setting = {.devices = program->devices,
+                                 .capacity = program->capacity,
+                                 .may_refuse = may_refuse,
                                  .check_stream_ids = program->check_stream_ids};
     torture_world_open(&stage.world, strategy, &setting);
     pthread_mutex_init(&stage.lock, NULL);

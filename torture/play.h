@@ -5,9 +5,9 @@
 #include "torture/world.h"
 
 /* X(name, text): how the threads of a program take turns. */
-#define TORTURE_MODE_MAP(X)                                                                       \
-    X(INTERLEAVED, "one thread makes all calls, in the program's order")                          \
-    X(TURNS, "each thread makes its own calls, in the program's order: the same at every run")    \
+#define TORTURE_MODE_MAP(X)                                                                                                        \
+    X(INTERLEAVED, "one thread makes all calls, in the program's order")                                                           \
+    X(TURNS, "each thread makes its own calls, in the program's order: the same at every run")                                     \
     X(AT_ONCE, "each thread makes its own calls, and waits for others only where it must")
 
 typedef enum torture_mode {

@@ -16,28 +16,28 @@ enum {
     TORTURE_STREAMS = TORTURE_DEVICES * TORTURE_STREAMS_EACH,
     TORTURE_NO_STREAM = TORTURE_STREAMS,
     TORTURE_THREADS = 4,
-    TORTURE_BLOCKS = 64,     /* served in one program */
+    TORTURE_BLOCKS = 64, /* served in one program */
     TORTURE_OPERATIONS = 400,
-    TORTURE_NAMED = 3        /* blocks that one operation may name */
+    TORTURE_NAMED = 3 /* blocks that one operation may name */
 };
 
 /* X(name, what it does) */
-#define TORTURE_KIND_MAP(X)                                                                             \
-    X(ALLOCATE, "block 0 is served in `place` for `stream`")                                            \
-    X(WORK, "a kernel of `us` on `stream` reads its blocks, and writes those in `writes`")              \
-    X(FILL, "block 0 is filled on `stream`")                                                            \
-    X(HOST, "the host reads block 0, or writes it")                                                     \
-    X(CHECK, "block 0 holds what was written there")                                                    \
-    X(BORROW, "record_stream: block 0, `stream`")                                                       \
-    X(ERASE, "erase_stream: block 0, `stream`, whose work is over or ordered before the owner's next")  \
-    X(RETAIN, "block 0 has one owner more")                                                             \
-    X(FREE, "one owner of block 0 gives it back, in one of several ways")                               \
-    X(ORDER, "`stream` waits for `other`")                                                              \
-    X(SYNCHRONISE, "the host waits for `stream`")                                                       \
-    X(RENEW, "`stream` is forgotten and destroyed, and made anew")                                      \
-    X(RELEASE, "what is idle in `place` goes back")                                                     \
-    X(TRIM, "idle memory of `place` goes back but for `size` bytes")                                    \
-    X(LOOK, "validate, statistics, a snapshot, and what is known of block 0")                           \
+#define TORTURE_KIND_MAP(X)                                                                                                        \
+    X(ALLOCATE, "block 0 is served in `place` for `stream`")                                                                       \
+    X(WORK, "a kernel of `us` on `stream` reads its blocks, and writes those in `writes`")                                         \
+    X(FILL, "block 0 is filled on `stream`")                                                                                       \
+    X(HOST, "the host reads block 0, or writes it")                                                                                \
+    X(CHECK, "block 0 holds what was written there")                                                                               \
+    X(BORROW, "record_stream: block 0, `stream`")                                                                                  \
+    X(ERASE, "erase_stream: block 0, `stream`, whose work is over or ordered before the owner's next")                             \
+    X(RETAIN, "block 0 has one owner more")                                                                                        \
+    X(FREE, "one owner of block 0 gives it back, in one of several ways")                                                          \
+    X(ORDER, "`stream` waits for `other`")                                                                                         \
+    X(SYNCHRONISE, "the host waits for `stream`")                                                                                  \
+    X(RENEW, "`stream` is forgotten and destroyed, and made anew")                                                                 \
+    X(RELEASE, "what is idle in `place` goes back")                                                                                \
+    X(TRIM, "idle memory of `place` goes back but for `size` bytes")                                                               \
+    X(LOOK, "validate, statistics, a snapshot, and what is known of block 0")                                                      \
     X(PASS, "the host computes for `us`")
 
 typedef enum torture_kind {
@@ -52,25 +52,25 @@ enum { TORTURE_GPU, TORTURE_MANAGED = 2, TORTURE_PINNED = 4, TORTURE_HOST_PLACE 
 
 /* How the last use of a freed block on other streams is told, where no borrow covers it yet. */
 typedef enum torture_cover {
-    TORTURE_COVER_BORROW,   /* borrowed behind the use */
-    TORTURE_COVER_OWNER,    /* the owner stream waits for it */
-    TORTURE_COVER_HOST,     /* the host has waited for it */
-    TORTURE_COVER_FREE_ON,  /* strata_free_on() */
+    TORTURE_COVER_BORROW, /* borrowed behind the use */
+    TORTURE_COVER_OWNER, /* the owner stream waits for it */
+    TORTURE_COVER_HOST, /* the host has waited for it */
+    TORTURE_COVER_FREE_ON, /* strata_free_on() */
     TORTURE_COVERS
 } torture_cover_t;
 
 typedef uint32_t torture_streams_t; /* bit i: stream i */
 
 typedef struct torture_op {
-    uint8_t kind;   /* torture_kind_t */
+    uint8_t kind; /* torture_kind_t */
     uint8_t thread;
     uint8_t place;
     uint8_t stream; /* TORTURE_NO_STREAM: none */
     uint8_t other;
-    uint8_t how;    /* ERASE, RENEW, FREE: torture_cover_t */
+    uint8_t how; /* ERASE, RENEW, FREE: torture_cover_t */
     bool by_pointer; /* FREE */
-    bool refused;    /* FREE: no event can be recorded meanwhile; in programs of one thread, since that concerns all calls */
-    uint8_t count;  /* of the blocks named */
+    bool refused; /* FREE: no event can be recorded meanwhile; in programs of one thread, since that concerns all calls */
+    uint8_t count; /* of the blocks named */
     uint8_t blocks[TORTURE_NAMED];
     uint8_t writes; /* bit i: blocks[i] is written */
     uint32_t flags; /* STRATA_ZERO, ... */
@@ -79,14 +79,14 @@ typedef struct torture_op {
     uint64_t size;
     const char *tag;
     /* What makes it lawful, filled by torture_law(). */
-    torture_streams_t waits;       /* what `stream` waits for first */
+    torture_streams_t waits; /* what `stream` waits for first */
     torture_streams_t owner_waits; /* what the block's owner waits for first */
-    torture_streams_t syncs;       /* what the host waits for first */
-    torture_streams_t borrows;     /* recorded first */
-    uint8_t owner;                 /* the stream of owner_waits */
-    bool last;                     /* FREE: no owner is left; behind all others, that by the program's end */
-    torture_streams_t uses;        /* every stream that it needs to be there */
-    uint64_t touches;              /* every block that it must be in order with: those named, and those that a RENEW concerns */
+    torture_streams_t syncs; /* what the host waits for first */
+    torture_streams_t borrows; /* recorded first */
+    uint8_t owner; /* the stream of owner_waits */
+    bool last; /* FREE: no owner is left; behind all others, that by the program's end */
+    torture_streams_t uses; /* every stream that it needs to be there */
+    uint64_t touches; /* every block that it must be in order with: those named, and those that a RENEW concerns */
     uint16_t need[TORTURE_THREADS]; /* operations of each thread that must be over before */
 } torture_op_t;
 
@@ -102,7 +102,7 @@ typedef struct torture_program {
 /* Of what a strategy asks of its programs. */
 typedef enum torture_dialect {
     TORTURE_FREE_COVERS, /* a borrow covers all work before the free */
-    TORTURE_USE_COVERS   /* ... before record_stream alone (`event: use`) */
+    TORTURE_USE_COVERS /* ... before record_stream alone (`event: use`) */
 } torture_dialect_t;
 
 /* A program by its seed. It is not lawful yet. */

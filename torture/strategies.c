@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "conform/stacks.h"
-#include "platform/file.h"
-#include "platform/host_memory.h"
+#include "platform/host/file.h"
+#include "platform/host/host_memory.h"
 
 /* ---- what a strategy asks of its programs ---- */
 
@@ -41,7 +41,8 @@ static strata_status_t wait_shortly(const strata_model_stack_t *stack) {
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) {
         strata_model_layer_t *layer = &stack->layers[i];
-        const strata_option_row_t *row = strcmp(layer->type->name, "retry") == 0 ? strata_option_find(layer->type, "timeout") : NULL;
+        const strata_option_row_t *row = strcmp(layer->type->name, "retry") == 0 ? strata_option_find(layer->type, "timeout")
+                                                                                 : NULL;
         if (row) status = strata_model_layer_set(layer, row, "500us", &origin);
         for (size_t b = 0; b < layer->branch_count && status == STRATA_OK; b++) status = wait_shortly(&layer->branches[b]);
     }
@@ -113,7 +114,7 @@ static strata_status_t read_text(const char *path, char *text) {
     ssize_t got = 1;
     strata_status_t status = strata_file_open(path, STRATA_FILE_NAMED_BY_FILE, &file);
     if (status != STRATA_OK) return status;
-    for (; got > 0 && length < FILE_BYTES - 1; length += got > 0 ? (size_t)got : 0)
+    for (; got > 0 && length<FILE_BYTES - 1; length += got> 0 ? (size_t)got : 0)
         got = read(file, text + length, FILE_BYTES - 1 - length);
     text[length] = '\0';
     close(file);

@@ -7,17 +7,17 @@
 
 typedef struct torture_strategy {
     char name[64];
-    const char *text;           /* YAML, for the page of a failure */
+    const char *text; /* YAML, for the page of a failure */
     strata_strategy_t *strategy;
-    bool may_refuse;            /* requests may be refused though there is memory: all but presets */
-    bool drawn;                 /* one of many: a program takes a few of these, and all others */
+    bool may_refuse; /* requests may be refused though there is memory: all but presets */
+    bool drawn; /* one of many: a program takes a few of these, and all others */
     torture_dialect_t dialect;
 } torture_strategy_t;
 
 typedef struct torture_strategies {
     torture_strategy_t *all;
     uint32_t count, room;
-    uint32_t drawn;             /* the last so many */
+    uint32_t drawn; /* the last so many */
 } torture_strategies_t;
 
 /* What fails leaves the list as it was; the thread's last error says why. Drawn ones come last. */

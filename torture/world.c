@@ -68,9 +68,7 @@ static strata_device_t *device_of_place(const torture_world_t *w, uint32_t place
     return w->devices[place < TORTURE_PINNED ? place & 1u : 0];
 }
 
-static strata_device_t *device_of(const torture_world_t *w, uint32_t stream) {
-    return w->devices[torture_device_of(stream)];
-}
+static strata_device_t *device_of(const torture_world_t *w, uint32_t stream) { return w->devices[torture_device_of(stream)]; }
 
 /* The block of a call; NULL: there is none, or the run is over. */
 static torture_block_t *there(torture_world_t *w, uint32_t block) {
@@ -83,8 +81,7 @@ static torture_block_t *there(torture_world_t *w, uint32_t block) {
 static uint8_t *bytes_of(torture_world_t *w, const torture_block_t *b) {
     if (b->block.size == 0) return NULL;
     uint8_t *bytes = strata_device_host_view(device_of_place(w, b->place), (uintptr_t)b->block.ptr, b->block.size);
-    if (!bytes)
-        torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes is gone", b->block.size);
+    if (!bytes) torture_wrong(w, TORTURE_FAULT_CONTENTS, 0, "the memory of a live block of %zu bytes is gone", b->block.size);
     return bytes;
 }
 
@@ -146,8 +143,7 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     /* A layer that fills may stand below one that takes nearly all there is: that is host memory here. */
     if (setting->may_refuse && !setting->capacity) options.capacity = ENOUGH;
     strata_status_t status = strata_sim_new(&options, &w->sim);
-    for (uint32_t i = 0; i < w->device_count && status == STRATA_OK; i++)
-        status = strata_sim_open(w->sim, i, &w->devices[i]);
+    for (uint32_t i = 0; i < w->device_count && status == STRATA_OK; i++) status = strata_sim_open(w->sim, i, &w->devices[i]);
     if (status == STRATA_OK) status = strata_checker_begin(w->sim, STRATA_CHECKER_ALL, &w->checker);
     uint32_t flags = setting->check_stream_ids ? STRATA_OPEN_CHECK_STREAM_IDS : 0;
     if (status == STRATA_OK) status = strata_facade_open_on(strategy, w->devices, w->device_count, flags, &w->s);
@@ -180,8 +176,11 @@ static void expect_shape(torture_world_t *w, const torture_block_t *b, const tor
 }
 
 static void tell_served(torture_world_t *w, const torture_block_t *b, strata_stream_t stream) {
-    strata_checker_block_t told = {.name = b->block.ref, .device = device_of_place(w, b->place), .stream = stream,
-                                   .address = (uintptr_t)b->block.ptr, .size = b->block.size,
+    strata_checker_block_t told = {.name = b->block.ref,
+                                   .device = device_of_place(w, b->place),
+                                   .stream = stream,
+                                   .address = (uintptr_t)b->block.ptr,
+                                   .size = b->block.size,
                                    .ownerless = torture_is_ownerless(b->place)};
     strata_checker_allocated(w->checker, &told);
 }
@@ -189,8 +188,11 @@ static void tell_served(torture_world_t *w, const torture_block_t *b, strata_str
 void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32_t stream, const torture_request_t *request) {
     torture_block_t *b = &w->blocks[block];
     strata_stream_t handle = stream < TORTURE_STREAMS ? w->streams[stream] : NULL;
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = request->size, .alignment = request->alignment,
-                                         .flags = request->flags, .tag = request->tag};
+    strata_allocate_options_t options = {.struct_size = sizeof options,
+                                         .size = request->size,
+                                         .alignment = request->alignment,
+                                         .flags = request->flags,
+                                         .tag = request->tag};
     if (atomic_load(&w->failed)) return;
     bool plain = !request->flags && !request->alignment && !request->tag;
     strata_status_t status = plain ? strata_allocate(w->s, place_of(place), handle, request->size, &b->block)
@@ -355,8 +357,7 @@ static void count_row(const strata_snapshot_row_t *row, void *context) {
 }
 
 static void validate(torture_world_t *w) {
-    if (strata_validate(w->s) != STRATA_OK)
-        torture_wrong(w, TORTURE_FAULT_VALIDATE, 0, "validate: %s", strata_last_error()->text);
+    if (strata_validate(w->s) != STRATA_OK) torture_wrong(w, TORTURE_FAULT_VALIDATE, 0, "validate: %s", strata_last_error()->text);
 }
 
 void torture_look(torture_world_t *w, uint32_t place) {
@@ -386,8 +387,7 @@ void torture_pass(torture_world_t *w, uint32_t us) {
 /* ---- the end ---- */
 
 static void release_all(torture_world_t *w) {
-    for (uint32_t i = 0; i < w->device_count; i++)
-        (void)answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
+    for (uint32_t i = 0; i < w->device_count; i++) (void)answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
     for (uint32_t place = 0; place < TORTURE_PLACES; place++)
         if (place >= TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
 }

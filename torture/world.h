@@ -7,21 +7,21 @@
 
 #include <pthread.h>
 
-#include "platform/sim/checker.h"
+#include "platform/sim/checker/checker.h"
 #include "strategy/model.h"
 #include "torture/program.h"
 
 /* X(name, text): what can be wrong. */
-#define TORTURE_FAULT_MAP(X)                                                    \
-    X(NONE, "nothing is wrong")                                                 \
-    X(HAZARD, "the checker found a hazard")                                     \
-    X(CONTENTS, "a block does not hold what was written there")                 \
-    X(CALL, "a call answered what it must not")                                 \
-    X(SHAPE, "a block is too small, or not aligned")                            \
-    X(VALIDATE, "a structure does not hold what it must")                       \
-    X(LEFT, "at the end a device has not everything back")                       \
-    X(CRASH, "the process ended")                                               \
-    X(HANG, "it did not end")                                                   \
+#define TORTURE_FAULT_MAP(X)                                                                                                       \
+    X(NONE, "nothing is wrong")                                                                                                    \
+    X(HAZARD, "the checker found a hazard")                                                                                        \
+    X(CONTENTS, "a block does not hold what was written there")                                                                    \
+    X(CALL, "a call answered what it must not")                                                                                    \
+    X(SHAPE, "a block is too small, or not aligned")                                                                               \
+    X(VALIDATE, "a structure does not hold what it must")                                                                          \
+    X(LEFT, "at the end a device has not everything back")                                                                         \
+    X(CRASH, "the process ended")                                                                                                  \
+    X(HANG, "it did not end")                                                                                                      \
     X(HOST, "the host has no memory for the run, or no process")
 
 typedef enum torture_fault {
@@ -38,7 +38,7 @@ typedef struct torture_verdict {
     uint64_t hazards;
     uint64_t recycled; /* handles that the driver gave again to a stream that was renewed */
     uint64_t served, refused; /* requests, as far as a request may be refused */
-    bool unopened;     /* there was too little memory for what the strategy gets at open */
+    bool unopened; /* there was too little memory for what the strategy gets at open */
     char text[TORTURE_TEXT];
 } torture_verdict_t;
 
@@ -47,10 +47,10 @@ bool torture_same_fault(const torture_verdict_t *a, const torture_verdict_t *b);
 const char *torture_fault_text(torture_fault_t fault);
 
 typedef struct torture_setting {
-    uint32_t devices;  /* 0 means 1 */
+    uint32_t devices; /* 0 means 1 */
     uint64_t capacity; /* of each; 0: as the profile says */
     bool check_stream_ids;
-    bool may_refuse;   /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
+    bool may_refuse; /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
 } torture_setting_t;
 
 typedef struct torture_block {

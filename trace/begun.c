@@ -16,9 +16,7 @@ void strata_begun_block(sigset_t *before) {
     (void)pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-void strata_begun_unblock(const sigset_t *before) {
-    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
-}
+void strata_begun_unblock(const sigset_t *before) { (void)pthread_sigmask(SIG_SETMASK, before, NULL); }
 
 static void hold(sigset_t *before) {
     strata_begun_block(before);

@@ -7,7 +7,7 @@
 typedef struct strata_begun {
     struct strata_begun *next;
     const char *name; /* NULL: not in the list */
-    long process;     /* a child that was forked meanwhile takes nothing of its parent's away */
+    long process; /* a child that was forked meanwhile takes nothing of its parent's away */
 } strata_begun_t;
 
 /* No signal reaches this thread between the two: a file is made and in the list, or neither. */

@@ -2,8 +2,8 @@
 
 #include <sys/random.h>
 
-#include "platform/clock.h"
-#include "platform/host_memory.h"
+#include "platform/host/clock.h"
+#include "platform/host/host_memory.h"
 
 /* Where the system has no random bytes yet, the time and the address are what a file cannot know. */
 static void draw_secret(strata_ids_t *ids) {

@@ -15,7 +15,7 @@ typedef struct strata_ids {
     struct strata_ids_slot {
         uint64_t key;
         uint32_t number; /* STRATA_IDS_NONE: empty */
-    } *slots;
+    } * slots;
     uint32_t capacity; /* a power of two, or 0 */
     uint32_t count;
     strata_sip_key_t secret; /* drawn at the first use; zero: not yet */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "platform/printable.h"
 #include "trace/ids.h"
 #include "trace/trace.h"
@@ -39,16 +39,16 @@ typedef struct loader {
     lifetime_t *lifetimes;
     size_t lifetime_capacity;
     kernel_t *kernels; /* by stream */
-    begun_t *begun;    /* likewise */
+    begun_t *begun; /* likewise */
     strata_ids_t ids, streams, pools, tags, borrows;
-    bool *borrowed;    /* by the number of an id and a stream in `borrows`: and not taken back yet */
+    bool *borrowed; /* by the number of an id and a stream in `borrows`: and not taken back yet */
     size_t borrowed_capacity;
     uint64_t live_bytes;
     uint64_t work_us; /* sum of the kernels */
 } loader_t;
 
-static STRATA_PRINTF(4, 5) strata_status_t wrong(const loader_t *loader, uint32_t line, strata_trace_column_t of, const char *format,
-                                                 ...) {
+static STRATA_PRINTF(4, 5) strata_status_t
+    wrong(const loader_t *loader, uint32_t line, strata_trace_column_t of, const char *format, ...) {
     uint32_t column = strata_trace_reader_column(loader->reader, of);
     char text[512];
     va_list arguments;
@@ -97,8 +97,8 @@ static strata_status_t intern_pool(loader_t *loader, const strata_trace_record_t
     uint32_t found = strata_ids_find(&loader->pools, record->pool);
     if (found == STRATA_IDS_NONE) {
         found = trace->pool_count;
-        if (found == STRATA_TRACE_POOLS) return wrong(loader, record->line, STRATA_COLUMN_pool,
-                                                      "more than %d pools", STRATA_TRACE_POOLS);
+        if (found == STRATA_TRACE_POOLS)
+            return wrong(loader, record->line, STRATA_COLUMN_pool, "more than %d pools", STRATA_TRACE_POOLS);
         strata_status_t status = strata_ids_add(&loader->pools, record->pool);
         if (status != STRATA_OK) return status;
         trace->pools[trace->pool_count++] = record->pool;
@@ -144,8 +144,8 @@ static strata_status_t set_pool(loader_t *loader, const strata_trace_record_t *r
 
 static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, uint32_t line) {
     strata_trace_t *trace = loader->trace;
-    if (trace->tag_count == STRATA_TRACE_TAGS) return wrong(loader, line, STRATA_COLUMN_tag,
-                                                            "more than %d different tags", STRATA_TRACE_TAGS);
+    if (trace->tag_count == STRATA_TRACE_TAGS)
+        return wrong(loader, line, STRATA_COLUMN_tag, "more than %d different tags", STRATA_TRACE_TAGS);
     if ((trace->tag_count & (trace->tag_count - 1)) == 0) {
         char **grown = strata_host_resize(trace->tags, trace->tag_count ? trace->tag_count * 2 : 1, sizeof *grown);
         if (!grown) return STRATA_E_HOST_MEMORY;
@@ -163,8 +163,7 @@ static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t li
     if (!*tag) return STRATA_OK;
     uint64_t key = strata_ids_word(&loader->tags, tag);
     uint32_t found = strata_ids_find(&loader->tags, key);
-    while (found != STRATA_IDS_NONE && strcmp(loader->trace->tags[found], tag) != 0)
-        found = strata_ids_find(&loader->tags, ++key);
+    while (found != STRATA_IDS_NONE && strcmp(loader->trace->tags[found], tag) != 0) found = strata_ids_find(&loader->tags, ++key);
     if (found == STRATA_IDS_NONE) {
         found = loader->trace->tag_count;
         strata_status_t status = add_tag(loader, tag, key, line);
@@ -187,9 +186,11 @@ static strata_status_t begin_lifetime(loader_t *loader, const strata_trace_recor
                                      sizeof *loader->lifetimes);
     if (status == STRATA_OK) status = strata_ids_add(&loader->ids, record->id);
     if (status != STRATA_OK) return status;
-    loader->lifetimes[trace->lifetimes] = (lifetime_t){
-        .size = record->size, .begun = record->line, .stream = event->stream, .device = (uint8_t)record->device,
-        .place = (uint8_t)record->place};
+    loader->lifetimes[trace->lifetimes] = (lifetime_t){.size = record->size,
+                                                       .begun = record->line,
+                                                       .stream = event->stream,
+                                                       .device = (uint8_t)record->device,
+                                                       .place = (uint8_t)record->place};
     event->id = trace->lifetimes++;
     event->value = record->size;
     trace->places |= 1u << record->place;
@@ -207,18 +208,17 @@ static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_
     unsigned long long id = record->id;
     event->id = strata_ids_find(&loader->ids, record->id);
     if (event->id == STRATA_IDS_NONE)
-        return wrong(loader, record->line, STRATA_COLUMN_id,
-                     "%s of id %llu, which no row above allocates; write its alloc first", op, id);
+        return wrong(loader, record->line, STRATA_COLUMN_id, "%s of id %llu, which no row above allocates; write its alloc first",
+                     op, id);
     lifetime_t *lifetime = &loader->lifetimes[event->id];
     if (lifetime->ended)
         return wrong(loader, record->line, STRATA_COLUMN_id,
-                     "%s of id %llu, which was freed on line %u; give each lifetime its own id", op, id,
-                     lifetime->ended);
+                     "%s of id %llu, which was freed on line %u; give each lifetime its own id", op, id, lifetime->ended);
     bool device_memory = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;
     if (device_memory && lifetime->device != record->device)
         return wrong(loader, record->line, STRATA_COLUMN_device,
-                     "%s of id %llu on device %u, but it was allocated on device %u (line %u)", op, id,
-                     record->device, lifetime->device, lifetime->begun);
+                     "%s of id %llu on device %u, but it was allocated on device %u (line %u)", op, id, record->device,
+                     lifetime->device, lifetime->begun);
     event->place = lifetime->place;
     if (record->op != STRATA_TRACE_free) return STRATA_OK;
     lifetime->ended = record->line;
@@ -226,9 +226,7 @@ static strata_status_t use_lifetime(loader_t *loader, const strata_trace_record_
     return STRATA_OK;
 }
 
-static uint64_t borrow_key(const strata_trace_event_t *event) {
-    return (uint64_t)event->id * STRATA_TRACE_STREAMS + event->stream;
-}
+static uint64_t borrow_key(const strata_trace_event_t *event) { return (uint64_t)event->id * STRATA_TRACE_STREAMS + event->stream; }
 
 static strata_status_t begin_borrow(loader_t *loader, const strata_trace_event_t *event) {
     uint32_t number = strata_ids_find(&loader->borrows, borrow_key(event));

@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
-#include "trace/lines.h"
+#include "platform/host/host_memory.h"
+#include "trace/text/lines.h"
 
 struct strata_trace_reader {
     strata_lines_t lines;
     uint32_t field_count;
     uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
     const char *value[STRATA_TRACE_COLUMNS]; /* of the current row; "" where there is no such column */
-    uint8_t field_of[STRATA_TRACE_COLUMNS];  /* where each stands in the rows; that of `op` where the file has no such column */
+    uint8_t field_of[STRATA_TRACE_COLUMNS]; /* where each stands in the rows; that of `op` where the file has no such column */
     uint64_t last_time;
 };
 
@@ -32,8 +32,7 @@ static bool mandatory(int column) {
 
 static int find_column(const char *name) {
     int column = 0;
-    while (column < STRATA_TRACE_COLUMNS && strcmp(strata_trace_column_name((strata_trace_column_t)column), name) != 0)
-        column++;
+    while (column < STRATA_TRACE_COLUMNS && strcmp(strata_trace_column_name((strata_trace_column_t)column), name) != 0) column++;
     return column;
 }
 
@@ -77,9 +76,7 @@ static strata_status_t read_columns(strata_trace_reader_t *reader) {
 /* Empty lines are passed over. */
 static strata_status_t next_line(strata_lines_t *lines, bool *end) {
     strata_status_t status;
-    do {
-        status = strata_lines_next(lines, end);
-    } while (status == STRATA_OK && !*end && !*lines->text);
+    do { status = strata_lines_next(lines, end); } while (status == STRATA_OK && !*end && !*lines->text);
     return status;
 }
 
@@ -151,8 +148,8 @@ static strata_status_t number(const strata_trace_reader_t *reader, strata_trace_
         return STRATA_OK;
     }
     if (parse_number(text, value) && *value <= most) return STRATA_OK;
-    return WRONG(reader, column, "%s is \"%s\"; write a whole number from 0 to %llu",
-                 strata_trace_column_name(column), strata_shown(text).text, (unsigned long long)most);
+    return WRONG(reader, column, "%s is \"%s\"; write a whole number from 0 to %llu", strata_trace_column_name(column),
+                 strata_shown(text).text, (unsigned long long)most);
 }
 
 static strata_status_t small_number(const strata_trace_reader_t *reader, strata_trace_column_t column, uint32_t most,
@@ -200,8 +197,8 @@ static strata_status_t read_time(strata_trace_reader_t *reader, strata_trace_rec
 static strata_status_t read_align(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
     strata_status_t status = number(reader, STRATA_COLUMN_align, STRATA_TRACE_SIZE_MAX, 0, &record->align);
     if (status == STRATA_OK && record->align != 0 && !strata_is_power_of_two(record->align))
-        return WRONG(reader, STRATA_COLUMN_align,
-                     "align is %llu; write a power of two, or nothing", (unsigned long long)record->align);
+        return WRONG(reader, STRATA_COLUMN_align, "align is %llu; write a power of two, or nothing",
+                     (unsigned long long)record->align);
     return status;
 }
 
@@ -220,12 +217,11 @@ static strata_status_t read_stream(const strata_trace_reader_t *reader, strata_t
 
 static strata_status_t read_id(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
     switch (record->op) {
-    case STRATA_TRACE_alloc: case STRATA_TRACE_free: case STRATA_TRACE_borrow: case STRATA_TRACE_unborrow:
-        record->has_id = true;
-        break;
-    case STRATA_TRACE_work:
-        record->has_id = *reader->value[STRATA_COLUMN_id] != '\0';
-        break;
+    case STRATA_TRACE_alloc:
+    case STRATA_TRACE_free:
+    case STRATA_TRACE_borrow:
+    case STRATA_TRACE_unborrow: record->has_id = true; break;
+    case STRATA_TRACE_work: record->has_id = *reader->value[STRATA_COLUMN_id] != '\0'; break;
     default: return STRATA_OK;
     }
     return record->has_id ? number(reader, STRATA_COLUMN_id, UINT64_MAX - 1, UINT64_MAX, &record->id) : STRATA_OK;
@@ -244,7 +240,8 @@ static strata_status_t read_own(const strata_trace_reader_t *reader, strata_trac
         return number(reader, STRATA_COLUMN_size, STRATA_TRACE_SIZE_MAX, UINT64_MAX, &record->size);
     case STRATA_TRACE_work: return number(reader, STRATA_COLUMN_dur_us, STRATA_TRACE_TIME_MAX, UINT64_MAX, &record->dur_us);
     case STRATA_TRACE_wait: return number(reader, STRATA_COLUMN_other, STRATA_TRACE_NUMBER_MAX, UINT64_MAX, &record->other);
-    case STRATA_TRACE_pool_begin: case STRATA_TRACE_pool_end:
+    case STRATA_TRACE_pool_begin:
+    case STRATA_TRACE_pool_end:
         record->has_pool = true;
         return number(reader, STRATA_COLUMN_pool, UINT64_MAX - 1, UINT64_MAX, &record->pool);
     default: return STRATA_OK;

@@ -15,9 +15,7 @@ typedef struct strata_sip_state {
     uint64_t v0, v1, v2, v3;
 } strata_sip_state_t;
 
-static inline uint64_t strata_sip_rotate(uint64_t value, unsigned bits) {
-    return value << bits | value >> (64 - bits);
-}
+static inline uint64_t strata_sip_rotate(uint64_t value, unsigned bits) { return value << bits | value >> (64 - bits); }
 
 static inline void strata_sip_round(strata_sip_state_t *s) {
     s->v0 += s->v1, s->v2 += s->v3;

@@ -13,17 +13,17 @@
 #include "strata/strata.h"
 
 /* X(name): the word in column `op`. */
-#define STRATA_TRACE_OP_MAP(X) \
-    X(alloc)                   \
-    X(free)                    \
-    X(borrow)                  \
-    X(unborrow)                \
-    X(work)                    \
-    X(wait)                    \
-    X(sync)                    \
-    X(step)                    \
-    X(release)                 \
-    X(pool_begin)              \
+#define STRATA_TRACE_OP_MAP(X)                                                                                                     \
+    X(alloc)                                                                                                                       \
+    X(free)                                                                                                                        \
+    X(borrow)                                                                                                                      \
+    X(unborrow)                                                                                                                    \
+    X(work)                                                                                                                        \
+    X(wait)                                                                                                                        \
+    X(sync)                                                                                                                        \
+    X(step)                                                                                                                        \
+    X(release)                                                                                                                     \
+    X(pool_begin)                                                                                                                  \
     X(pool_end)
 
 typedef enum strata_trace_op {
@@ -34,19 +34,19 @@ typedef enum strata_trace_op {
 } strata_trace_op_t;
 
 /* X(name, mandatory) */
-#define STRATA_TRACE_COLUMN_MAP(X) \
-    X(op, 1)                       \
-    X(id, 1)                       \
-    X(size, 1)                     \
-    X(stream, 1)                   \
-    X(time_us, 1)                  \
-    X(device, 0)                   \
-    X(place, 0)                    \
-    X(pool, 0)                     \
-    X(align, 0)                    \
-    X(thread, 0)                   \
-    X(tag, 0)                      \
-    X(dur_us, 0)                   \
+#define STRATA_TRACE_COLUMN_MAP(X)                                                                                                 \
+    X(op, 1)                                                                                                                       \
+    X(id, 1)                                                                                                                       \
+    X(size, 1)                                                                                                                     \
+    X(stream, 1)                                                                                                                   \
+    X(time_us, 1)                                                                                                                  \
+    X(device, 0)                                                                                                                   \
+    X(place, 0)                                                                                                                    \
+    X(pool, 0)                                                                                                                     \
+    X(align, 0)                                                                                                                    \
+    X(thread, 0)                                                                                                                   \
+    X(tag, 0)                                                                                                                      \
+    X(dur_us, 0)                                                                                                                   \
     X(other, 0)
 
 typedef enum strata_trace_column {
@@ -57,41 +57,41 @@ typedef enum strata_trace_column {
 } strata_trace_column_t;
 
 enum {
-    STRATA_TRACE_LINE_BYTES = 4096,    /* of one line, its end included */
-    STRATA_TRACE_FIELDS = 64,          /* columns, x_* counted in */
-    STRATA_TRACE_TAG_BYTES = 256,      /* with the closing zero */
-    STRATA_TRACE_TAGS = 65535,         /* different ones in a trace */
-    STRATA_TRACE_STREAMS = 4000,       /* different ones in a trace, all devices */
+    STRATA_TRACE_LINE_BYTES = 4096, /* of one line, its end included */
+    STRATA_TRACE_FIELDS = 64, /* columns, x_* counted in */
+    STRATA_TRACE_TAG_BYTES = 256, /* with the closing zero */
+    STRATA_TRACE_TAGS = 65535, /* different ones in a trace */
+    STRATA_TRACE_STREAMS = 4000, /* different ones in a trace, all devices */
     STRATA_TRACE_POOLS = 4000,
-    STRATA_TRACE_BEGUN = 16,           /* pools that a stream has begun and not ended */
+    STRATA_TRACE_BEGUN = 16, /* pools that a stream has begun and not ended */
     STRATA_TRACE_DEVICES = 16,
     STRATA_TRACE_EVENTS = 1 << 26
 };
-#define STRATA_TRACE_SIZE_MAX ((uint64_t)1 << 48)       /* of one request, as strata_allocate() */
-#define STRATA_TRACE_LIVE_MAX ((uint64_t)1 << 60)       /* of all live requests */
+#define STRATA_TRACE_SIZE_MAX   ((uint64_t)1 << 48) /* of one request, as strata_allocate() */
+#define STRATA_TRACE_LIVE_MAX   ((uint64_t)1 << 60) /* of all live requests */
 #define STRATA_TRACE_NUMBER_MAX (((uint64_t)1 << 60) - 1) /* of a stream's number */
-#define STRATA_TRACE_TIME_MAX UINT64_C(1000000000000000) /* us: 31 years; of time_us, and of the sum of dur_us */
+#define STRATA_TRACE_TIME_MAX   UINT64_C(1000000000000000) /* us: 31 years; of time_us, and of the sum of dur_us */
 
 /* ---- one row -------------------------------------------------------------------------------------------------------- */
 
 typedef struct strata_trace_record {
     strata_trace_op_t op;
     strata_place_kind_t place;
-    uint64_t id;       /* if has_id */
-    uint64_t size;     /* alloc */
+    uint64_t id; /* if has_id */
+    uint64_t size; /* alloc */
     uint64_t stream;
     uint64_t time_us;
-    uint64_t dur_us;   /* work */
-    uint64_t other;    /* wait */
-    uint64_t pool;     /* if has_pool */
-    uint64_t align;    /* bytes; 0: the place's */
+    uint64_t dur_us; /* work */
+    uint64_t other; /* wait */
+    uint64_t pool; /* if has_pool */
+    uint64_t align; /* bytes; 0: the place's */
     uint32_t device;
     uint32_t thread;
-    bool has_id;       /* alloc, free, borrow, unborrow always; work, where the kernel uses a block at all */
-    bool has_pool;     /* pool_begin, pool_end always; alloc from a pool */
-    bool all_streams;  /* sync: the whole device */
-    uint32_t line;     /* of the file, 1-based */
-    const char *tag;   /* no LF, no CR. Read: never NULL, valid until the next row is read. Written: NULL is "" */
+    bool has_id; /* alloc, free, borrow, unborrow always; work, where the kernel uses a block at all */
+    bool has_pool; /* pool_begin, pool_end always; alloc from a pool */
+    bool all_streams; /* sync: the whole device */
+    uint32_t line; /* of the file, 1-based */
+    const char *tag; /* no LF, no CR. Read: never NULL, valid until the next row is read. Written: NULL is "" */
 } strata_trace_record_t;
 
 const char *strata_trace_op_name(strata_trace_op_t op);
@@ -114,23 +114,23 @@ void strata_trace_reader_close(strata_trace_reader_t *reader);
 
 /* ---- a whole trace in memory ---------------------------------------------------------------------------------------- */
 
-#define STRATA_TRACE_NONE UINT32_MAX
+#define STRATA_TRACE_NONE      UINT32_MAX
 #define STRATA_TRACE_NO_STREAM UINT16_MAX
-#define STRATA_TRACE_NO_POOL UINT16_MAX
+#define STRATA_TRACE_NO_POOL   UINT16_MAX
 
 /* 40 bytes. */
 typedef struct strata_trace_event {
     uint64_t time_us;
-    uint64_t value;   /* alloc: the size; work: dur_us */
-    uint32_t id;      /* 0 .. lifetimes - 1, in the order of the allocs; STRATA_TRACE_NONE */
+    uint64_t value; /* alloc: the size; work: dur_us */
+    uint32_t id; /* 0 .. lifetimes - 1, in the order of the allocs; STRATA_TRACE_NONE */
     uint32_t line;
-    uint16_t stream;  /* index of streams[]; NO_STREAM: step, release, sync of the whole device */
-    uint16_t other;   /* wait: index of streams[]; where stream is NO_STREAM: the device */
-    uint16_t pool;    /* index of pools[], of an alloc also where its stream has begun one; NO_POOL */
-    uint16_t tag;     /* index of tags[]; 0 is "" */
-    uint8_t op;       /* strata_trace_op_t */
-    uint8_t place;    /* strata_place_kind_t */
-    uint8_t align;    /* log2; 0: the place's */
+    uint16_t stream; /* index of streams[]; NO_STREAM: step, release, sync of the whole device */
+    uint16_t other; /* wait: index of streams[]; where stream is NO_STREAM: the device */
+    uint16_t pool; /* index of pools[], of an alloc also where its stream has begun one; NO_POOL */
+    uint16_t tag; /* index of tags[]; 0 is "" */
+    uint8_t op; /* strata_trace_op_t */
+    uint8_t place; /* strata_place_kind_t */
+    uint8_t align; /* log2; 0: the place's */
 } strata_trace_event_t;
 
 typedef struct strata_trace_stream {
@@ -148,9 +148,9 @@ typedef struct strata_trace {
     uint32_t pool_count;
     char **tags;
     uint32_t tag_count;
-    uint32_t lifetimes;    /* allocs */
-    uint32_t devices;      /* highest device + 1 */
-    uint32_t places;       /* bit k: a row of place kind k allocates */
+    uint32_t lifetimes; /* allocs */
+    uint32_t devices; /* highest device + 1 */
+    uint32_t places; /* bit k: a row of place kind k allocates */
     bool has_work;
     uint64_t peak_requested; /* of the sum of all places */
 } strata_trace_t;

@@ -1,12 +1,14 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
-#include "trace/output.h"
+#include "platform/host/host_memory.h"
+#include "trace/text/output.h"
 #include "trace/trace.h"
 
-enum { MANDATORY = 1u << STRATA_COLUMN_op | 1u << STRATA_COLUMN_id | 1u << STRATA_COLUMN_size | 1u << STRATA_COLUMN_stream |
-                   1u << STRATA_COLUMN_time_us };
+enum {
+    MANDATORY = 1u << STRATA_COLUMN_op | 1u << STRATA_COLUMN_id | 1u << STRATA_COLUMN_size | 1u << STRATA_COLUMN_stream |
+                1u << STRATA_COLUMN_time_us
+};
 
 struct strata_trace_writer {
     strata_output_t *output;
@@ -71,12 +73,11 @@ static strata_status_t check_values(const strata_trace_writer_t *writer, const s
     bool wants_pool = record->op == STRATA_TRACE_pool_begin || record->op == STRATA_TRACE_pool_end;
     bool good = record->op < STRATA_TRACE_OPS && record->place < STRATA_PLACE_KINDS && (!wants_id || record->has_id) &&
                 (!wants_pool || record->has_pool) && (!record->all_streams || record->op == STRATA_TRACE_sync) &&
-                record->id < UINT64_MAX && record->pool < UINT64_MAX &&
-                record->size <= STRATA_TRACE_SIZE_MAX && record->stream <= STRATA_TRACE_NUMBER_MAX &&
-                record->other <= STRATA_TRACE_NUMBER_MAX && record->time_us <= STRATA_TRACE_TIME_MAX &&
-                record->dur_us <= STRATA_TRACE_TIME_MAX && record->device < STRATA_TRACE_DEVICES &&
-                record->align <= STRATA_TRACE_SIZE_MAX && (record->align == 0 || strata_is_power_of_two(record->align)) &&
-                tag_is_good(record->tag);
+                record->id < UINT64_MAX && record->pool < UINT64_MAX && record->size <= STRATA_TRACE_SIZE_MAX &&
+                record->stream <= STRATA_TRACE_NUMBER_MAX && record->other <= STRATA_TRACE_NUMBER_MAX &&
+                record->time_us <= STRATA_TRACE_TIME_MAX && record->dur_us <= STRATA_TRACE_TIME_MAX &&
+                record->device < STRATA_TRACE_DEVICES && record->align <= STRATA_TRACE_SIZE_MAX &&
+                (record->align == 0 || strata_is_power_of_two(record->align)) && tag_is_good(record->tag);
     if (!good) return strata_fail(STRATA_E_INVALID, 0, "the record is none that a trace can hold");
     if (record->time_us < writer->last_time) return strata_fail(STRATA_E_INVALID, 0, "time_us falls");
     return STRATA_OK;

@@ -3,7 +3,7 @@
  * It asks so much more from below that a multiple lies in what comes up, whatever its address, and hands out the piece that
  * begins there: a record of its own, which holds the one below. Requests that the place's own alignment serves pass through.
  */
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "platform/arithmetic.h"
 
 typedef struct aligned_options {
@@ -23,9 +23,7 @@ static const strata_option_row_t options[] = {
 };
 
 /* What every layer gives in the place. */
-static uint64_t given(const strata_layer_t *self) {
-    return strata_place_alignment(strata_place_kind(self->domain->place));
-}
+static uint64_t given(const strata_layer_t *self) { return strata_place_alignment(strata_place_kind(self->domain->place)); }
 
 static uint64_t alignment_for(const strata_layer_t *self, const strata_request_t *request) {
     const aligned_options_t *o = self->options;
@@ -56,7 +54,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     uint64_t granted = strata_min(inner->size - shift, request->size + UINT32_MAX);
     strata_record_t *outer = strata_record_wrap(self, request, inner, inner->ptr + shift, granted);
     if (!outer) {
-        strata_below_undo(inner, request->path);
+        strata_below_undo(inner, request->call);
         return STRATA_E_LIMIT;
     }
     *record = outer;
@@ -64,8 +62,8 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 }
 
 /* A record that passed through has layers below in its own decorator stack. */
-static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    strata_below_free(record->path != 0 ? record : strata_record_unwrap(self, record), path);
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_below_free(record->route != 0 ? record : strata_record_unwrap(self, record), call);
 }
 
 static strata_status_t check(const void *options_given, strata_place_kind_t place, const char **option) {

@@ -11,7 +11,7 @@
 
 #include "platform/arithmetic.h"
 
-#define HOT inline __attribute__((always_inline))
+#define HOT  inline __attribute__((always_inline))
 #define COLD __attribute__((noinline))
 
 static const strata_option_row_t options[] = {
@@ -85,7 +85,7 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
 
 /* Record fields that a hit hands out: an empty decorator stack, nothing borrowed. */
 static inline void hand_out(strata_record_t *block, uint64_t slack, uint32_t pool) {
-    block->path = 0;
+    block->route = 0;
     block->attention = 0;
     block->slack = (uint32_t)slack;
     block->borrows = 0;
@@ -109,9 +109,7 @@ static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint6
     return block;
 }
 
-static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) {
-    return (size + self->unit - 1) & ~(self->unit - 1);
-}
+static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) { return (size + self->unit - 1) & ~(self->unit - 1); }
 
 /* A free block of a pool that fits; `whole`: the bin that a hit searches in part is searched whole. */
 static inline uint32_t find_in(auto_growth_t *self, uint64_t rounded, bool by_address, bool whole, uint32_t pool) {
@@ -224,9 +222,7 @@ static HOT uint32_t put_back(auto_growth_t *self, strata_record_t *block, bool b
     return low;
 }
 
-static COLD uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) {
-    return put_back(self, block, true, 0);
-}
+static COLD uint32_t put_back_by_address(auto_growth_t *self, strata_record_t *block) { return put_back(self, block, true, 0); }
 
 static COLD uint32_t put_back_as_said(auto_growth_t *self, strata_record_t *block) {
     uint32_t pool = block->pool;
@@ -245,12 +241,12 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t number = block->chunk;
     uint32_t slot = put_back_as_said(self, block);
     if (slot == 0 || !self->gives_idle_back || !strata_auto_growth_chunk_is_idle(self, chunk_at(self, number))) return;
-    (void)strata_auto_growth_give_back(self, number, path);
+    (void)strata_auto_growth_give_back(self, number, call);
 }
 
 /* ---- life ---- */
@@ -258,12 +254,14 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_path
 static strata_status_t check_pools(const auto_growth_options_t *o, const char **option) {
     if (o->small_pool_size > 0 && o->split_pools) {
         *option = "split_pools";
-        return strata_fail(STRATA_E_STRATEGY, 0, "split_pools and small_pool_size are two ways to divide the chunks; write one "
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "split_pools and small_pool_size are two ways to divide the chunks; write one "
                            "of them");
     }
     if (o->small_pool_size > 0 || (o->small_chunk_size == 0 && o->small_preallocate == 0)) return STRATA_OK;
     *option = o->small_chunk_size > 0 ? "small_chunk_size" : "small_preallocate";
-    return strata_fail(STRATA_E_STRATEGY, 0, "there is no small pool; write small_pool_size: 1MiB, for requests up to that "
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "there is no small pool; write small_pool_size: 1MiB, for requests up to that "
                        "size, beside it");
 }
 
@@ -272,8 +270,10 @@ static strata_status_t check(const void *options_given, strata_place_kind_t plac
     unsigned least = (unsigned)strata_place_alignment(place);
     if (strata_is_power_of_two(o->alignment) && o->alignment >= least) return check_pools(o, option);
     *option = "alignment";
-    return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no alignment that this place can be served with; write a power of two of at "
-                       "least %u", (unsigned long long)o->alignment, least);
+    return strata_fail(STRATA_E_STRATEGY, 0,
+                       "%llu is no alignment that this place can be served with; write a power of two of at "
+                       "least %u",
+                       (unsigned long long)o->alignment, least);
 }
 
 /* Blocks begin where their chunk does, or so many units behind it. */
@@ -329,17 +329,15 @@ static strata_status_t create(strata_layer_t *base) {
 }
 
 /* The warm-up ends with one of the program's steps. */
-static void step(strata_layer_t *base, strata_path_t *path) {
+static void step(strata_layer_t *base, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
     if (!self->warming_up) return;
     self->steps++;
     set_rules(self);
-    if (!self->warming_up) (void)strata_auto_growth_release(base, path);
+    if (!self->warming_up) (void)strata_auto_growth_release(base, call);
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) {
-    return strata_auto_growth_idle((auto_growth_t *)base);
-}
+static uint64_t idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
 
 const strata_layer_type_t strata_auto_growth_type = {
     .struct_size = sizeof(strata_layer_type_t),

@@ -8,7 +8,7 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
 
@@ -42,8 +42,8 @@ typedef struct auto_growth_options {
 typedef struct chunk {
     strata_record_t *below; /* the record of the layer below */
     uint64_t base, size;
-    uint32_t first;         /* slot of the block at the base */
-    uint32_t next, prev;    /* chunks of the layer, in order of making */
+    uint32_t first; /* slot of the block at the base */
+    uint32_t next, prev; /* chunks of the layer, in order of making */
     uint32_t pool;
 } chunk_t;
 
@@ -57,14 +57,14 @@ typedef struct auto_growth_pool {
 
 typedef struct auto_growth {
     strata_layer_t base;
-    uint64_t unit;       /* alignment */
+    uint64_t unit; /* alignment */
     uint64_t used_bytes; /* of the chunks, what is not in an index */
     uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
-    bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
-    bool warming_up;      /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
-    bool spills;          /* what pool 0 cannot serve, pool 1 may */
+    bool growing; /* a thread is asking below with the lock open; others that miss wait for it */
+    bool warming_up; /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
+    bool spills; /* what pool 0 cannot serve, pool 1 may */
     uint32_t waiting;
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
     uint64_t steps;
@@ -76,17 +76,11 @@ typedef struct auto_growth {
     auto_growth_pool_t pools[STRATA_AUTO_GROWTH_POOLS];
 } auto_growth_t;
 
-static inline const auto_growth_options_t *strata_auto_growth_options(const auto_growth_t *self) {
-    return self->base.options;
-}
+static inline const auto_growth_options_t *strata_auto_growth_options(const auto_growth_t *self) { return self->base.options; }
 
-static inline strata_slab_t *slab_of(auto_growth_t *self) {
-    return &self->base.stack->slab;
-}
+static inline strata_slab_t *slab_of(auto_growth_t *self) { return &self->base.stack->slab; }
 
-static inline chunk_t *chunk_at(auto_growth_t *self, uint32_t number) {
-    return strata_node(&self->chunks, number);
-}
+static inline chunk_t *chunk_at(auto_growth_t *self, uint32_t number) { return strata_node(&self->chunks, number); }
 
 /* Bytes of the chunks that are in no block in use. */
 static inline uint64_t strata_auto_growth_idle(const auto_growth_t *self) { return self->chunk_bytes - self->used_bytes; }
@@ -137,10 +131,10 @@ strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded,
 /* A chunk that came from below becomes one free block of a pool. False: no slot or node is left (E_LIMIT). */
 bool strata_auto_growth_publish(auto_growth_t *self, strata_record_t *below, uint32_t pool);
 /* An idle chunk goes back; its bytes. O(1). */
-uint64_t strata_auto_growth_give_back(auto_growth_t *self, uint32_t number, strata_path_t *path);
+uint64_t strata_auto_growth_give_back(auto_growth_t *self, uint32_t number, strata_call_t *call);
 /* Every idle chunk goes back, in order of making; the bytes. */
-uint64_t strata_auto_growth_release(strata_layer_t *base, strata_path_t *path);
-uint64_t strata_auto_growth_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+uint64_t strata_auto_growth_release(strata_layer_t *base, strata_call_t *call);
+uint64_t strata_auto_growth_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
 /* Every chunk goes back, whatever is still live in it: for the end of the instance, when no lock is held. */
 void strata_auto_growth_drop_chunks(auto_growth_t *self);
 void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn block, void *context);

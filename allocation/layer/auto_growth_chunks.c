@@ -13,9 +13,7 @@ static void list_chunk(auto_growth_t *self, uint32_t number) {
 }
 
 /* A chunk that a cache further down cut from one of its own is counted there. */
-static uint64_t reserved_by(const chunk_t *chunk) {
-    return strata_record_reserved(chunk->below);
-}
+static uint64_t reserved_by(const chunk_t *chunk) { return strata_record_reserved(chunk->below); }
 
 bool strata_auto_growth_publish(auto_growth_t *self, strata_record_t *below, uint32_t pool) {
     strata_slab_t *slab = slab_of(self);
@@ -30,8 +28,14 @@ bool strata_auto_growth_publish(auto_growth_t *self, strata_record_t *below, uin
     *chunk_at(self, number) = (chunk_t){.below = below, .base = below->ptr, .size = size, .first = slot, .pool = pool};
     list_chunk(self, number);
     strata_record_t *block = strata_slab_record(slab, slot);
-    *block = (strata_record_t){.ptr = below->ptr, .size = size, .generation = block->generation, .home = slab->home,
-                               .stack = slab->home, .chunk = number, .pool = (uint8_t)pool, .state = STRATA_RECORD_FREE};
+    *block = (strata_record_t){.ptr = below->ptr,
+                               .size = size,
+                               .generation = block->generation,
+                               .home = slab->home,
+                               .stack = slab->home,
+                               .chunk = number,
+                               .pool = (uint8_t)pool,
+                               .state = STRATA_RECORD_FREE};
     strata_auto_growth_insert(self, slot, self->by_address, pool);
     strata_statistics_t *f = &self->base.stack->figures;
     f->growths++;
@@ -68,15 +72,15 @@ static void detach_idle(auto_growth_t *self, uint32_t number) {
 }
 
 /* The end of detached chunks, chained by `next`. The device frees are made with the locks open; the bytes. */
-static uint64_t give_back_detached(auto_growth_t *self, uint32_t first, strata_path_t *path) {
+static uint64_t give_back_detached(auto_growth_t *self, uint32_t first, strata_call_t *call) {
     uint64_t bytes = 0;
     if (first == 0) return 0;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t number = first; number; number = chunk_at(self, number)->next) {
         bytes += chunk_at(self, number)->size;
         strata_chunk_free(chunk_at(self, number)->below);
     }
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     while (first) {
         uint32_t number = first;
         first = chunk_at(self, number)->next;
@@ -85,13 +89,13 @@ static uint64_t give_back_detached(auto_growth_t *self, uint32_t first, strata_p
     return bytes;
 }
 
-uint64_t strata_auto_growth_give_back(auto_growth_t *self, uint32_t number, strata_path_t *path) {
+uint64_t strata_auto_growth_give_back(auto_growth_t *self, uint32_t number, strata_call_t *call) {
     detach_idle(self, number);
     chunk_at(self, number)->next = 0;
-    return give_back_detached(self, number, path);
+    return give_back_detached(self, number, call);
 }
 
-uint64_t strata_auto_growth_release(strata_layer_t *base, strata_path_t *path) {
+uint64_t strata_auto_growth_release(strata_layer_t *base, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t first = 0, *end = &first;
     for (uint32_t number = self->first_chunk, next; number; number = next) {
@@ -103,7 +107,7 @@ uint64_t strata_auto_growth_release(strata_layer_t *base, strata_path_t *path) {
         end = &chunk->next;
         chunk->next = 0;
     }
-    return give_back_detached(self, first, path);
+    return give_back_detached(self, first, call);
 }
 
 /* The largest idle chunk, the oldest among equals; 0: none. */
@@ -117,11 +121,11 @@ static uint32_t largest_idle(auto_growth_t *self) {
     return largest;
 }
 
-uint64_t strata_auto_growth_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
+uint64_t strata_auto_growth_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint64_t released = 0;
     for (uint32_t number; strata_auto_growth_idle(self) > keep && (number = largest_idle(self)) != 0;)
-        released += strata_auto_growth_give_back(self, number, path);
+        released += strata_auto_growth_give_back(self, number, call);
     return released;
 }
 
@@ -149,8 +153,7 @@ void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn block, void *c
 const strata_record_t *strata_auto_growth_find(strata_layer_t *base, uint64_t address) {
     auto_growth_t *self = (auto_growth_t *)base;
     uint32_t number = self->first_chunk;
-    while (number && address - chunk_at(self, number)->base >= chunk_at(self, number)->size)
-        number = chunk_at(self, number)->next;
+    while (number && address - chunk_at(self, number)->base >= chunk_at(self, number)->size) number = chunk_at(self, number)->next;
     if (!number) return NULL;
     const strata_record_t *block = strata_slab_record(slab_of(self), chunk_at(self, number)->first);
     while (address - block->ptr >= block->size) block = strata_slab_record(slab_of(self), block->next);

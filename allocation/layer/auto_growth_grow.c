@@ -1,14 +1,14 @@
 /* How auto_growth grows: which chunk is asked from below, of which size, and what is done when there is none. */
 #include "allocation/layer/auto_growth.h"
 
-#include "allocation/option.h"
-#include "allocation/patience.h"
+#include "allocation/core/option.h"
+#include "allocation/reclaim/patience.h"
 #include "platform/arithmetic.h"
 
 /* Asks below for a chunk, with the locks open, and publishes it. */
 static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
     strata_record_t *below;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_request_t chunk = *request;
     chunk.alignment = strata_max(self->unit, request->alignment);
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
@@ -17,11 +17,11 @@ static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, c
         status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives chunks at smaller multiples than %llu bytes",
                              (unsigned long long)self->unit);
     }
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     if (status != STRATA_OK || strata_auto_growth_publish(self, below, pool)) return status;
-    opened = strata_path_unlock(request->path);
+    opened = strata_call_unlock(request->call);
     strata_chunk_free(below);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     return STRATA_E_LIMIT;
 }
 
@@ -34,14 +34,13 @@ static uint64_t growth_size(const auto_growth_t *self, uint64_t rounded, uint32_
     return strata_auto_growth_options(self)->smaller_growth && rounded < full ? rounded : 0;
 }
 
-static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t size, uint32_t pool,
-                                               const strata_request_t *request) {
+static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
-    if (o->free_when_no_cache_hit) (void)strata_auto_growth_release(&self->base, request->path);
+    if (o->free_when_no_cache_hit) (void)strata_auto_growth_release(&self->base, request->call);
     strata_status_t status = grow(self, size, pool, request);
     if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit) return status;
     if (o->reclaim != STRATA_AUTO_GROWTH_RECLAIM_OWN) return status;
-    (void)strata_auto_growth_release(&self->base, request->path);
+    (void)strata_auto_growth_release(&self->base, request->call);
     return grow(self, size, pool, request);
 }
 
@@ -63,11 +62,11 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
                                (unsigned long long)rounded);
         if (self->growing) {
             self->waiting++;
-            strata_path_wait(request->path, base->stack, &self->grown, UINT64_MAX);
+            strata_call_wait(request->call, base->stack, &self->grown, UINT64_MAX);
             self->waiting--;
             continue;
         }
-        if (strata_patience_holds_back(request->path, base->stack, size))
+        if (strata_patience_holds_back(request->call, base->stack, size))
             return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
                                (unsigned long long)size);
         if (self->growing) continue;
@@ -87,12 +86,12 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
 static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t pool, const char *option) {
     if (bytes == 0) return STRATA_OK;
     bytes = strata_round_down(bytes + self->unit - 1, self->unit);
-    strata_path_t path = {.stack = self->base.stack};
-    strata_request_t request = {.struct_size = sizeof request, .size = bytes, .alignment = self->unit,
-                                .stream = self->base.stack->stream, .path = &path};
-    bool entered = strata_path_enter(&path, &self->base);
+    strata_call_t call = {.stack = self->base.stack};
+    strata_request_t request = {
+        .struct_size = sizeof request, .size = bytes, .alignment = self->unit, .stream = self->base.stack->stream, .call = &call};
+    bool entered = strata_call_enter(&call, &self->base);
     strata_status_t status = grow(self, bytes, pool, &request);
-    strata_path_leave(&path, &self->base, entered);
+    strata_call_leave(&call, &self->base, entered);
     if (status == STRATA_OK) return status;
     char size[64];
     strata_print_size(bytes, size, sizeof size);

@@ -10,14 +10,14 @@
  * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c,
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc.h"
-#include "allocation/option.h"
-#include "allocation/refusal.h"
+#include "allocation/core/option.h"
+#include "allocation/reclaim/refusal.h"
 #include "platform/arithmetic.h"
 
 /* No sum of two sizes overflows. */
-#define MOST_BYTES (1ull << 61)
+#define MOST_BYTES        (1ull << 61)
 #define DEFAULT_SPLIT_CAP (128ull << 20)
-#define ROW(name) offsetof(bfc_options_t, name)
+#define ROW(name)         offsetof(bfc_options_t, name)
 
 static const strata_option_row_t options[] = {
     {"memory_limit", STRATA_OPTION_SIZE, ROW(memory_limit), "unlimited", STRATA_BFC_UNIT, 0, NULL,
@@ -42,7 +42,8 @@ static const strata_option_row_t options[] = {
     {"timestamps", STRATA_OPTION_BOOL, ROW(timestamps), "false", 0, 0, NULL,
      "a freed block carries the program's count and merges once strata_set_safe_frontier() has passed it"},
     {"smaller_growth", STRATA_OPTION_BOOL, ROW(smaller_growth), "false", 0, 0, NULL,
-     "where ever smaller regions are refused, ask for the request alone at last: the peer's last try may be up to a ninth above it"},
+     "where ever smaller regions are refused, ask for the request alone at last: the peer's last try may be up to a ninth above "
+     "it"},
     {"reclaim", STRATA_OPTION_CHOICE, ROW(reclaim), "own", 0, 0, "own|ladder",
      "when the layer below is out of memory: `own`: TensorFlow's steps and no others; `ladder`: leave it to the domain's "
      "ladder"},
@@ -79,15 +80,13 @@ typedef struct want {
     uint64_t rounded;
     uint32_t user;
     strata_status_t waited; /* of the last search: what the host's wait for users said */
-    bool asked;             /* below: what it finds is no hit */
+    bool asked; /* below: what it finds is no hit */
 } want_t;
 
 /* ---- search ---- */
 
 /* Bytes before the first address of a block that is aligned as wanted. */
-static uint64_t padding(const strata_record_t *block, const want_t *want) {
-    return -block->ptr & (want->request->alignment - 1);
-}
+static uint64_t padding(const strata_record_t *block, const want_t *want) { return -block->ptr & (want->request->alignment - 1); }
 
 /* Whether the host must wait first: a request that says what it may have knows that work to be over. */
 static bool is_in_use(const bfc_t *self, const strata_record_t *block, const want_t *want) {
@@ -149,11 +148,11 @@ static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
     block->bin_prev = 0;
     strata_bfc_begin_use(self, block, want->user);
-    block->path = 0;
+    block->route = 0;
     block->attention = 0;
     block->slack = (uint32_t)(block->size - want->request->size);
     block->borrows = 0;
-    block->stack = want->request->path->stack->number;
+    block->stack = want->request->call->stack->number;
     block->state = STRATA_RECORD_LIVE;
     self->used_bytes += block->size;
     if (self->used_bytes > self->peak_used) self->peak_used = self->used_bytes;
@@ -168,7 +167,7 @@ static strata_record_t *search(bfc_t *self, want_t *want) {
     want->waited = STRATA_OK;
     uint32_t slot = fitting(self, want);
     while (slot && is_in_use(self, bfc_block(self, slot), want)) {
-        if (!strata_bfc_wait_for_users(self, want->request->path)) want->waited = strata_last_error()->status;
+        if (!strata_bfc_wait_for_users(self, want->request->call)) want->waited = strata_last_error()->status;
         slot = fitting(self, want);
     }
     if (slot == 0) return NULL;
@@ -207,7 +206,7 @@ static uint64_t backpedal(uint64_t size) {
 /* Asks for a region of `size` bytes, then for smaller ones down to `least`. The lock is opened. */
 static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_t least, const strata_request_t *request,
                                              strata_record_t **below) {
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = ask_below(self, size, request, below);
     uint64_t tries = 0;
     while (status == STRATA_E_NO_MEMORY && (size = backpedal(size)) >= least) {
@@ -218,7 +217,7 @@ static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_
         status = ask_below(self, least, request, below);
         tries++;
     }
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     self->backpedals += tries;
     return status;
 }
@@ -242,9 +241,9 @@ static strata_status_t extend(bfc_t *self, const want_t *want) {
     if (status != STRATA_OK) return status;
     if (!doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
     if (strata_bfc_publish(self, below, want->user)) return STRATA_OK;
-    strata_opened_t opened = strata_path_unlock(want->request->path);
+    strata_opened_t opened = strata_call_unlock(want->request->call);
     strata_chunk_free(below);
-    strata_path_lock(want->request->path, opened);
+    strata_call_lock(want->request->call, opened);
     return STRATA_E_LIMIT;
 }
 
@@ -272,7 +271,7 @@ static bool may_collect(const bfc_t *self, const want_t *want) {
 static strata_status_t collect_and_extend(bfc_t *self, want_t *want, strata_record_t **record) {
     if (!may_collect(self, want)) return STRATA_E_NO_MEMORY;
     self->collections++;
-    self->collected_bytes += strata_bfc_release_all(self, want->request->path);
+    self->collected_bytes += strata_bfc_release_all(self, want->request->call);
     return extend_and_search(self, want, record);
 }
 
@@ -286,7 +285,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_recor
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
     status = collect_and_extend(self, want, record);
     /* Nobody else climbs after these. */
-    if (status == STRATA_E_NO_MEMORY) want->request->path->reclaimed_by = &self->base;
+    if (status == STRATA_E_NO_MEMORY) want->request->call->reclaimed_by = &self->base;
     return status;
 }
 
@@ -294,7 +293,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_recor
 static strata_status_t grow_or_wait(bfc_t *self, want_t *want, strata_record_t **record) {
     while (self->growing) {
         self->waiting++;
-        strata_path_wait(want->request->path, self->base.stack, &self->grown, UINT64_MAX);
+        strata_call_wait(want->request->call, self->base.stack, &self->grown, UINT64_MAX);
         self->waiting--;
         if (!self->growing && (*record = search(self, want)) != NULL) return STRATA_OK;
     }
@@ -318,7 +317,8 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     bfc_t *self = (bfc_t *)base;
     if (request->size > MOST_BYTES || request->alignment > MOST_BYTES)
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    want_t want = {.request = request, .user = strata_bfc_user(self, request),
+    want_t want = {.request = request,
+                   .user = strata_bfc_user(self, request),
                    .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1)};
     strata_record_t *block = NULL;
     strata_status_t status = serve(self, &want, &block);
@@ -326,22 +326,20 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return status;
 }
 
-static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
-    (void)path;
+    (void)call;
     strata_bfc_put_back(self, block);
 }
 
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
-    return self->captures > 0 ? 0 : strata_bfc_release_all(self, path);
+    return self->captures > 0 ? 0 : strata_bfc_release_all(self, call);
 }
 
 /* ---- life ---- */
 
-static uint64_t share(double fraction, uint64_t bytes) {
-    return fraction >= 1 ? bytes : (uint64_t)((double)bytes * fraction);
-}
+static uint64_t share(double fraction, uint64_t bytes) { return fraction >= 1 ? bytes : (uint64_t)((double)bytes * fraction); }
 
 static strata_status_t read_limits(bfc_t *self) {
     const bfc_options_t *o = bfc_options_of(self);
@@ -427,9 +425,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
     return bfc_part_at(self, bfc_region_at(self, block->chunk)->parts)->below;
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) {
-    return bfc_idle((const bfc_t *)base);
-}
+static uint64_t idle_bytes(strata_layer_t *base) { return bfc_idle((const bfc_t *)base); }
 
 /* It leaves room in front of a block for any. */
 static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_t below, uint64_t *wanted) {

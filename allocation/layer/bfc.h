@@ -1,15 +1,15 @@
 /* What the parts of bfc share: regions, the free blocks in their bins, streams, frees that carry a count.
  *
  * A region is a chunk of the layer below, or several whose addresses follow one another. Everything is guarded by the lock of
- * the trunk, unless it is said that it may be opened. */
+ * the shared stack, unless it is said that it may be opened. */
 #ifndef STRATA_ALLOCATION_LAYER_BFC_H
 #define STRATA_ALLOCATION_LAYER_BFC_H
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/users.h"
+#include "allocation/uses/users.h"
 
 enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };
 enum { STRATA_BFC_UNIT = 256, STRATA_BFC_PARTS = 1 << 20, STRATA_BFC_BINS = 21 };
@@ -31,8 +31,8 @@ typedef struct bfc_part {
 
 typedef struct bfc_region {
     uint64_t base, size;
-    uint32_t first;      /* slot of the block at the base */
-    uint32_t live;       /* blocks that are not free */
+    uint32_t first; /* slot of the block at the base */
+    uint32_t live; /* blocks that are not free */
     uint32_t next, prev; /* by address */
     uint32_t parts;
     uint32_t part_count;
@@ -48,7 +48,7 @@ typedef struct bfc_stamp {
 
 /* What is kept of a block beside its record, by slot, where memory is to be debugged. */
 typedef struct bfc_note {
-    uint64_t id;     /* of the allocation: 1, 2, ... */
+    uint64_t id; /* of the allocation: 1, 2, ... */
     uint64_t action; /* number of the allocation or free that made the block what it is */
 } bfc_note_t;
 
@@ -56,31 +56,31 @@ enum { STRATA_BFC_HISTORY = 4096 };
 
 typedef struct bfc {
     strata_layer_t base;
-    uint64_t limit;          /* the most that may be reserved */
-    uint64_t split_cap;      /* what a block may have above its request */
-    uint64_t next_region;    /* bytes asked for next */
+    uint64_t limit; /* the most that may be reserved */
+    uint64_t split_cap; /* what a block may have above its request */
+    uint64_t next_region; /* bytes asked for next */
     _Atomic uint64_t reserved; /* of the regions; read by reports without the lock */
     uint64_t used_bytes, peak_used;
-    uint64_t frees, waited;  /* frees so far, and those that the host has waited for */
+    uint64_t frees, waited; /* frees so far, and those that the host has waited for */
     strata_tree_t idle;
     strata_users_t users;
     strata_nodes_t parts, regions, stamps;
     uint32_t first_region, region_count;
     uint32_t first_stamp, last_stamp, stamp_count;
-    uint64_t frontier;       /* count from which on work may be under way */
-    uint32_t cursor;         /* where a walk of the queue goes on, whoever leaves it */
-    bool jumbled;            /* the queue is not in the order of the counts */
+    uint64_t frontier; /* count from which on work may be under way */
+    uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */
+    bool jumbled; /* the queue is not in the order of the counts */
     bool frontier_moved;
-    bool ordered_below;      /* memory of the layer below comes and goes in the order of a stream */
-    bool coalesces;          /* regions that touch become one: wanted, and the layer below allows it */
-    bool ownerless;          /* of the place: blocks have no stream */
-    bool growing;            /* a thread asks below with the lock open; others that miss wait for it */
+    bool ordered_below; /* memory of the layer below comes and goes in the order of a stream */
+    bool coalesces; /* regions that touch become one: wanted, and the layer below allows it */
+    bool ownerless; /* of the place: blocks have no stream */
+    bool growing; /* a thread asks below with the lock open; others that miss wait for it */
     uint32_t captures, waiting, lost_blocks;
     strata_condition_t grown;
-    uint64_t ids, actions;   /* allocations; allocations and frees */
+    uint64_t ids, actions; /* allocations; allocations and frees */
     uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
-    strata_growing_t notes;  /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */
-    uint64_t *history;       /* bytes in use after an action, by its number; NULL without memory_debug */
+    strata_growing_t notes; /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */
+    uint64_t *history; /* bytes in use after an action, by its number; NULL without memory_debug */
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the user that its stream is; to be checked */
 } bfc_t;
 
@@ -101,7 +101,7 @@ static inline uint32_t bfc_bin_of(uint64_t size) {
     return bin < STRATA_BFC_BINS ? bin : STRATA_BFC_BINS - 1;
 }
 /* The stamp of a free block, in the word that is a live block's decorator stack; 0: it has none. */
-static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->path; }
+static inline uint32_t bfc_stamp_of(const strata_record_t *block) { return (uint32_t)block->route; }
 /* The count at which a free block was freed; 0: it is anybody's. */
 static inline uint64_t bfc_freed_at(const bfc_t *self, const strata_record_t *block) {
     return bfc_stamp_of(block) ? bfc_stamp_at(self, bfc_stamp_of(block))->count : 0;
@@ -125,8 +125,8 @@ uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
 static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_insert(&self->idle, bfc_slab(self), slot); }
 static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_remove(&self->idle, bfc_slab(self), slot); }
 /* These open the lock for each region that they give back; the bytes. Only regions without a live block go. */
-uint64_t strata_bfc_release_all(bfc_t *self, strata_path_t *path);
-uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+uint64_t strata_bfc_release_all(bfc_t *self, strata_call_t *call);
+uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
 /* The bytes of regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
 /* The region that holds an address; 0: none. */
@@ -152,10 +152,10 @@ static inline uint32_t strata_bfc_end_use(bfc_t *self, const strata_record_t *bl
 /* Whether the host must wait before `user` gets the block. */
 bool strata_bfc_is_in_use(const bfc_t *self, const strata_record_t *block, uint32_t user);
 /* The host waits for every use of what is free. The locks are open meanwhile. False: the device fails. */
-bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path);
-void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
-void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path);
-void strata_bfc_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path);
+bool strata_bfc_wait_for_users(bfc_t *self, strata_call_t *call);
+void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
+void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call);
+void strata_bfc_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call);
 
 /* ---- frees that carry a count (bfc_stamps.c) ---- */
 

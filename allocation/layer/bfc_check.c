@@ -84,8 +84,7 @@ strata_status_t strata_bfc_validate(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
     tally_t tally = {.pieces = {.apart = true}};
     for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
-        if (node >= self->regions.used || tally.regions >= self->region_count)
-            return corrupt("the list of regions is broken", 0);
+        if (node >= self->regions.used || tally.regions >= self->region_count) return corrupt("the list of regions is broken", 0);
         strata_status_t status = validate_region(self, node, &tally);
         if (status != STRATA_OK) return status;
     }

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/core/option.h"
 #include "allocation/layer/bfc_debug.h"
-#include "allocation/option.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 
 enum { SHOWN_SIZES = 6, SHOWN_BLOCKS = 4, SHOWN_ACTIONS = 8, LINE = 320 };
 
@@ -202,9 +202,11 @@ static void say_bins(const strata_telling_t *telling, const seen_t *seen) {
     for (uint32_t b = 0; b < STRATA_BFC_BINS; b++) {
         const bfc_bin_t *bin = &seen->bins[b];
         if (bin->chunks == 0) continue;
-        say(telling, "\n    Bin (%s): Total Chunks: %u, Chunks in use: %u. %s allocated for chunks. %s in use in bin. %s "
-            "client-requested in use in bin.", SIZE(256ull << b), bin->chunks, bin->chunks_in_use, SIZE(bin->bytes),
-            SIZE(bin->bytes_in_use), SIZE(bin->requested_in_use));
+        say(telling,
+            "\n    Bin (%s): Total Chunks: %u, Chunks in use: %u. %s allocated for chunks. %s in use in bin. %s "
+            "client-requested in use in bin.",
+            SIZE(256ull << b), bin->chunks, bin->chunks_in_use, SIZE(bin->bytes), SIZE(bin->bytes_in_use),
+            SIZE(bin->requested_in_use));
     }
     uint64_t rounded = (telling->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     say(telling, "\n    Bin for %s was %s", SIZE(telling->size), SIZE(256ull << bfc_bin_of(rounded)));
@@ -213,8 +215,8 @@ static void say_bins(const strata_telling_t *telling, const seen_t *seen) {
 static void say_block(const strata_telling_t *telling, const bfc_row_t *row) {
     say(telling, "\n    InUse at 0x%llx of size %s", (unsigned long long)row->address, SIZE(row->size));
     if (*row->operator_name) say(telling, " by op %s step %llu", row->operator_name, (unsigned long long)row->step);
-    if (row->action) say(telling, " action_count %llu allocation %llu", (unsigned long long)row->action,
-                         (unsigned long long)row->id);
+    if (row->action)
+        say(telling, " action_count %llu allocation %llu", (unsigned long long)row->action, (unsigned long long)row->id);
 }
 
 static void say_actions(const strata_telling_t *telling, const seen_t *seen) {

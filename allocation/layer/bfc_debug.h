@@ -1,4 +1,4 @@
-/* What the report of bfc and its memory map share. All of it reads under the lock of the trunk. */
+/* What the report of bfc and its memory map share. All of it reads under the lock of the shared stack. */
 #ifndef STRATA_ALLOCATION_LAYER_BFC_DEBUG_H
 #define STRATA_ALLOCATION_LAYER_BFC_DEBUG_H
 
@@ -15,7 +15,7 @@ typedef struct bfc_bin {
 typedef struct bfc_row {
     uint64_t address, size, requested, freed_at, action, id, step;
     const char *operator_name; /* as long as the facade */
-    int bin;                   /* -1: in use */
+    int bin; /* -1: in use */
     bool in_use;
 } bfc_row_t;
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "allocation/layer/bfc_debug.h"
-#include "platform/clock.h"
-#include "platform/host_memory.h"
-#include "trace/output.h"
+#include "platform/host/clock.h"
+#include "platform/host/host_memory.h"
+#include "trace/text/output.h"
 
 enum { ROOM = 64, TRIES = 4 };
 
@@ -69,10 +69,11 @@ static void write_text(strata_output_t *out, const char *text) {
 static void write_bins(strata_output_t *out, const map_t *map) {
     for (uint32_t b = 0; b < STRATA_BFC_BINS; b++) {
         const bfc_bin_t *bin = &map->bins[b];
-        (void)strata_output_print(out, "%s{\"bin\":%u,\"total_bytes_in_use\":%llu,\"total_bytes_in_bin\":%llu,"
-                                  "\"total_chunks_in_use\":%u,\"total_chunks_in_bin\":%u}", b ? "," : "", b,
-                                  (unsigned long long)bin->bytes_in_use, (unsigned long long)bin->bytes, bin->chunks_in_use,
-                                  bin->chunks);
+        (void)strata_output_print(out,
+                                  "%s{\"bin\":%u,\"total_bytes_in_use\":%llu,\"total_bytes_in_bin\":%llu,"
+                                  "\"total_chunks_in_use\":%u,\"total_chunks_in_bin\":%u}",
+                                  b ? "," : "", b, (unsigned long long)bin->bytes_in_use, (unsigned long long)bin->bytes,
+                                  bin->chunks_in_use, bin->chunks);
     }
 }
 
@@ -83,9 +84,11 @@ static void write_rows(strata_output_t *out, const map_t *map) {
                                   i ? "," : "", (unsigned long long)r->address, (unsigned long long)r->size,
                                   (unsigned long long)r->requested, r->bin);
         write_text(out, r->operator_name);
-        (void)strata_output_print(out, "\",\"freed_at_count\":%llu,\"action_count\":%llu,\"allocation_id\":%llu,\"in_use\":%s,"
-                                  "\"step_id\":%llu}", (unsigned long long)r->freed_at, (unsigned long long)r->action,
-                                  (unsigned long long)r->id, r->in_use ? "true" : "false", (unsigned long long)r->step);
+        (void)strata_output_print(out,
+                                  "\",\"freed_at_count\":%llu,\"action_count\":%llu,\"allocation_id\":%llu,\"in_use\":%s,"
+                                  "\"step_id\":%llu}",
+                                  (unsigned long long)r->freed_at, (unsigned long long)r->action, (unsigned long long)r->id,
+                                  r->in_use ? "true" : "false", (unsigned long long)r->step);
     }
 }
 
@@ -109,10 +112,11 @@ static strata_status_t write_map(const map_t *map, const char *layer, const char
     write_rows(out, map);
     (void)strata_output_print(out, "],\n\"snap_shot\":[");
     write_history(out, map);
-    (void)strata_output_print(out, "],\n\"stats\":{\"num_allocs\":%llu,\"bytes_in_use\":%llu,\"peak_bytes_in_use\":%llu,"
+    (void)strata_output_print(out,
+                              "],\n\"stats\":{\"num_allocs\":%llu,\"bytes_in_use\":%llu,\"peak_bytes_in_use\":%llu,"
                               "\"largest_alloc_size\":%llu,\"fragmentation_metric\":%.6f}}\n",
-                              (unsigned long long)map->allocations, (unsigned long long)map->used,
-                              (unsigned long long)map->peak, (unsigned long long)map->largest, map->fragmentation);
+                              (unsigned long long)map->allocations, (unsigned long long)map->used, (unsigned long long)map->peak,
+                              (unsigned long long)map->largest, map->fragmentation);
     return strata_output_finish(out);
 }
 

@@ -63,7 +63,7 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block) {
     bfc_region_at(self, block->chunk)->live--;
     uint32_t user = strata_bfc_end_use(self, block);
     strata_mark(block, self->ownerless ? 0 : ++self->frees, user);
-    block->path = 0;
+    block->route = 0;
     block->state = STRATA_RECORD_FREE;
     if (self->history) strata_bfc_note(self, block, false);
     if (bfc_options_of(self)->timestamps && strata_bfc_stamp(self, block)) strata_bfc_index(self, slot);
@@ -134,8 +134,7 @@ static bool take_nodes(bfc_t *self, uint32_t *node, uint32_t *part, uint32_t *sl
     if (*slot) return true;
     if (*part) strata_nodes_give(&self->parts, *part);
     if (*node && !extends) strata_nodes_give(&self->regions, *node);
-    strata_fail(STRATA_E_LIMIT, 0, "bfc holds %u regions or %u blocks, its most", self->regions.capacity,
-                bfc_slab(self)->capacity);
+    strata_fail(STRATA_E_LIMIT, 0, "bfc holds %u regions or %u blocks, its most", self->regions.capacity, bfc_slab(self)->capacity);
     return false;
 }
 
@@ -205,7 +204,7 @@ static strata_record_t *next_part(bfc_t *self, uint32_t *part) {
 }
 
 /* The lock is open for the calls below; the bytes. */
-static uint64_t give_back(bfc_t *self, uint32_t node, strata_path_t *path) {
+static uint64_t give_back(bfc_t *self, uint32_t node, strata_call_t *call) {
     const bfc_region_t *region = bfc_region_at(self, node);
     uint64_t size = region->size;
     uint32_t part = region->parts;
@@ -214,19 +213,19 @@ static uint64_t give_back(bfc_t *self, uint32_t node, strata_path_t *path) {
     strata_nodes_give(&self->regions, node);
     self->region_count--;
     for (strata_record_t *below; (below = next_part(self, &part)) != NULL;) {
-        strata_opened_t opened = strata_path_unlock(path);
+        strata_opened_t opened = strata_call_unlock(call);
         strata_chunk_free(below);
-        strata_path_lock(path, opened);
+        strata_call_lock(call, opened);
     }
     return size;
 }
 
 /* Where the layer below frees in the order of one stream, the uses by others are waited for. */
-static bool wait_if_need_be(bfc_t *self, strata_path_t *path) {
+static bool wait_if_need_be(bfc_t *self, strata_call_t *call) {
     if (!self->ordered_below) return true;
     for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
         if (bfc_region_at(self, node)->live == 0 && has_users(self, bfc_region_at(self, node)))
-            return strata_bfc_wait_for_users(self, path);
+            return strata_bfc_wait_for_users(self, call);
     return true;
 }
 
@@ -241,12 +240,12 @@ static uint32_t next_idle(const bfc_t *self, uint64_t from) {
     return 0;
 }
 
-uint64_t strata_bfc_release_all(bfc_t *self, strata_path_t *path) {
+uint64_t strata_bfc_release_all(bfc_t *self, strata_call_t *call) {
     uint64_t released = 0, from = 0;
-    if (!wait_if_need_be(self, path)) return 0;
+    if (!wait_if_need_be(self, call)) return 0;
     for (uint32_t node; (node = next_idle(self, from)) != 0;) {
         from = bfc_region_at(self, node)->base + 1;
-        released += give_back(self, node, path);
+        released += give_back(self, node, call);
     }
     return released;
 }
@@ -270,11 +269,11 @@ static uint32_t largest_idle(const bfc_t *self) {
     return largest;
 }
 
-uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
+uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
     uint64_t released = 0;
-    if (self->captures > 0 || bfc_idle(self) <= keep || !wait_if_need_be(self, path)) return 0;
-    for (uint32_t node; bfc_idle(self) > keep && (node = largest_idle(self)) != 0;) released += give_back(self, node, path);
+    if (self->captures > 0 || bfc_idle(self) <= keep || !wait_if_need_be(self, call)) return 0;
+    for (uint32_t node; bfc_idle(self) > keep && (node = largest_idle(self)) != 0;) released += give_back(self, node, call);
     return released;
 }
 

@@ -24,7 +24,7 @@ static void bury_threads(bfc_t *self) {
 }
 
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
-    uint32_t *hint = &self->hints[request->path->stack->number];
+    uint32_t *hint = &self->hints[request->call->stack->number];
     strata_stream_t stream = request->stream == STRATA_STREAM_LEGACY ? NULL : request->stream;
     if (*hint) {
         const strata_user_t *user = strata_user_at(&self->users, *hint);
@@ -32,8 +32,7 @@ uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
     }
     uint32_t node = strata_users_find(&self->users, request->stream);
     if (node == 0 && request->stream == STRATA_STREAM_PER_THREAD) bury_threads(self);
-    if (node == 0 && (node = strata_users_make(&self->users, request->stream)) != 0)
-        strata_user_at(&self->users, node)->holds = 1;
+    if (node == 0 && (node = strata_users_make(&self->users, request->stream)) != 0) strata_user_at(&self->users, node)->holds = 1;
     *hint = node;
     return node;
 }
@@ -43,11 +42,11 @@ bool strata_bfc_is_in_use(const bfc_t *self, const strata_record_t *block, uint3
     return user == 0 || strata_mark_stream(block) != user;
 }
 
-bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path) {
+bool strata_bfc_wait_for_users(bfc_t *self, strata_call_t *call) {
     uint64_t frees = self->frees;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(self->base.domain);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     if (!done || frees <= self->waited) return done;
     self->waited = frees;
     for (uint32_t node = 1; node < self->users.nodes.used; node++) let_go_if_waited(self, node);
@@ -55,21 +54,21 @@ bool strata_bfc_wait_for_users(bfc_t *self, strata_path_t *path) {
 }
 
 /* The handle may soon be another stream's. */
-void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+void strata_bfc_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     bfc_t *self = (bfc_t *)base;
     uint32_t node = strata_users_find(&self->users, stream);
-    (void)path;
+    (void)call;
     if (node) leave_behind(self, node);
 }
 
-void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path) {
+void strata_bfc_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
     (void)pool;
-    (void)path;
+    (void)call;
     ((bfc_t *)base)->captures++;
 }
 
-void strata_bfc_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path) {
+void strata_bfc_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
     (void)pool;
-    (void)path;
+    (void)call;
     ((bfc_t *)base)->captures--;
 }

@@ -1,6 +1,6 @@
 /* binning: small requests to one stack, larger ones to others. The way is recorded: a free goes back as its request came. */
-#include "allocation/layer.h"
-#include "allocation/plan.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/plan.h"
 
 enum { LIMITS = STRATA_PLAN_BRANCHES - 1 };
 
@@ -8,9 +8,11 @@ typedef struct binning_options {
     uint64_t up_to[LIMITS];
 } binning_options_t;
 
-#define UP_TO(number, text)                                                                                          \
-    {"up_to_" #number, STRATA_OPTION_SIZE, offsetof(binning_options_t, up_to) + (number - 1) * sizeof(uint64_t), "0", 0,  \
-     1ull << 44, NULL, text}
+#define UP_TO(number, text)                                                                                                        \
+    {                                                                                                                              \
+        "up_to_" #number, STRATA_OPTION_SIZE, offsetof(binning_options_t, up_to) + (number - 1) * sizeof(uint64_t), "0", 0,        \
+            1ull << 44, NULL, text                                                                                                 \
+    }
 
 static const strata_option_row_t options[] = {
     UP_TO(1, "requests of at most this many bytes go to the first route"),
@@ -31,7 +33,8 @@ static strata_status_t check(const void *given, strata_place_kind_t place, const
         if (o->up_to[i] == 0) return STRATA_OK;
         if (o->up_to[i] > before) continue;
         *option = options[i].name;
-        return strata_fail(STRATA_E_STRATEGY, 0, "not above that of the route before it, so nothing comes here; write a larger "
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "not above that of the route before it, so nothing comes here; write a larger "
                            "size");
     }
     return STRATA_OK;

@@ -4,7 +4,7 @@
  * request; when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free,
  * and it is asked once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
  */
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/mechanism/tree.h"
 
 enum { CHUNKS = 1 << 22 };
@@ -22,7 +22,7 @@ static const strata_option_row_t options[] = {
 /* An unused node begins with the number of the next. */
 typedef struct chunk {
     uint32_t unused;
-    uint32_t slot;          /* of the block, which is the whole chunk */
+    uint32_t slot; /* of the block, which is the whole chunk */
     strata_record_t *below; /* NULL: nobody's node */
 } chunk_t;
 
@@ -34,13 +34,9 @@ typedef struct buffered {
     uint64_t bytes, reserved_bytes;
 } buffered_t;
 
-static strata_slab_t *slab_of(buffered_t *self) {
-    return &self->base.stack->slab;
-}
+static strata_slab_t *slab_of(buffered_t *self) { return &self->base.stack->slab; }
 
-static chunk_t *chunk_at(buffered_t *self, uint32_t number) {
-    return strata_node(&self->chunks, number);
-}
+static chunk_t *chunk_at(buffered_t *self, uint32_t number) { return strata_node(&self->chunks, number); }
 
 /* ---- hit ---- */
 
@@ -55,7 +51,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment)
     strata_record_t *block = slot ? strata_slab_record(slab_of(self), slot) : NULL;
     if (!block || !is_near(self, block->size, size) || (block->ptr & (alignment - 1)) != 0) return NULL;
     strata_tree_remove(&self->kept, slab_of(self), slot);
-    block->path = 0;
+    block->route = 0;
     block->attention = 0;
     block->slack = (uint32_t)(block->size - size);
     block->state = STRATA_RECORD_LIVE;
@@ -93,36 +89,34 @@ static strata_record_t *detach(buffered_t *self, strata_record_t *block) {
     return below;
 }
 
-static void give_back(strata_record_t *below, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static void give_back(strata_record_t *below, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     strata_chunk_free(below);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
-static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
-    if (!quick_free(base, block)) give_back(detach((buffered_t *)base, block), path);
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
+    if (!quick_free(base, block)) give_back(detach((buffered_t *)base, block), call);
 }
 
 /* Gives kept blocks back, the largest first, until `wanted` bytes are free; the bytes. */
-static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_path_t *path) {
+static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_call_t *call) {
     uint64_t given = 0;
     while (given < wanted && self->kept.count > 0) {
         uint32_t slot = strata_tree_find(&self->kept, slab_of(self), strata_tree_largest(&self->kept, slab_of(self)));
         strata_record_t *block = strata_slab_record(slab_of(self), slot);
         given += block->size;
         strata_tree_remove(&self->kept, slab_of(self), slot);
-        give_back(detach(self, block), path);
+        give_back(detach(self, block), call);
     }
     return given;
 }
 
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
-    return give_largest((buffered_t *)base, UINT64_MAX, path);
-}
+static uint64_t release(strata_layer_t *base, strata_call_t *call) { return give_largest((buffered_t *)base, UINT64_MAX, call); }
 
-static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
+static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     buffered_t *self = (buffered_t *)base;
-    return self->kept.bytes > keep ? give_largest(self, self->kept.bytes - keep, path) : 0;
+    return self->kept.bytes > keep ? give_largest(self, self->kept.bytes - keep, call) : 0;
 }
 
 /* ---- growth ---- */
@@ -138,8 +132,13 @@ static strata_record_t *take_in(buffered_t *self, strata_record_t *below, size_t
     }
     *chunk_at(self, number) = (chunk_t){.slot = slot, .below = below};
     strata_record_t *block = strata_slab_record(slab, slot);
-    *block = (strata_record_t){.ptr = below->ptr, .size = below->size, .generation = block->generation, .home = slab->home,
-                               .stack = slab->home, .chunk = number, .state = STRATA_RECORD_LIVE,
+    *block = (strata_record_t){.ptr = below->ptr,
+                               .size = below->size,
+                               .generation = block->generation,
+                               .home = slab->home,
+                               .stack = slab->home,
+                               .chunk = number,
+                               .state = STRATA_RECORD_LIVE,
                                .slack = (uint32_t)(below->size - size)};
     strata_statistics_t *f = &self->base.stack->figures;
     uint64_t reserved = strata_record_reserved(below);
@@ -156,13 +155,13 @@ static strata_record_t *take_in(buffered_t *self, strata_record_t *below, size_t
 /* Asks below, with the locks open. */
 static strata_status_t grow(buffered_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_record_t *below;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_chunk_allocate(&self->base, request->size, request, &below);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     *record = take_in(self, below, request->size);
     if (*record) return STRATA_OK;
-    give_back(below, request->path);
+    give_back(below, request->call);
     return STRATA_E_LIMIT;
 }
 
@@ -173,7 +172,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no kept block is near %zu bytes, and no growth is allowed", request->size);
     strata_status_t status = grow(self, request, record);
-    if (status != STRATA_E_NO_MEMORY || give_largest(self, request->size, request->path) == 0) return status;
+    if (status != STRATA_E_NO_MEMORY || give_largest(self, request->size, request->call) == 0) return status;
     return grow(self, request, record);
 }
 
@@ -207,9 +206,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
     return chunk_at((buffered_t *)base, block->chunk)->below;
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) {
-    return ((buffered_t *)base)->kept.bytes;
-}
+static uint64_t idle_bytes(strata_layer_t *base) { return ((buffered_t *)base)->kept.bytes; }
 
 static strata_status_t corrupt(const char *what, uint32_t slot) {
     return strata_fail(STRATA_E_CORRUPT, 0, "buffered: %s (slot %u)", what, slot);

@@ -12,9 +12,9 @@
  */
 #include "allocation/layer/caching.h"
 
-#include "allocation/callbacks.h"
-#include "allocation/option.h"
-#include "allocation/refusal.h"
+#include "allocation/core/option.h"
+#include "allocation/reclaim/callbacks.h"
+#include "allocation/reclaim/refusal.h"
 
 #define ROW(name) offsetof(caching_options_t, name)
 
@@ -81,7 +81,7 @@ typedef struct want {
 
 /* A named pool's stacks are the pool's as a whole. */
 static bool is_of_pool(const caching_t *self, uint32_t bank) {
-    return self->base.stack->family->pool != 0 || caching_bank_at(self, bank)->pool != 0;
+    return self->base.stack->group->pool != 0 || caching_bank_at(self, bank)->pool != 0;
 }
 
 static bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
@@ -100,7 +100,7 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
     bool marked = caching_ignores_streams(self);
     caching_block(self, behind)->pool = block->pool;
     strata_mark(caching_block(self, behind), marked ? strata_mark_count(block) : self->searches,
-                 marked ? strata_mark_stream(block) : 0);
+                marked ? strata_mark_stream(block) : 0);
     strata_caching_index(self, behind);
     return true;
 }
@@ -113,11 +113,11 @@ static strata_record_t *hand_out(caching_t *self, uint32_t slot, const want_t *w
     if (slack > UINT32_MAX) return NULL;
     block->bin_prev = block->bin_next = 0;
     if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->request->stream);
-    block->path = 0;
+    block->route = 0;
     block->attention = 0;
     block->slack = (uint32_t)slack;
     block->borrows = 0;
-    block->stack = want->request->path->stack->number;
+    block->stack = want->request->call->stack->number;
     block->state = STRATA_RECORD_LIVE;
     self->used_bytes += block->size;
     return block;
@@ -170,7 +170,7 @@ static strata_record_t *search(caching_t *self, const want_t *want) {
     self->searches += want->kind == STRATA_CACHING_LARGE && bank->pool == 0;
     uint32_t slot = fitting(self, bank, want);
     while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream)) {
-        if (!strata_caching_wait_for_users(self, want->request->path)) return NULL;
+        if (!strata_caching_wait_for_users(self, want->request->call)) return NULL;
         slot = fitting(self, bank, want);
     }
     return slot ? take(self, slot, want) : search_gone(self, want);
@@ -224,9 +224,9 @@ static strata_record_t *take_in(caching_t *self, strata_record_t *below, const w
     uint32_t slot = strata_caching_publish(self, below, want->bank, want->kind);
     if (slot == 0) {
         self->asked_bytes -= size;
-        strata_opened_t opened = strata_path_unlock(want->request->path);
+        strata_opened_t opened = strata_call_unlock(want->request->call);
         strata_chunk_free(below);
-        strata_path_lock(want->request->path, opened);
+        strata_call_lock(want->request->call, opened);
         return NULL;
     }
     mark_fresh(self, caching_block(self, slot), want->request->stream);
@@ -242,9 +242,9 @@ static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, 
     strata_record_t *below;
     strata_status_t status = reserve(self, size);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_path_unlock(want->request->path);
+    strata_opened_t opened = strata_call_unlock(want->request->call);
     status = ask_below(self, size, want->request, &below);
-    strata_path_lock(want->request->path, opened);
+    strata_call_lock(want->request->call, opened);
     if (status != STRATA_OK) {
         self->asked_bytes -= size;
         return status;
@@ -258,27 +258,26 @@ static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, 
 
 /* Every event is waited for, every idle segment goes back, and a segment is asked for once more. */
 static strata_status_t give_all_and_grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
-    strata_path_t *path = want->request->path;
-    strata_caching_wait_for_uses(self, path);
+    strata_call_t *call = want->request->call;
+    strata_caching_wait_for_uses(self, call);
     if (caching_options_of(self)->search_after_events && (*record = search(self, want)) != NULL) return STRATA_OK;
-    (void)strata_caching_release_all(self, path);
+    (void)strata_caching_release_all(self, call);
     self->retries++;
     return grow(self, want, size, record);
 }
 
 static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
     const caching_options_t *o = caching_options_of(self);
-    strata_path_t *path = want->request->path;
+    strata_call_t *call = want->request->call;
     strata_status_t status = STRATA_E_NO_MEMORY;
-    if (o->max_split_size != UINT64_MAX && strata_caching_release_oversize(self, want->bank, want->kind, want->rounded, path))
+    if (o->max_split_size != UINT64_MAX && strata_caching_release_oversize(self, want->bank, want->kind, want->rounded, call))
         status = grow(self, want, size, record);
     if (status == STRATA_E_NO_MEMORY && self->captures == 0) status = give_all_and_grow(self, want, size, record);
-    if (status == STRATA_E_NO_MEMORY && o->smaller_growth && want->rounded < size)
-        status = grow(self, want, want->rounded, record);
+    if (status == STRATA_E_NO_MEMORY && o->smaller_growth && want->rounded < size) status = grow(self, want, want->rounded, record);
     if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
         (*record = search_pools(self, want)) != NULL)
         status = STRATA_OK;
-    if (status == STRATA_E_NO_MEMORY) path->reclaimed_by = &self->base;
+    if (status == STRATA_E_NO_MEMORY) call->reclaimed_by = &self->base;
     return status;
 }
 
@@ -288,7 +287,7 @@ static strata_status_t grow_by_the_rules(caching_t *self, const want_t *want, st
     bool small = (want->request->flags & STRATA_SMALL_GROWTH) != 0;
     if (small && o->smaller_growth && o->reclaim == STRATA_CACHING_RECLAIM_LADDER) size = want->rounded;
     if (o->reclaim == STRATA_CACHING_RECLAIM_LADDER) return grow(self, want, size, record);
-    strata_caching_collect(self, want->request->path);
+    strata_caching_collect(self, want->request->call);
     strata_status_t status = grow(self, want, size, record);
     return status == STRATA_E_NO_MEMORY ? grow_at_need(self, want, size, record) : status;
 }
@@ -299,21 +298,21 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     strata_domain_t *domain = self->base.domain;
     if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
     /* What a callback asks of a cache above that is growing waits for that, in this very thread: the core asks, if that fails. */
-    if (request->path->for_chunk) return false;
+    if (request->call->for_chunk) return false;
     uint64_t growths = self->base.stack->figures.growths;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     uint64_t freed = strata_callbacks_ask(domain, request->size);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     return freed > 0 || self->base.stack->figures.growths != growths;
 }
 
 /* One thread grows a bank, the others that miss wait for it and look again. */
 static strata_status_t grow_or_wait(caching_t *self, const want_t *want, strata_record_t **record) {
     caching_bank_t *bank = caching_bank_at(self, want->bank);
-    strata_path_t *path = want->request->path;
+    strata_call_t *call = want->request->call;
     while (bank->growing[want->kind]) {
         self->waiting++;
-        strata_path_wait(path, self->base.stack, &self->grown, UINT64_MAX);
+        strata_call_wait(call, self->base.stack, &self->grown, UINT64_MAX);
         self->waiting--;
         if (!bank->growing[want->kind] && (*record = search(self, want)) != NULL) return STRATA_OK;
     }
@@ -330,7 +329,7 @@ static strata_status_t serve(caching_t *self, const want_t *want, strata_record_
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                            (unsigned long long)want->rounded);
-    if (strata_caching_bury_threads(self, request->path) && (*record = search(self, want)) != NULL) return STRATA_OK;
+    if (strata_caching_bury_threads(self, request->call) && (*record = search(self, want)) != NULL) return STRATA_OK;
     if (ask_callbacks(self, request) && (*record = search(self, want)) != NULL) return STRATA_OK;
     return grow_or_wait(self, want, record);
 }
@@ -356,27 +355,29 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
 
 /* ---- free ---- */
 
-static void free_block(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     /* Whatever stands above is done with the block. */
     if (!caching_ignores_streams(self)) {
         block->borrows = block->bin_next;
         block->bin_next = 0;
     }
-    if (block->borrows && !strata_caching_free_borrowed(self, block, path)) return;
+    if (block->borrows && !strata_caching_free_borrowed(self, block, call)) return;
     strata_caching_put_back(self, block);
 }
 
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     (void)strata_caching_poll_uses(self);
-    return strata_caching_release_all(self, path);
+    return strata_caching_release_all(self, call);
 }
 
 /* ---- life ---- */
 
 static const strata_option_want_t wants[] = {{"max_non_split_rounding", "max_split_size", "!unlimited"},
-                                             {"pools_on_oom", "reclaim", "own"}, {"search_after_events", "reclaim", "own"}, {0}};
+                                             {"pools_on_oom", "reclaim", "own"},
+                                             {"search_after_events", "reclaim", "own"},
+                                             {0}};
 
 static strata_status_t check(const void *filled, strata_place_kind_t place, const char **option) {
     const caching_options_t *o = filled;
@@ -389,8 +390,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     if (o->garbage_collection_threshold > 0 && o->memory_fraction >= 1)
         return strata_fail(STRATA_E_STRATEGY, 0, "garbage is collected where memory_fraction is below 1; write one, as in 0.9");
     if (o->garbage_collection_threshold > 0 && o->streams == STRATA_CACHING_NO_STREAMS)
-        return strata_fail(STRATA_E_STRATEGY, 0,
-                           "where streams are ignored no ages are kept; write streams: own, or no threshold");
+        return strata_fail(STRATA_E_STRATEGY, 0, "where streams are ignored no ages are kept; write streams: own, or no threshold");
     return strata_option_check_wants(options, wants, filled, option);
 }
 
@@ -461,9 +461,7 @@ static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record
     return caching_segment_at((const caching_t *)base, block->chunk)->below;
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) {
-    return caching_idle((const caching_t *)base);
-}
+static uint64_t idle_bytes(strata_layer_t *base) { return caching_idle((const caching_t *)base); }
 
 const strata_layer_type_t strata_caching_type = {
     .struct_size = sizeof(strata_layer_type_t),

@@ -1,16 +1,16 @@
 /* What the parts of caching share: sizes, streams, banks of free blocks, segments.
  *
  * A segment is a chunk of the layer below. Its blocks are of one kind, small or large, and belong to one bank: the free
- * blocks of one stream in one pool. Everything is guarded by the lock of the trunk, unless it is said that it may be opened. */
+ * blocks of one stream in one pool. Everything is guarded by the lock of the shared stack, unless it is said that it may be opened. */
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_H
 #define STRATA_ALLOCATION_LAYER_CACHING_H
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/order.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/users.h"
+#include "allocation/uses/users.h"
 
 enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };
 enum { STRATA_CACHING_OWN_STREAMS, STRATA_CACHING_NO_STREAMS };
@@ -34,15 +34,15 @@ typedef struct caching_stream {
     strata_user_t user;
     strata_handle_t gone; /* of a destroyed stream: the event behind all its work; NULL: done, or not destroyed */
     uint32_t first, last; /* the uses of freed blocks that it has not passed, in its order; 0: none */
-    uint64_t marked;      /* `streams: ignored`: frees that marks may name it by, once it is destroyed; it holds itself */
+    uint64_t marked; /* `streams: ignored`: frees that marks may name it by, once it is destroyed; it holds itself */
 } caching_stream_t;
 
 typedef struct caching_bank {
     uint32_t unused;
-    uint64_t pool;    /* 0: none */
-    uint32_t stream;  /* node; 0: all streams */
+    uint64_t pool; /* 0: none */
+    uint32_t stream; /* node; 0: all streams */
     uint32_t segments;
-    uint32_t busy;    /* calls under way that go by it: it must not end */
+    uint32_t busy; /* calls under way that go by it: it must not end */
     bool growing[STRATA_CACHING_KINDS]; /* a thread asks below with the lock open; others that miss wait for it */
     strata_order_link_t link;
     strata_tree_t idle[STRATA_CACHING_KINDS];
@@ -51,8 +51,8 @@ typedef struct caching_bank {
 typedef struct caching_segment {
     strata_record_t *below; /* the record of the layer below */
     uint64_t base, size;
-    uint32_t first;         /* slot of the block at the base */
-    uint32_t next, prev;    /* in order of making */
+    uint32_t first; /* slot of the block at the base */
+    uint32_t next, prev; /* in order of making */
     uint32_t bank;
     uint32_t kind;
 } caching_segment_t;
@@ -66,17 +66,17 @@ typedef struct caching_pool {
 
 /* In bin_next of a freed block with uses: its bytes are counted as pending; one of its uses is never over, they are quarantined. Before
  * either, while its uses are made, 0: no bytes are counted. */
-#define CACHING_PENDING UINT32_MAX
+#define CACHING_PENDING  UINT32_MAX
 #define CACHING_GIVEN_UP (UINT32_MAX - 1)
 
 typedef struct caching {
     strata_layer_t base;
     uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */
-    uint64_t allowed;       /* bytes of the memory fraction; UINT64_MAX: any */
+    uint64_t allowed; /* bytes of the memory fraction; UINT64_MAX: any */
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
     _Atomic uint64_t asked_bytes; /* of the segments, and of those that are under way below; read by reports without the lock */
     uint64_t segment_bytes, used_bytes;
-    uint64_t searches;     /* of the large blocks that are in no pool: what ages are counted in */
+    uint64_t searches; /* of the large blocks that are in no pool: what ages are counted in */
     uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
     strata_users_t streams; /* caching_stream_t */
     strata_nodes_t banks, segments, borrows, uses, pools;
@@ -85,14 +85,15 @@ typedef struct caching {
     uint32_t use_count, lost_blocks, gone_banks, captures;
     uint32_t uses_awaited; /* by the host, with the locks open: they are in no stream's list */
     uint32_t counts_held; /* frees under way: each holds one count of its block's uses */
-    uint32_t kept;         /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
+    uint32_t kept; /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
     uint64_t pending_bytes;
-    bool ordered_below;    /* `streams: ignored` over memory that comes and goes in the order of a stream */
-    bool burying;          /* a thread waits for what exited threads have left; the others do not */
+    bool ordered_below; /* `streams: ignored` over memory that comes and goes in the order of a stream */
+    bool burying; /* a thread waits for what exited threads have left; the others do not */
     uint32_t waiting;
     strata_condition_t grown;
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
-    uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS], split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
+    uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
+        split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the bank that it used last, if that is still there; to be checked */
 } caching_t;
 
@@ -104,9 +105,7 @@ static inline strata_record_t *caching_block(const caching_t *self, uint32_t slo
 static inline caching_stream_t *caching_stream_at(const caching_t *self, uint32_t node) {
     return strata_node(&self->streams.nodes, node);
 }
-static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->banks, node);
-}
+static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) { return strata_node(&self->banks, node); }
 static inline uint32_t caching_first_bank(const caching_t *self) { return self->bank_order.first[0]; }
 static inline uint32_t caching_next_bank(const caching_t *self, uint32_t node) {
     return strata_order_next(&self->bank_order, node);
@@ -155,28 +154,28 @@ bool strata_caching_stream_has_passed(caching_t *self, uint32_t node);
 strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *block, uint32_t stream, bool owning);
 /* A freed block with borrows: takes their events. True: it has no user any more, the caller puts it back. The lock may be
  * opened. */
-bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_path_t *path);
+bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_call_t *call);
 /* Puts back what streams have passed; the bytes. */
 uint64_t strata_caching_poll_uses(caching_t *self);
 /* The host waits for every use; the lock is opened. */
-void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path);
+void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call);
 /* The own default streams of exited threads are given up: what they have is nobody's until strata_caching_bury_threads(), and those
  * that have nothing end. */
 void strata_caching_give_up_threads(caching_t *self);
 /* What the own default streams of exited threads have becomes anybody's: the host waits for the device, with the lock open.
  * Whether there was any. */
-bool strata_caching_bury_threads(caching_t *self, strata_path_t *path);
+bool strata_caching_bury_threads(caching_t *self, strata_call_t *call);
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
-                                             strata_path_t *path);
+                                             strata_call_t *call);
 bool strata_caching_is_borrowed(const strata_layer_t *base, const strata_record_t *block);
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
-                                            strata_path_t *path);
-void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
-void strata_caching_poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending);
+                                            strata_call_t *call);
+void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
+void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending);
 void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *context);
-void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path);
-void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path);
+void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call);
+void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call);
 strata_status_t strata_caching_validate_streams(caching_t *self);
 
 /* ---- without streams: who used a block last (caching_streams.c) ---- */
@@ -190,7 +189,7 @@ uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block);
 /* Whether the host must wait before the stream gets the free block. */
 bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream);
 /* The host waits for whoever uses free blocks, with the locks open. False: the device fails. */
-bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path);
+bool strata_caching_wait_for_users(caching_t *self, strata_call_t *call);
 
 /* ---- banks and pools (caching_banks.c) ---- */
 
@@ -220,12 +219,12 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block);
 void strata_caching_index(caching_t *self, uint32_t slot);
 void strata_caching_unindex(caching_t *self, uint32_t slot);
 /* These open the lock for each segment that they give back; the bytes. All of them spare blocks that are split. */
-uint64_t strata_caching_release_all(caching_t *self, strata_path_t *path);
-uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call);
+uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
 /* Blocks of a bank that are larger than may be split: one that is enough, or several. Whether it was enough. */
-bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_path_t *path);
+bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call);
 /* Large blocks of at least the mean age, until no more is reserved than the threshold allows. */
-void strata_caching_collect(caching_t *self, strata_path_t *path);
+void strata_caching_collect(caching_t *self, strata_call_t *call);
 void strata_caching_give_all_back(caching_t *self);
 
 strata_status_t strata_caching_validate(strata_layer_t *base);

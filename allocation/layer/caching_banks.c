@@ -25,7 +25,7 @@ static bool has_streams(const caching_t *self) {
 
 /* The pool that a request names in its own stacks: that of a named pool's stacks is none. */
 static uint64_t pool_of(const caching_t *self, const strata_request_t *request) {
-    return request->pool == self->base.stack->family->pool ? 0 : request->pool;
+    return request->pool == self->base.stack->group->pool ? 0 : request->pool;
 }
 
 /* A stream's handle stays in its entry as long as the bank holds that. */
@@ -60,7 +60,7 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
     bool streams = has_streams(self);
     uint64_t pool = pool_of(self, request);
-    uint32_t *hint = &self->hints[request->path->stack->number];
+    uint32_t *hint = &self->hints[request->call->stack->number];
     if (*hint && serves(self, caching_bank_at(self, *hint), streams, request->stream, pool)) return *hint;
     uint32_t node = find(self, streams, request->stream, pool);
     if (node == 0) node = make(self, streams, request);
@@ -89,9 +89,7 @@ void strata_caching_bank_settle(caching_t *self, uint32_t node) {
 
 /* ---- pools ---- */
 
-static caching_pool_t *pool_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->pools, node);
-}
+static caching_pool_t *pool_at(const caching_t *self, uint32_t node) { return strata_node(&self->pools, node); }
 
 /* Held pools are few. */
 static uint32_t find_pool(const caching_t *self, uint64_t id) {
@@ -100,9 +98,7 @@ static uint32_t find_pool(const caching_t *self, uint64_t id) {
     return 0;
 }
 
-bool strata_caching_pool_is_free(const caching_t *self, uint64_t id) {
-    return id == 0 || find_pool(self, id) == 0;
-}
+bool strata_caching_pool_is_free(const caching_t *self, uint64_t id) { return id == 0 || find_pool(self, id) == 0; }
 
 strata_status_t strata_caching_pool_hold(strata_layer_t *base, uint64_t id) {
     caching_t *self = (caching_t *)base;

@@ -83,12 +83,11 @@ uint32_t strata_caching_publish(caching_t *self, strata_record_t *below, uint32_
     uint32_t slot = node ? strata_pieces_begin(slab, node, below->ptr, below->size) : 0;
     if (slot == 0) {
         if (node) strata_nodes_give(&self->segments, node);
-        strata_fail(STRATA_E_LIMIT, 0, "caching holds %u segments or %u blocks, its most", self->segments.capacity,
-                    slab->capacity);
+        strata_fail(STRATA_E_LIMIT, 0, "caching holds %u segments or %u blocks, its most", self->segments.capacity, slab->capacity);
         return 0;
     }
-    *caching_segment_at(self, node) = (caching_segment_t){.below = below, .base = below->ptr, .size = below->size,
-                                                          .first = slot, .bank = bank, .kind = kind};
+    *caching_segment_at(self, node) = (caching_segment_t){
+        .below = below, .base = below->ptr, .size = below->size, .first = slot, .bank = bank, .kind = kind};
     strata_slab_record(slab, slot)->pool = caching_code(bank, kind);
     list(self, node);
     strata_statistics_t *f = &self->base.stack->figures;
@@ -124,12 +123,12 @@ static strata_record_t *detach(caching_t *self, uint32_t slot) {
 }
 
 /* The lock is open for the call below; the bytes. */
-static uint64_t give_back(caching_t *self, uint32_t slot, strata_path_t *path) {
+static uint64_t give_back(caching_t *self, uint32_t slot, strata_call_t *call) {
     uint64_t size = caching_block(self, slot)->size;
     strata_record_t *below = detach(self, slot);
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_chunk_free(below);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     return size;
 }
 
@@ -156,7 +155,8 @@ static bool may_go(const caching_t *self, const strata_record_t *block) {
 static bool has_used_yet(const caching_t *self, const strata_tree_t *tree) {
     const strata_record_t *block;
     uint64_t size = 0, ptr = 0;
-    for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), size, ptr)) != 0; size = block->size, ptr = block->ptr) {
+    for (uint32_t slot; (slot = strata_tree_after(tree, caching_slab(self), size, ptr)) != 0;
+         size = block->size, ptr = block->ptr) {
         block = caching_block(self, slot);
         if (!caching_is_split(block) && is_used_yet(self, block)) return true;
     }
@@ -164,13 +164,13 @@ static bool has_used_yet(const caching_t *self, const strata_tree_t *tree) {
 }
 
 /* The lock may be open meanwhile. What is in use all the same stays. */
-static void wait_if_need_be(caching_t *self, strata_path_t *path) {
+static void wait_if_need_be(caching_t *self, strata_call_t *call) {
     bool used = false;
     if (!self->ordered_below) return;
     for (uint32_t node = caching_first_bank(self); node && !used; node = caching_next_bank(self, node))
         for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS && !used; kind++)
             used = has_used_yet(self, &caching_bank_at(self, node)->idle[kind]);
-    if (used) (void)strata_caching_wait_for_users(self, path);
+    if (used) (void)strata_caching_wait_for_users(self, call);
 }
 
 /* ---- idle segments in order of stream, size, address ---- */
@@ -218,11 +218,11 @@ static uint32_t next_idle(const caching_t *self, cursor_t *cursor) {
     return 0;
 }
 
-static uint64_t release_kind(caching_t *self, uint64_t pool, uint32_t kind, strata_path_t *path) {
+static uint64_t release_kind(caching_t *self, uint64_t pool, uint32_t kind, strata_call_t *call) {
     cursor_t cursor = {.pool = pool, .kind = kind};
     uint64_t released = 0;
     for (uint32_t slot; strata_caching_pool_is_free(self, pool) && (slot = next_idle(self, &cursor)) != 0;)
-        released += give_back(self, slot, path);
+        released += give_back(self, slot, call);
     return released;
 }
 
@@ -233,14 +233,14 @@ static uint64_t next_pool(const caching_t *self, uint64_t pool) {
     return 0;
 }
 
-uint64_t strata_caching_release_all(caching_t *self, strata_path_t *path) {
+uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call) {
     if (self->captures > 0) return 0;
-    wait_if_need_be(self, path);
-    uint64_t released = release_kind(self, 0, STRATA_CACHING_LARGE, path);
-    released += release_kind(self, 0, STRATA_CACHING_SMALL, path);
+    wait_if_need_be(self, call);
+    uint64_t released = release_kind(self, 0, STRATA_CACHING_LARGE, call);
+    released += release_kind(self, 0, STRATA_CACHING_SMALL, call);
     for (uint64_t pool = 0; (pool = next_pool(self, pool)) != 0;) {
-        released += release_kind(self, pool, STRATA_CACHING_SMALL, path);
-        released += release_kind(self, pool, STRATA_CACHING_LARGE, path);
+        released += release_kind(self, pool, STRATA_CACHING_SMALL, call);
+        released += release_kind(self, pool, STRATA_CACHING_LARGE, call);
     }
     return released;
 }
@@ -262,12 +262,12 @@ static uint32_t largest_idle(const caching_t *self) {
     return largest;
 }
 
-uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
+uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     uint64_t released = 0;
-    if (self->captures == 0 && caching_idle(self) > keep) wait_if_need_be(self, path);
+    if (self->captures == 0 && caching_idle(self) > keep) wait_if_need_be(self, call);
     for (uint32_t slot; self->captures == 0 && caching_idle(self) > keep && (slot = largest_idle(self)) != 0;)
-        released += give_back(self, slot, path);
+        released += give_back(self, slot, call);
     return released;
 }
 
@@ -275,22 +275,22 @@ uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_path_t 
 
 /* One block that is enough goes alone; else those that may not be split go, the largest first, until they are enough
  * together. */
-bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_path_t *path) {
+bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call) {
     strata_slab_t *slab = caching_slab(self);
     const strata_tree_t *tree = &caching_bank_at(self, bank)->idle[kind];
     uint64_t least = caching_options_of(self)->max_split_size, key = strata_max(rounded, least), released = 0;
     uint64_t size = UINT64_MAX, ptr = UINT64_MAX;
-    wait_if_need_be(self, path);
+    wait_if_need_be(self, call);
     uint32_t slot = strata_tree_find(tree, slab, key);
     if (slot && may_go(self, caching_block(self, slot))) {
-        (void)give_back(self, slot, path);
+        (void)give_back(self, slot, call);
         return true;
     }
     while (released < key && (slot = strata_tree_before(tree, slab, size, ptr)) != 0) {
         size = caching_block(self, slot)->size;
         if (size < least) break;
         ptr = caching_block(self, slot)->ptr;
-        if (may_go(self, caching_block(self, slot))) released += give_back(self, slot, path);
+        if (may_go(self, caching_block(self, slot))) released += give_back(self, slot, call);
     }
     return released >= key;
 }
@@ -312,7 +312,7 @@ static ages_t sum_ages(const caching_t *self) {
     return ages;
 }
 
-void strata_caching_collect(caching_t *self, strata_path_t *path) {
+void strata_caching_collect(caching_t *self, strata_call_t *call) {
     if (self->asked_bytes <= self->collect_above) return;
     uint64_t target = self->asked_bytes - self->collect_above, collected = 0;
     ages_t ages = sum_ages(self);
@@ -326,7 +326,7 @@ void strata_caching_collect(caching_t *self, strata_path_t *path) {
             some = true;
             ages.sum -= (double)age;
             ages.count -= ages.count > 0;
-            collected += give_back(self, slot, path);
+            collected += give_back(self, slot, call);
         }
     }
     self->collected_bytes += collected;

@@ -20,21 +20,13 @@ typedef struct use {
     uint32_t next;
 } use_t;
 
-static borrow_t *borrow_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->borrows, node);
-}
+static borrow_t *borrow_at(const caching_t *self, uint32_t node) { return strata_node(&self->borrows, node); }
 
-static use_t *use_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->uses, node);
-}
+static use_t *use_at(const caching_t *self, uint32_t node) { return strata_node(&self->uses, node); }
 
-static strata_device_t *device_of(const caching_t *self) {
-    return self->base.domain->device;
-}
+static strata_device_t *device_of(const caching_t *self) { return self->base.domain->device; }
 
-static strata_events_t *events_of(const caching_t *self) {
-    return &self->base.domain->events;
-}
+static strata_events_t *events_of(const caching_t *self) { return &self->base.domain->events; }
 
 strata_status_t strata_caching_streams_init(caching_t *self) {
     strata_status_t status = strata_users_init(&self->streams, sizeof(caching_stream_t));
@@ -133,37 +125,36 @@ static uint32_t owner_of(const caching_t *self, const strata_record_t *block) {
 }
 
 strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
-                                             strata_path_t *path) {
+                                             strata_call_t *call) {
     caching_t *self = (caching_t *)base;
-    if (caching_ignores_streams(self))
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching ignores streams here, and so borrows");
-    bool entered = strata_path_enter(path, base);
+    if (caching_ignores_streams(self)) return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching ignores streams here, and so borrows");
+    bool entered = strata_call_enter(call, base);
     uint32_t node = strata_caching_stream(self, stream);
     strata_status_t status = node ? STRATA_OK : STRATA_E_LIMIT;
-    if (node && node != owner_of(self, block)) status = strata_caching_note_borrow(self, block, node, path->owning);
-    strata_path_leave(path, base, entered);
+    if (node && node != owner_of(self, block)) status = strata_caching_note_borrow(self, block, node, call->owning);
+    strata_call_leave(call, base, entered);
     return status;
 }
 
 strata_status_t strata_caching_erase_stream(strata_layer_t *base, strata_record_t *block, strata_stream_t stream,
-                                            strata_path_t *path) {
+                                            strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     /* It keeps none. */
     if (caching_ignores_streams(self)) return STRATA_OK;
-    bool entered = strata_path_enter(path, base);
+    bool entered = strata_call_enter(call, base);
     uint32_t node = strata_users_find(&self->streams, stream);
     uint32_t *link = node ? find_borrow(self, block, node) : NULL;
     if (link && *link && !borrow_at(self, *link)->owning) drop_borrow(self, link);
-    strata_path_leave(path, base, entered);
+    strata_call_leave(call, base, entered);
     return STRATA_OK;
 }
 
 /* ---- without streams ---- */
 
-static bool wait_for_all(caching_t *self, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static bool wait_for_all(caching_t *self, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(self->base.domain);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     return done;
 }
 
@@ -186,9 +177,9 @@ bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, str
     return strata_mark_stream(block) == 0 || strata_mark_stream(block) != strata_caching_stream(self, stream);
 }
 
-bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {
+bool strata_caching_wait_for_users(caching_t *self, strata_call_t *call) {
     uint64_t frees = self->frees;
-    if (!wait_for_all(self, path)) return false;
+    if (!wait_for_all(self, call)) return false;
     if (frees <= self->waited) return true;
     for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         const caching_stream_t *stream = caching_stream_at(self, node);
@@ -202,12 +193,12 @@ bool strata_caching_wait_for_users(caching_t *self, strata_path_t *path) {
 /* ---- uses ---- */
 
 /* An event from the pool; the locks are open while the pool makes more. NULL: the device refuses. */
-static strata_handle_t take_event(caching_t *self, strata_path_t *path) {
+static strata_handle_t take_event(caching_t *self, strata_call_t *call) {
     strata_handle_t event;
     while ((event = strata_events_take(events_of(self))) == NULL) {
-        strata_opened_t opened = strata_path_unlock(path);
+        strata_opened_t opened = strata_call_unlock(call);
         strata_status_t status = strata_events_ensure(events_of(self), 4);
-        strata_path_lock(path, opened);
+        strata_call_lock(call, opened);
         if (status != STRATA_OK) return NULL;
     }
     return event;
@@ -233,9 +224,9 @@ static bool append_use(caching_t *self, strata_record_t *block, uint32_t node, s
 }
 
 /* One borrower's use of a freed block; false: nothing tells when it is over. */
-static bool make_use(caching_t *self, strata_record_t *block, uint32_t node, strata_path_t *path) {
+static bool make_use(caching_t *self, strata_record_t *block, uint32_t node, strata_call_t *call) {
     if (strata_user_is_nameable(&caching_stream_at(self, node)->user)) {
-        strata_handle_t event = take_event(self, path);
+        strata_handle_t event = take_event(self, call);
         /* The lock may have been open, and the stream be gone since. */
         if (event && strata_user_is_nameable(&caching_stream_at(self, node)->user) && append_use(self, block, node, event))
             return true;
@@ -243,7 +234,7 @@ static bool make_use(caching_t *self, strata_record_t *block, uint32_t node, str
     }
     if (strata_caching_stream_has_passed(self, node)) return true;
     if (caching_stream_at(self, node)->user.state == STRATA_USER_BEHIND && append_use(self, block, node, NULL)) return true;
-    return wait_for_all(self, path);
+    return wait_for_all(self, call);
 }
 
 static uint64_t ready_at(const caching_t *self, const caching_stream_t *stream, const use_t *use) {
@@ -280,7 +271,7 @@ static void keep(caching_t *self, strata_record_t *block) {
     self->kept = strata_slab_slot(caching_slab(self), block);
 }
 
-/* Nothing tells when a user of the block is done: it is never reused, and goes back with its segment when the trunk ends. */
+/* Nothing tells when a user of the block is done: it is never reused, and goes back with its segment when the shared stack ends. */
 static void give_up(caching_t *self, strata_record_t *block) {
     strata_statistics_t *figures = &self->base.stack->figures;
     if (block->bin_next == CACHING_GIVEN_UP) return;
@@ -293,7 +284,7 @@ static void give_up(caching_t *self, strata_record_t *block) {
 }
 
 /* One count is held while the uses are made, since those that are there already may pass meanwhile. */
-bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_path_t *path) {
+bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strata_call_t *call) {
     if (self->captures > 0) {
         keep(self, block);
         return false;
@@ -303,7 +294,7 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
     self->counts_held++;
     while (block->borrows) {
         uint32_t node = block->borrows;
-        known = make_use(self, block, borrow_at(self, node)->stream, path) && known;
+        known = make_use(self, block, borrow_at(self, node)->stream, call) && known;
         drop_borrow(self, &block->borrows);
     }
     self->counts_held--;
@@ -391,19 +382,18 @@ static bool is_captured(const caching_t *self, strata_handle_t event) {
 /* The host waits for the first use of a stream. It leaves the list meanwhile, so that its event is nobody else's; where the
  * device fails, all of it is waited for, and if that fails too the use stays. So does one that was recorded in a capture, which any
  * wait would end. False: nothing more can be done for this stream. */
-static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) {
+static bool wait_for_first(caching_t *self, uint32_t node, strata_call_t *call) {
     caching_stream_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;
     strata_handle_t event = use_at(self, use)->event;
-    if (!event)
-        return !is_captured(self, stream->gone) && wait_for_all(self, path) && strata_caching_stream_has_passed(self, node);
+    if (!event) return !is_captured(self, stream->gone) && wait_for_all(self, call) && strata_caching_stream_has_passed(self, node);
     stream->first = use_at(self, use)->next;
     if (stream->first == 0) stream->last = 0;
     self->uses_awaited++;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_device_event_synchronise(device_of(self), event);
     bool done = status == STRATA_OK || (status != STRATA_E_CAPTURE && strata_domain_wait_for_all(self->base.domain));
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     self->uses_awaited--;
     use_at(self, use)->next = stream->first;
     stream->first = use;
@@ -411,19 +401,19 @@ static bool wait_for_first(caching_t *self, uint32_t node, strata_path_t *path) 
     return done;
 }
 
-void strata_caching_wait_for_uses(caching_t *self, strata_path_t *path) {
+void strata_caching_wait_for_uses(caching_t *self, strata_call_t *call) {
     self->waits_for_all++;
     for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         while (has_uses(self, node)) {
-            if (!wait_for_first(self, node, path)) break;
+            if (!wait_for_first(self, node, call)) break;
             if (has_uses(self, node)) (void)end_use(self, node);
         }
     }
 }
 
-void strata_caching_poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {
+void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     caching_t *self = (caching_t *)base;
-    (void)path;
+    (void)call;
     pending->freed_bytes += strata_caching_poll_uses(self);
     pending->pending_bytes += self->pending_bytes;
     for (uint32_t node = 1; node < self->streams.nodes.used && self->use_count > 0; node++) {
@@ -468,7 +458,7 @@ static void forget_marks(caching_t *self, uint32_t node) {
 }
 
 /* All work of the stream gets one event, which stands for every use by it that is still to come. */
-void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_path_t *path) {
+void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     uint32_t node = strata_users_find(&self->streams, handle);
     if (node == 0) return;
@@ -477,10 +467,10 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
         return;
     }
     caching_stream_at(self, node)->user.holds++;
-    strata_handle_t event = take_event(self, path);
+    strata_handle_t event = take_event(self, call);
     bool marked = event && strata_domain_record_event(self->base.domain, event, handle) == STRATA_OK;
     if (event && !marked) strata_events_give(events_of(self), event);
-    bool done = marked || wait_for_all(self, path);
+    bool done = marked || wait_for_all(self, call);
     /* The lock was open: another thread that forgets it may have been here. */
     if (caching_stream_at(self, node)->user.state == STRATA_USER_NAMED)
         leave_behind(self, node, done ? STRATA_USER_BEHIND : STRATA_USER_LOST, marked ? event : NULL);
@@ -504,27 +494,27 @@ void strata_caching_give_up_threads(caching_t *self) {
     }
 }
 
-bool strata_caching_bury_threads(caching_t *self, strata_path_t *path) {
+bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
     bool done = false;
     if (self->burying || caching_ignores_streams(self)) return false;
     strata_caching_give_up_threads(self);
     /* Those too for whom an earlier wait has failed. */
     if (next_of_the_dead(self, 0, STRATA_USER_LOST) == 0) return false;
     self->burying = true;
-    done = wait_for_all(self, path);
+    done = wait_for_all(self, call);
     for (uint32_t node = 0; done && (node = next_of_the_dead(self, node, STRATA_USER_LOST)) != 0;)
         caching_stream_at(self, node)->user.state = STRATA_USER_BEHIND;
     self->burying = false;
     return done;
 }
 
-void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path) {
+void strata_caching_capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
     (void)pool;
-    (void)path;
+    (void)call;
     ((caching_t *)base)->captures++;
 }
 
-void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path_t *path) {
+void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
     caching_t *self = (caching_t *)base;
     (void)pool;
     self->captures--;
@@ -532,15 +522,13 @@ void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_path
         strata_record_t *block = caching_block(self, self->kept);
         self->kept = block->bin_next;
         block->bin_next = 0;
-        if (strata_caching_free_borrowed(self, block, path)) strata_caching_put_back(self, block);
+        if (strata_caching_free_borrowed(self, block, call)) strata_caching_put_back(self, block);
     }
 }
 
 /* ---- check ---- */
 
-static strata_status_t corrupt(const char *what) {
-    return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s", what);
-}
+static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s", what); }
 
 static strata_status_t validate_uses(const caching_t *self, uint32_t node, uint32_t *count) {
     const caching_stream_t *stream = caching_stream_at(self, node);

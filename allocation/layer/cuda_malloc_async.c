@@ -10,7 +10,7 @@
  * blocks are freed there. The layer's own state is guarded by its stack's lock, which it takes itself, for quick calls alone.
  */
 #include "allocation/layer/cuda_malloc_async.h"
-#include "allocation/refusal.h"
+#include "allocation/reclaim/refusal.h"
 
 enum { BORROWS = 1 << 20 };
 
@@ -47,9 +47,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-static borrow_t *borrow_at(const async_layer_t *self, uint32_t node) {
-    return strata_node(&self->borrows, node);
-}
+static borrow_t *borrow_at(const async_layer_t *self, uint32_t node) { return strata_node(&self->borrows, node); }
 
 /* ---- handles of users ---- */
 
@@ -73,9 +71,9 @@ static void leave_handle(async_layer_t *self, uint32_t node) {
 
 /* ---- pending frees ---- */
 
-static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {
+static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     async_layer_t *self = (async_layer_t *)base;
-    (void)path;
+    (void)call;
     async_lock(self);
     pending->freed_bytes += strata_free_stream_collect(&self->frees);
     pending->pending_bytes += self->frees.pending_bytes;
@@ -123,9 +121,7 @@ static void end_live(async_layer_t *self, uint64_t bytes) {
     async_unlock(self);
 }
 
-static bool has_gone(strata_status_t status) {
-    return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
-}
+static bool has_gone(strata_status_t status) { return status == STRATA_OK || status == STRATA_E_SHUTDOWN; }
 
 /* What could not be served goes back at once; what the device refuses even then is the domain's. The reason of before stays. */
 static strata_status_t give_unserved(async_layer_t *self, const strata_request_t *request, strata_address_t address, bool booked) {
@@ -134,7 +130,7 @@ static strata_status_t give_unserved(async_layer_t *self, const strata_request_t
     if (booked) strata_domain_uncover(domain, address, request->size);
     if (!has_gone(strata_device_free_async(domain->device, address, request->stream))) {
         if (!booked) strata_domain_count(domain, request->size);
-        strata_domain_keep_unreturned(domain, STRATA_MEMORY_DEVICE, address, request->size, true);
+        strata_domain_quarantine(domain, STRATA_MEMORY_DEVICE, address, request->size, true);
     } else if (booked) {
         strata_domain_discount(domain, request->size);
     } else {
@@ -179,10 +175,10 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     async_layer_t *self = (async_layer_t *)base;
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "the driver's pool may grow at any request, and this one forbids it");
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_async_start(self);
     if (status == STRATA_OK) status = get(self, request, record);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     return status;
 }
 
@@ -212,10 +208,10 @@ static strata_status_t note_borrow(async_layer_t *self, strata_record_t *record,
     return STRATA_OK;
 }
 
-static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     async_lock(self);
-    strata_status_t status = note_borrow(self, record, stream, path->owning);
+    strata_status_t status = note_borrow(self, record, stream, call->owning);
     async_unlock(self);
     return status;
 }
@@ -228,9 +224,9 @@ static void drop_borrow(async_layer_t *self, uint32_t *link) {
     strata_nodes_give(&self->borrows, node);
 }
 
-static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
-    (void)path;
+    (void)call;
     async_lock(self);
     uint32_t user = strata_users_find(&self->users, stream);
     uint32_t *link = user ? find_borrow(self, record, user) : NULL;
@@ -264,7 +260,7 @@ static bool cover_all(async_layer_t *self, strata_record_t *record, bool has_fre
     return covered;
 }
 
-/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the trunk ends. Its
+/* The device has it, or nobody ever will again: the latter is counted, never reused, and offered again when the shared stack ends. Its
  * bytes are live until the caller takes them off. */
 static void finish_free(async_layer_t *self, strata_record_t *record, uint64_t size, bool gone) {
     async_lock(self);
@@ -275,7 +271,7 @@ static void finish_free(async_layer_t *self, strata_record_t *record, uint64_t s
     } else {
         self->base.stack->figures.quarantined_bytes += record->size;
         record->state = STRATA_RECORD_DEFERRED;
-        record->path = self->base.number;
+        record->route = self->base.number;
     }
     async_unlock(self);
 }
@@ -306,9 +302,9 @@ static void free_behind(async_layer_t *self, strata_record_t *record) {
     async_unlock(self);
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     uint32_t owner = record->bin_next;
     strata_user_t user;
     bool usable = use_handle(self, owner, &user);
@@ -323,15 +319,15 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
         if (usable) leave_handle(self, owner);
         free_behind(self, record);
     }
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
 /* ---- streams that end, captures ---- */
 
 /* Until the free stream stands behind the stream's work its handle is good; then the calls that still use it are waited for. */
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
-    (void)path;
+    (void)call;
     async_lock(self);
     uint32_t node = strata_users_find(&self->users, stream);
     bool holds = node && strata_user_at(&self->users, node)->holds > 0;
@@ -350,24 +346,23 @@ static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_pat
 }
 
 /* Nothing of the free stream's past may be waited for inside a capture. */
-static void capture_begin(strata_layer_t *base, uint64_t pool, strata_path_t *path) {
+static void capture_begin(strata_layer_t *base, uint64_t pool, strata_call_t *call) {
     async_layer_t *self = (async_layer_t *)base;
     (void)pool;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_free_stream_wait(&self->frees);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
 /* ---- release ---- */
 
-static uint64_t sum(uint64_t a, uint64_t b) {
-    return a < UINT64_MAX - b ? a + b : UINT64_MAX;
-}
+static uint64_t sum(uint64_t a, uint64_t b) { return a < UINT64_MAX - b ? a + b : UINT64_MAX; }
 
 /* What is used of a pool, by other libraries too, stays in it whatever is kept: it counts beside. */
 static void shrink_pool(async_layer_t *self, uint64_t keep, uint64_t live) {
     uint64_t used = 0;
-    if (keep && strata_device_pool_get(async_device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK) used = live;
+    if (keep && strata_device_pool_get(async_device_of(self), self->pool, STRATA_POOL_USED_CURRENT, &used) != STRATA_OK)
+        used = live;
     (void)strata_device_pool_trim(async_device_of(self), self->pool, keep ? sum(used, keep) : 0);
 }
 
@@ -392,14 +387,12 @@ static uint64_t shrink(async_layer_t *self, uint64_t keep) {
     return given;
 }
 
-static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
-    (void)path;
+static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
+    (void)call;
     return shrink((async_layer_t *)base, keep);
 }
 
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
-    return trim(base, 0, path);
-}
+static uint64_t release(strata_layer_t *base, strata_call_t *call) { return trim(base, 0, call); }
 
 /* ---- life ---- */
 
@@ -418,9 +411,9 @@ static strata_status_t create(strata_layer_t *base) {
 }
 
 static bool is_ours(const async_layer_t *self, const strata_record_t *record) {
-    uint64_t path = record->path;
-    while (path >> 8) path >>= 8;
-    return record->state != STRATA_RECORD_UNUSED && path == self->base.number;
+    uint64_t route = record->route;
+    while (route >> 8) route >>= 8;
+    return record->state != STRATA_RECORD_UNUSED && route == self->base.number;
 }
 
 /* What the device refused to take back, and what its last holder left behind. Each is offered twice, as is the pool: behind the

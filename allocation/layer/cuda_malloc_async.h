@@ -2,10 +2,10 @@
 #ifndef STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_H
 #define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_H
 
-#include "allocation/default_pool.h"
-#include "allocation/free_stream.h"
-#include "allocation/layer.h"
-#include "allocation/users.h"
+#include "allocation/core/layer.h"
+#include "allocation/layer/default_pool.h"
+#include "allocation/uses/free_stream.h"
+#include "allocation/uses/users.h"
 
 enum { STRATA_ASYNC_POOL_DEFAULT, STRATA_ASYNC_POOL_OWN };
 
@@ -25,27 +25,19 @@ typedef struct async_layer {
     strata_condition_t left; /* a call has ended that used the handle of a stream which is to be destroyed */
     bool started;
     strata_handle_t pool;
-    strata_handle_t spare;       /* a pool of its own that could not be set up, nor be destroyed; NULL: none */
+    strata_handle_t spare; /* a pool of its own that could not be set up, nor be destroyed; NULL: none */
     strata_pool_sharer_t sharer; /* of the default pool */
     uint64_t limit; /* bytes above which requests are throttled */
     uint64_t live_bytes, borrowed_frees, throttled;
 } async_layer_t;
 
-static inline const async_options_t *async_options_of(const async_layer_t *self) {
-    return self->base.options;
-}
+static inline const async_options_t *async_options_of(const async_layer_t *self) { return self->base.options; }
 
-static inline strata_device_t *async_device_of(const async_layer_t *self) {
-    return self->base.domain->device;
-}
+static inline strata_device_t *async_device_of(const async_layer_t *self) { return self->base.domain->device; }
 
-static inline void async_lock(async_layer_t *self) {
-    strata_lock(&self->base.stack->lock);
-}
+static inline void async_lock(async_layer_t *self) { strata_lock(&self->base.stack->lock); }
 
-static inline void async_unlock(async_layer_t *self) {
-    strata_unlock(&self->base.stack->lock);
-}
+static inline void async_unlock(async_layer_t *self) { strata_unlock(&self->base.stack->lock); }
 
 /* The pool is there, made at the first request. Any thread, no lock held. */
 strata_status_t strata_async_start(async_layer_t *self);

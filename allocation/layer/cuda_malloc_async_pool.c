@@ -29,7 +29,9 @@ static strata_status_t make_pool(async_layer_t *self, strata_handle_t *pool) {
 
 /* What the device refuses to destroy is kept for the next try. */
 static void drop_pool(async_layer_t *self, strata_handle_t pool) {
-    if (async_options_of(self)->pool != STRATA_ASYNC_POOL_OWN || strata_device_pool_destroy(async_device_of(self), pool) == STRATA_OK) return;
+    if (async_options_of(self)->pool != STRATA_ASYNC_POOL_OWN ||
+        strata_device_pool_destroy(async_device_of(self), pool) == STRATA_OK)
+        return;
     strata_handle_t spare = exchange_spare(self, pool);
     if (spare) (void)strata_device_pool_destroy(async_device_of(self), spare);
 }

@@ -6,7 +6,7 @@
  */
 #include <stdatomic.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 
 typedef struct fallback {
     strata_layer_t base;
@@ -14,26 +14,25 @@ typedef struct fallback {
 } fallback_t;
 
 static const strata_stat_row_t stats[] = {
-    {"fell_back", "count", offsetof(fallback_t, fell_back),
-     "requests that the first stack had no memory for and another served"},
+    {"fell_back", "count", offsetof(fallback_t, fell_back), "requests that the first stack had no memory for and another served"},
     {0},
 };
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     fallback_t *self = (fallback_t *)base;
-    request->path->held_back = false; /* as an earlier try left it */
+    request->call->held_back = false; /* as an earlier try left it */
     strata_status_t status = strata_layer_allocate(base->below[0], request, record);
-    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW) || request->path->held_back) return status;
-    bool climbed_for = request->path->climbed_for;
+    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW) || request->call->held_back) return status;
+    bool climbed_for = request->call->climbed_for;
     for (uint32_t i = 1; i < base->below_count; i++) {
-        request->path->climbed_for = false;
+        request->call->climbed_for = false;
         status = strata_layer_allocate(base->below[i], request, record);
         if (status == STRATA_OK) atomic_fetch_add_explicit(&self->fell_back, 1, memory_order_relaxed);
         /* A kind of memory that this device does not have serves nobody; that is no other fault than having none left. */
         if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
-        if (status == STRATA_E_NO_MEMORY) climbed_for = climbed_for && request->path->climbed_for;
+        if (status == STRATA_E_NO_MEMORY) climbed_for = climbed_for && request->call->climbed_for;
     }
-    request->path->climbed_for = climbed_for;
+    request->call->climbed_for = climbed_for;
     return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);
 }
 

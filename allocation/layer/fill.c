@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "allocation/layer.h"
-#include "allocation/option.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
 
 typedef struct fill_options {
     uint64_t byte;
@@ -44,12 +44,12 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
     strata_record_t *served;
     strata_status_t status = strata_below_allocate(self, request, &served);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     if (o->write) status = set_bytes(self, served, request->stream);
     if (status == STRATA_OK && o->synchronise) status = strata_device_synchronise(self->domain->device);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     if (status == STRATA_OK) *record = served;
-    else strata_below_undo(served, request->path);
+    else strata_below_undo(served, request->call);
     return status;
 }
 

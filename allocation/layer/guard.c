@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/layer/guard_account.h"
-#include "allocation/log.h"
+#include "allocation/report/log.h"
 #include "platform/arithmetic.h"
 #include "platform/printable.h"
 
@@ -47,11 +47,11 @@ static const strata_option_row_t options[] = {
 typedef struct guarded {
     strata_record_t *record;
     uint64_t number; /* of the allocation, in its stack */
-    uint32_t next;   /* kept: the one freed behind it */
+    uint32_t next; /* kept: the one freed behind it */
     uint8_t state;
     bool poisoned;
-    bool bare;       /* its zones could not be written */
-    char tag[42];    /* who asked, cut to what fits */
+    bool bare; /* its zones could not be written */
+    char tag[42]; /* who asked, cut to what fits */
 } guarded_t;
 
 typedef struct guard_layer {
@@ -78,19 +78,13 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-static guarded_t *block_at(guard_layer_t *self, uint32_t node) {
-    return strata_node(&self->blocks, node);
-}
+static guarded_t *block_at(guard_layer_t *self, uint32_t node) { return strata_node(&self->blocks, node); }
 
-static const guard_options_t *options_of(const guard_layer_t *self) {
-    return self->base.options;
-}
+static const guard_options_t *options_of(const guard_layer_t *self) { return self->base.options; }
 
 /* ---- bytes; no lock is held ---- */
 
-static bool is_ownerless(const guard_layer_t *self) {
-    return self->base.stack->ownerless;
-}
+static bool is_ownerless(const guard_layer_t *self) { return self->base.stack->ownerless; }
 
 /* Whether the owner's stream still has the name that the stack knows it by, in this thread. */
 static bool has_owner(const guard_layer_t *self) {
@@ -136,7 +130,7 @@ static bool settle(guard_layer_t *self, bool named) {
 /* What was found of one block. */
 typedef struct finding {
     const char *where; /* NULL: nothing */
-    uint64_t offset;   /* of the first byte written, from the block's first */
+    uint64_t offset; /* of the first byte written, from the block's first */
     bool before;
     bool unseen;
 } finding_t;
@@ -161,44 +155,45 @@ static finding_t look_at_poison(guard_layer_t *self, const strata_record_t *reco
 
 /* ---- what was found; under the lock, opened for the report ---- */
 
-static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, strata_path_t *path) {
+static void tell(guard_layer_t *self, const guarded_t *block, finding_t found, strata_call_t *call) {
     char text[sizeof self->finding];
     snprintf(text, sizeof text,
              "guard: a block of %" PRIu64 " bytes at %#" PRIx64 " (allocation %" PRIu64 "%s%s) was written %s, "
-             "first at offset %s%" PRIu64, strata_record_requested(block->record), block->record->ptr, block->number,
-             *block->tag ? ", of " : "", block->tag, found.where, found.before ? "-" : "", found.offset);
+             "first at offset %s%" PRIu64,
+             strata_record_requested(block->record), block->record->ptr, block->number, *block->tag ? ", of " : "", block->tag,
+             found.where, found.before ? "-" : "", found.offset);
     if (!*self->finding) memcpy(self->finding, text, sizeof text);
     if (!options_of(self)->report) return;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_log_tell(STRATA_LOG_ERROR, text);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
-static void count(guard_layer_t *self, const guarded_t *block, finding_t found, uint64_t *counter, strata_path_t *path) {
+static void count(guard_layer_t *self, const guarded_t *block, finding_t found, uint64_t *counter, strata_call_t *call) {
     self->unseen += found.unseen;
     if (!found.where) return;
     ++*counter;
-    tell(self, block, found, path);
+    tell(self, block, found, call);
 }
 
 /* ---- free ---- */
 
 /* A block that is on no list goes down; what it held. */
-static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_path_t *path) {
+static uint64_t let_go(guard_layer_t *self, uint32_t node, strata_call_t *call) {
     guarded_t *block = block_at(self, node);
     if (block->poisoned) {
         bool named = use_owner(self);
-        strata_opened_t opened = strata_path_unlock(path);
+        strata_opened_t opened = strata_call_unlock(call);
         finding_t found = look_at_poison(self, block->record, named);
-        strata_path_lock(path, opened);
+        strata_call_lock(call, opened);
         leave_owner(self, named);
-        count(self, block, found, &self->written_after_free, path);
+        count(self, block, found, &self->written_after_free, call);
     }
     strata_record_t *inner = strata_record_unwrap(&self->base, block->record);
     uint64_t bytes = inner->size;
     block->state = UNUSED;
     strata_nodes_give(&self->blocks, node);
-    strata_below_free(inner, path);
+    strata_below_free(inner, call);
     return bytes;
 }
 
@@ -222,7 +217,7 @@ static void keep(guard_layer_t *self, uint32_t node) {
     self->kept_bytes += strata_record_held(block->record)->size;
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
     const guard_options_t *o = options_of(self);
     uint32_t node = record->next;
@@ -230,29 +225,29 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     const strata_record_t *inner = strata_record_held(record);
     /* Other streams may still use it: its bytes are theirs. */
     bool borrowed = strata_record_borrowed_below(record), named = use_owner(self);
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     bool seen = settle(self, named) && !block->bare;
     finding_t found = seen ? look_at_zones(self, record, inner) : (finding_t){.unseen = true};
     bool may_poison = o->poison && !borrowed && (is_ownerless(self) || named);
     bool poisoned = may_poison && set_bytes(self, record->ptr, POISON, record->size, base->stack->stream) == STRATA_OK;
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     leave_owner(self, named);
     block->poisoned = poisoned;
     self->live--;
-    count(self, block, found, &self->zones_written, path);
+    count(self, block, found, &self->zones_written, call);
     /* A stream that is gone is waited for by nobody: its stack ends with its last block. */
     if (o->quarantine == 0 || self->owner_gone || base->stack->orphan) {
-        (void)let_go(self, node, path);
+        (void)let_go(self, node, call);
         return;
     }
     keep(self, node);
-    while (self->kept > o->quarantine) (void)let_go(self, take_oldest(self), path);
+    while (self->kept > o->quarantine) (void)let_go(self, take_oldest(self), call);
 }
 
 /* ---- allocate ---- */
 
-static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front, bool bare,
-                               strata_record_t **record) {
+static strata_status_t take_in(guard_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t front,
+                               bool bare, strata_record_t **record) {
     uint32_t node = strata_nodes_take(&self->blocks);
     if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "guard: %d blocks in one stack, its most", BLOCKS);
     strata_record_t *outer = strata_record_wrap(&self->base, request, inner, inner->ptr + front, request->size);
@@ -289,12 +284,12 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     strata_status_t status = strata_below_allocate(base, &below, &inner);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     status = write_zones(self, inner, front, request->size, request->stream);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     bool bare = status == STRATA_E_CAPTURE;
     if (status == STRATA_OK || bare) status = take_in(self, request, inner, front, bare, record);
-    if (status != STRATA_OK) strata_below_undo(inner, request->path);
+    if (status != STRATA_OK) strata_below_undo(inner, request->call);
     return status;
 }
 
@@ -308,33 +303,31 @@ static bool goes_to_source(const strata_record_t *record) {
     return record->state != STRATA_RECORD_CHUNK && bottom->chunk == 0;
 }
 
-static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {
+static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     guard_layer_t *self = (guard_layer_t *)base;
-    while (self->first) pending->freed_bytes += let_go(self, take_oldest(self), path);
+    while (self->first) pending->freed_bytes += let_go(self, take_oldest(self), call);
 }
 
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
     uint64_t released = 0;
     while (self->first) {
         bool counts = goes_to_source(block_at(self, self->first)->record);
-        uint64_t bytes = let_go(self, take_oldest(self), path);
+        uint64_t bytes = let_go(self, take_oldest(self), call);
         released += counts ? bytes : 0;
     }
     return released;
 }
 
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     guard_layer_t *self = (guard_layer_t *)base;
     if (stream != base->stack->stream) return;
-    (void)release(base, path);
+    (void)release(base, call);
     self->owner_gone = true;
-    while (self->using_owner > 0) strata_path_wait(path, base->stack, &self->left, UINT64_MAX);
+    while (self->using_owner > 0) strata_call_wait(call, base->stack, &self->left, UINT64_MAX);
 }
 
-static uint64_t idle_bytes(strata_layer_t *base) {
-    return ((guard_layer_t *)base)->kept_bytes;
-}
+static uint64_t idle_bytes(strata_layer_t *base) { return ((guard_layer_t *)base)->kept_bytes; }
 
 /* ---- life ---- */
 
@@ -349,14 +342,14 @@ static strata_status_t create(strata_layer_t *base) {
 }
 
 /* Live to the end, unless its holder freed it and the device failed behind that. */
-static bool is_leaked(const guarded_t *block) {
-    return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED;
-}
+static bool is_leaked(const guarded_t *block) { return block->state == LIVE && block->record->state != STRATA_RECORD_DEFERRED; }
 
 static void add_leak(guard_layer_t *self, const guarded_t *block) {
     const strata_record_t *record = block->record;
-    strata_guard_account_add_leak(self->account, &(guard_leak_t){.bytes = strata_record_requested(record), .address = record->ptr,
-                                                                 .number = block->number, .tag = block->tag});
+    strata_guard_account_add_leak(self->account, &(guard_leak_t){.bytes = strata_record_requested(record),
+                                                                 .address = record->ptr,
+                                                                 .number = block->number,
+                                                                 .tag = block->tag});
 }
 
 /* What the block lies in is not told again by a guard further down, to which it is a block in use. The stack that served it may
@@ -373,7 +366,7 @@ static void pass_by_below(const guarded_t *block) {
  * memory goes with the layers below. */
 static void destroy(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
-    strata_path_t path = {.stack = base->stack};
+    strata_call_t call = {.stack = base->stack};
     bool report = options_of(self)->report;
     for (uint32_t node = 1; node < self->blocks.used; node++) {
         const guarded_t *block = block_at(self, node);
@@ -381,7 +374,7 @@ static void destroy(strata_layer_t *base) {
         if (report && is_leaked(block)) add_leak(self, block);
         if (report || !is_leaked(block)) pass_by_below(block);
         if (block->state == KEPT && block->poisoned)
-            count(self, block, look_at_poison(self, block->record, has_owner(self)), &self->written_after_free, &path);
+            count(self, block, look_at_poison(self, block->record, has_owner(self)), &self->written_after_free, &call);
     }
     if (report) strata_guard_account_add_unseen(self->account, self->unseen);
     strata_guard_account_leave(self->account);
@@ -393,16 +386,14 @@ static strata_status_t validate(strata_layer_t *base) {
     guard_layer_t *self = (guard_layer_t *)base;
     uint64_t length = 0, live = 0, kept = 0, rows = self->blocks.used - 1 - self->blocks.unused;
     for (uint32_t node = self->first; node && length <= self->kept; node = block_at(self, node)->next) {
-        if (block_at(self, node)->state != KEPT)
-            return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
+        if (block_at(self, node)->state != KEPT) return strata_fail(STRATA_E_CORRUPT, 0, "guard: what is kept is not marked so");
         length++;
     }
     for (uint32_t node = 1; node < self->blocks.used; node++) {
         live += block_at(self, node)->state == LIVE;
         kept += block_at(self, node)->state == KEPT;
     }
-    if (length != self->kept)
-        return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
+    if (length != self->kept) return strata_fail(STRATA_E_CORRUPT, 0, "guard: the list of kept blocks is not as long as counted");
     if (live < self->live) return strata_fail(STRATA_E_CORRUPT, 0, "guard: fewer blocks are live than counted");
     if (live + kept != rows) return strata_fail(STRATA_E_CORRUPT, 0, "guard: a row of the table is nobody's");
     if (*self->finding) return strata_fail(STRATA_E_CORRUPT, 0, "%s", self->finding);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocation/log.h"
-#include "platform/host_memory.h"
+#include "allocation/report/log.h"
+#include "platform/host/host_memory.h"
 #include "trace/trace.h"
 
 enum { GROUPS = 64, TOLD = 8, TAG = 42 };
@@ -108,8 +108,9 @@ static void say(message_t *message, const char *format, ...) {
 }
 
 static void say_group(message_t *message, const group_t *group) {
-    say(message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")", group->bytes,
-        group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag, group->address, group->first);
+    say(message, "\n  %" PRIu64 " bytes in %" PRIu64 " block%s%s%s, the first at %#" PRIx64 " (allocation %" PRIu64 ")",
+        group->bytes, group->blocks, group->blocks == 1 ? "" : "s", *group->tag ? " of " : " without a tag", group->tag,
+        group->address, group->first);
 }
 
 static void tell_leaks(guard_account_t *account) {
@@ -117,8 +118,8 @@ static void tell_leaks(guard_account_t *account) {
     strata_place_t place = account->domain->place;
     message_t message = {.length = 0};
     qsort(account->groups, account->group_count, sizeof *account->groups, by_bytes);
-    say(&message, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:", bytes, blocks, blocks == 1 ? "" : "s",
-        strata_trace_place_name(strata_place_kind(place)), strata_place_device(place));
+    say(&message, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:", bytes, blocks,
+        blocks == 1 ? "" : "s", strata_trace_place_name(strata_place_kind(place)), strata_place_device(place));
     for (uint32_t i = 0; i < account->group_count && i < TOLD; i++) {
         const group_t *group = &account->groups[i];
         say_group(&message, group);

@@ -1,8 +1,8 @@
-/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/quota.h's: never a
+/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/core/quota.h's: never a
  * byte above, and a large request that fails below never makes a small one fail. */
-#include "allocation/layer.h"
-#include "allocation/quota.h"
-#include "allocation/refusal.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/quota.h"
+#include "allocation/reclaim/refusal.h"
 #include "platform/arithmetic.h"
 
 typedef struct limit_options {
@@ -34,46 +34,45 @@ static const strata_stat_row_t stats[] = {
 
 /* A claim that has to wait does so with every lock of the path open, and not for long while a request waits in a callback: that
  * request's own claim may be among those under way, in this very thread. */
-static bool claim(limit_layer_t *self, uint64_t size, strata_path_t *path) {
+static bool claim(limit_layer_t *self, uint64_t size, strata_call_t *call) {
     if (strata_quota_claim(&self->quota, size)) return true;
     if (!strata_quota_may_fit(&self->quota, size)) return false;
-    strata_opened_t opened = strata_path_unlock(path);
-    bool claimed = strata_quota_claim_in_time(&self->quota, size, &self->base.stack->lock,
-                                              &self->base.domain->held_up);
-    strata_path_lock(path, opened);
+    strata_opened_t opened = strata_call_unlock(call);
+    bool claimed = strata_quota_claim_in_time(&self->quota, size, &self->base.stack->lock, &self->base.domain->held_up);
+    strata_call_lock(call, opened);
     return claimed;
 }
 
-static void tell_waiters(limit_layer_t *self, strata_path_t *path) {
+static void tell_waiters(limit_layer_t *self, strata_call_t *call) {
     if (!strata_quota_is_awaited(&self->quota)) return;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_quota_tell(&self->quota, &self->base.stack->lock);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     limit_layer_t *self = (limit_layer_t *)base;
-    if (!claim(self, request->size, request->path)) {
+    if (!claim(self, request->size, request->call)) {
         atomic_fetch_add(&self->refused, 1);
         const limit_options_t *o = base->options;
         uint64_t limit = atomic_load(&self->quota.limit);
-        return strata_refuse_by_bound(base, limit == o->bytes ? "bytes" : "fraction", request->size,
-                                      atomic_load(&self->quota.used), limit);
+        return strata_refuse_by_bound(base, limit == o->bytes ? "bytes" : "fraction", request->size, atomic_load(&self->quota.used),
+                                      limit);
     }
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status == STRATA_OK) strata_quota_serve(&self->quota, request->size);
     else strata_quota_unclaim(&self->quota, request->size);
-    tell_waiters(self, request->path);
+    tell_waiters(self, request->call);
     return status;
 }
 
 /* Below first: what is refunded may be asked for at once. */
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     limit_layer_t *self = (limit_layer_t *)base;
     uint64_t asked = strata_record_requested(record);
-    strata_below_free(record, path);
+    strata_below_free(record, call);
     strata_quota_return(&self->quota, asked);
-    tell_waiters(self, path);
+    tell_waiters(self, call);
 }
 
 static strata_status_t create(strata_layer_t *base) {
@@ -90,9 +89,7 @@ static strata_status_t create(strata_layer_t *base) {
     return STRATA_OK;
 }
 
-static void destroy(strata_layer_t *base) {
-    strata_quota_destroy(&((limit_layer_t *)base)->quota);
-}
+static void destroy(strata_layer_t *base) { strata_quota_destroy(&((limit_layer_t *)base)->quota); }
 
 static strata_status_t validate(strata_layer_t *base) {
     limit_layer_t *self = (limit_layer_t *)base;
@@ -102,9 +99,7 @@ static strata_status_t validate(strata_layer_t *base) {
     return STRATA_OK;
 }
 
-static void reset_peaks(strata_layer_t *base) {
-    strata_quota_reset_peak(&((limit_layer_t *)base)->quota);
-}
+static void reset_peaks(strata_layer_t *base) { strata_quota_reset_peak(&((limit_layer_t *)base)->quota); }
 
 const strata_layer_type_t strata_limit_type = {
     .struct_size = sizeof(strata_layer_type_t),

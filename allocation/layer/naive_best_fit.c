@@ -10,7 +10,7 @@
  * one used. */
 #include "allocation/layer/naive_best_fit.h"
 
-#include "allocation/threads.h"
+#include "allocation/core/threads.h"
 #include "platform/arithmetic.h"
 
 #define ROW(name) offsetof(naive_options_t, name)
@@ -26,8 +26,7 @@ const strata_option_row_t strata_naive_options[] = {
      "later chunks; 0: as `fraction` says of what is available then"},
     {"parts", STRATA_OPTION_COUNT, ROW(parts), "1", 1, 1ull << 20, NULL,
      "host memory: a chunk is `fraction` of it, divided by this; pinned memory is at most `fraction` of it altogether"},
-    {"memory", STRATA_OPTION_SIZE, ROW(memory), "0", 0, 1ull << 50, NULL,
-     "host memory: all there is; 0: what the machine has"},
+    {"memory", STRATA_OPTION_SIZE, ROW(memory), "0", 0, 1ull << 50, NULL, "host memory: all there is; 0: what the machine has"},
     {"min_block", STRATA_OPTION_SIZE, ROW(min_block), "256", 64, 1ull << 21, NULL,
      "sizes are rounded to multiples of this power of two"},
     {"header", STRATA_OPTION_SIZE, ROW(header), "64", 0, 4096, NULL,
@@ -49,7 +48,7 @@ const strata_stat_row_t strata_naive_stats[] = {
 /* ---- serving ---- */
 
 static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, size_t size, uint32_t user) {
-    block->path = 0;
+    block->route = 0;
     block->stack = server;
     block->attention = 0;
     block->slack = (uint32_t)(block->size - size);
@@ -85,7 +84,7 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
     uint32_t slot;
     while ((slot = strata_buddy_find(&self->buddy, naive_slab(self), want->rounded)) != 0) {
         if (strata_naive_is_used(self, naive_block(self, slot), want->user)) {
-            strata_status_t status = strata_naive_wait(self, want->request->path);
+            strata_status_t status = strata_naive_wait(self, want->request->call);
             if (status != STRATA_OK) return status;
             continue;
         }
@@ -93,7 +92,7 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
             return strata_fail(STRATA_E_LIMIT, 0, "%s holds %u blocks, its most", self->base.type->name,
                                naive_slab(self)->capacity);
         *record = naive_block(self, slot);
-        hand_out(self, *record, want->request->path->stack->number, want->request->size, want->user);
+        hand_out(self, *record, want->request->call->stack->number, want->request->size, want->user);
         self->base.stack->figures.cache_hits += !want->grown;
         return STRATA_OK;
     }
@@ -111,21 +110,21 @@ static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
 
 /* Asks below, with the locks open; *slot is that of the chunk's one block. */
 static strata_status_t ask(naive_t *self, const want_t *want, uint64_t size, uint32_t *slot) {
-    strata_path_t *path = want->request->path;
+    strata_call_t *call = want->request->call;
     strata_record_t *below;
     strata_request_t chunk = *want->request;
     chunk.alignment = strata_place_alignment(strata_place_kind(self->base.domain->place));
     self->asked_bytes += size;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     self->asked_bytes -= size;
     if (status != STRATA_OK) return status;
     *slot = strata_naive_publish(self, below, want->rounded > self->max_block);
     if (*slot) return STRATA_OK;
-    opened = strata_path_unlock(path);
+    opened = strata_call_unlock(call);
     strata_chunk_free(below);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     return STRATA_E_LIMIT;
 }
 
@@ -136,11 +135,11 @@ static strata_status_t serve_huge(naive_t *self, const want_t *want, strata_reco
         return strata_fail(STRATA_E_NO_MEMORY, 0, "%s keeps no blocks above %llu bytes, and the request forbids asking below",
                            self->base.type->name, (unsigned long long)self->max_block);
     uint64_t size;
-    strata_status_t status = strata_naive_growth(self, want->rounded, want->request->path, &size);
+    strata_status_t status = strata_naive_growth(self, want->rounded, want->request->call, &size);
     if (status == STRATA_OK) status = ask(self, want, size, &slot);
     if (status != STRATA_OK) return status;
     *record = naive_block(self, slot);
-    hand_out(self, *record, want->request->path->stack->number, want->request->size, want->user);
+    hand_out(self, *record, want->request->call->stack->number, want->request->size, want->user);
     return STRATA_OK;
 }
 
@@ -148,7 +147,7 @@ static strata_status_t serve_huge(naive_t *self, const want_t *want, strata_reco
 static strata_status_t ask_for_chunk(naive_t *self, const want_t *want, uint32_t *slot) {
     uint64_t size, refused = UINT64_MAX;
     for (;;) {
-        strata_status_t status = strata_naive_growth(self, want->rounded, want->request->path, &size);
+        strata_status_t status = strata_naive_growth(self, want->rounded, want->request->call, &size);
         if (status != STRATA_OK) return status;
         if (size >= refused) return STRATA_E_NO_MEMORY;
         status = ask(self, want, size, slot);
@@ -170,14 +169,14 @@ static strata_status_t grow(naive_t *self, const want_t *want) {
 
 static strata_status_t serve(naive_t *self, want_t *want, strata_record_t **record) {
     strata_status_t status;
-    strata_path_t *path = want->request->path;
+    strata_call_t *call = want->request->call;
     while ((status = search(self, want, record)) == STRATA_E_NO_MEMORY) {
         if (want->request->flags & STRATA_NO_GROW)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)want->rounded);
         if (self->growing) {
             self->waiting++;
-            strata_path_wait(path, self->base.stack, &self->grown, UINT64_MAX);
+            strata_call_wait(call, self->base.stack, &self->grown, UINT64_MAX);
             self->waiting--;
             continue;
         }
@@ -199,7 +198,7 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name, (unsigned long long)unit);
     if (!strata_buddy_round(&self->buddy, request->size, &want.rounded))
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    strata_status_t status = strata_naive_size(self, request->path);
+    strata_status_t status = strata_naive_size(self, request->call);
     if (status != STRATA_OK) return status;
     if (!strata_naive_user(self, request->stream, &want.user)) return STRATA_E_LIMIT;
     /* Until it holds a block the entry must not end. */
@@ -233,16 +232,16 @@ static void put_back(naive_t *self, strata_record_t *block) {
     strata_naive_let_go(self, user);
 }
 
-void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_path_t *path) {
+void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     uint32_t node = block->chunk;
     if (naive_chunk_at(self, node)->huge) {
         strata_naive_let_go(self, block->bin_prev);
-        (void)strata_naive_give_back(self, node, path);
+        (void)strata_naive_give_back(self, node, call);
     } else {
         put_back(self, block);
     }
-    if (is_left(self)) (void)strata_naive_release(base, path);
+    if (is_left(self)) (void)strata_naive_release(base, call);
 }
 
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {
@@ -261,14 +260,17 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
     unsigned least = (unsigned)strata_place_alignment(place);
     *option = "min_block";
     if (!strata_is_power_of_two(o->min_block) || o->min_block < least)
-        return strata_fail(STRATA_E_STRATEGY, 0, "%llu is no multiple that blocks of this place can have; write a power of two of at "
-                           "least %u", (unsigned long long)o->min_block, least);
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "%llu is no multiple that blocks of this place can have; write a power of two of at "
+                           "least %u",
+                           (unsigned long long)o->min_block, least);
     *option = o->parts != 1 ? "parts" : "memory";
     if (!host && (o->parts != 1 || o->memory != 0))
         return strata_fail(STRATA_E_STRATEGY, 0, "this option is for pinned and host memory; take it out here");
     *option = "reallocate";
     if (host && o->reallocate != 0)
-        return strata_fail(STRATA_E_STRATEGY, 0, "all chunks of pinned and host memory are of one size; write initial for the "
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "all chunks of pinned and host memory are of one size; write initial for the "
                            "largest, or take it out");
     return STRATA_OK;
 }
@@ -294,7 +296,7 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     const naive_options_t *o = naive_options_of(self);
     strata_buddy_init(&self->buddy, o->min_block, o->header);
     /* Below what all streams share it serves all of them, whatever its option says. */
-    self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->trunk) || base->stack->ownerless;
+    self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->is_shared) || base->stack->ownerless;
     self->ordered_below = gives_in_order(base->below[0]);
     strata_status_t status = strata_nodes_init(&self->chunks, sizeof(naive_chunk_t), STRATA_NAIVE_CHUNKS);
     if (status != STRATA_OK) return status;
@@ -309,9 +311,7 @@ void strata_naive_figures(strata_layer_t *base) {
     self->used_bytes = self->chunk_bytes - naive_idle(self);
 }
 
-uint64_t strata_naive_idle_bytes(strata_layer_t *base) {
-    return naive_idle((naive_t *)base);
-}
+uint64_t strata_naive_idle_bytes(strata_layer_t *base) { return naive_idle((naive_t *)base); }
 
 const strata_layer_type_t strata_naive_best_fit_type = {
     .struct_size = sizeof(strata_layer_type_t),

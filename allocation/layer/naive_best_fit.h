@@ -9,9 +9,9 @@
 #ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 #define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/mechanism/buddy.h"
-#include "allocation/users.h"
+#include "allocation/uses/users.h"
 
 enum { STRATA_NAIVE_OWN_STREAMS, STRATA_NAIVE_STREAMS_IGNORED };
 enum { STRATA_NAIVE_CHUNKS = 1 << 20 };
@@ -27,8 +27,8 @@ typedef struct naive_options {
 typedef struct naive_chunk {
     strata_record_t *below; /* the record of the layer below */
     uint64_t base, size;
-    uint32_t first;         /* slot of the block at the base */
-    uint32_t next, prev;    /* in order of making */
+    uint32_t first; /* slot of the block at the base */
+    uint32_t next, prev; /* in order of making */
     uint32_t huge;
 } naive_chunk_t;
 
@@ -41,13 +41,13 @@ typedef struct naive_user {
 typedef struct naive {
     strata_layer_t base;
     strata_buddy_t buddy;
-    uint64_t max_block;   /* rounded requests above it are huge; told by the first request */
-    bool sized;           /* max_block is told */
-    bool one_user;        /* a stream's own, or of memory without owner streams: no marks are kept */
-    bool ordered_below;   /* what comes from below is its requester's at first, and must be idle when it goes back */
-    bool growing;         /* a thread is asking below with the lock open; others that miss wait for it */
+    uint64_t max_block; /* rounded requests above it are huge; told by the first request */
+    bool sized; /* max_block is told */
+    bool one_user; /* a stream's own, or of memory without owner streams: no marks are kept */
+    bool ordered_below; /* what comes from below is its requester's at first, and must be idle when it goes back */
+    bool growing; /* a thread is asking below with the lock open; others that miss wait for it */
     uint32_t waiting;
-    uint32_t asking;      /* requests under way that hold their user */
+    uint32_t asking; /* requests under way that hold their user */
     strata_condition_t grown;
     strata_nodes_t chunks;
     strata_users_t users; /* naive_user_t */
@@ -79,39 +79,38 @@ strata_status_t strata_naive_check(const void *options, strata_place_kind_t plac
 strata_status_t strata_naive_create(strata_layer_t *base);
 void strata_naive_destroy(strata_layer_t *base);
 strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
-void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_path_t *path);
+void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call);
 strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, size_t alignment);
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
 void strata_naive_figures(strata_layer_t *base);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 
 /* What the two types have in common: all but name, doc and scope. */
-#define STRATA_NAIVE_TYPE                                                                                          \
-    .role = STRATA_CACHE,                                                                                          \
-    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM, .guarded = true, \
-    .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,        \
-    .stats = strata_naive_stats, .create = strata_naive_create, .destroy = strata_naive_destroy,                    \
-    .allocate = strata_naive_allocate, .free = strata_naive_free, .hit = strata_naive_hit,                          \
-    .quick_free = strata_naive_quick_free, .release = strata_naive_release, .stream_gone = strata_naive_stream_gone, \
-    .trim = strata_naive_trim, .walk = strata_naive_walk, .find = strata_naive_find,                                \
-    .chunk_of = strata_naive_chunk_of, .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate,    \
-    .check = strata_naive_check, .figures = strata_naive_figures
+#define STRATA_NAIVE_TYPE                                                                                                          \
+    .role = STRATA_CACHE, .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM,          \
+    .guarded = true, .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,      \
+    .stats = strata_naive_stats, .create = strata_naive_create, .destroy = strata_naive_destroy,                                   \
+    .allocate = strata_naive_allocate, .free = strata_naive_free, .hit = strata_naive_hit, .quick_free = strata_naive_quick_free,  \
+    .release = strata_naive_release, .stream_gone = strata_naive_stream_gone, .trim = strata_naive_trim,                           \
+    .walk = strata_naive_walk, .find = strata_naive_find, .chunk_of = strata_naive_chunk_of,                                       \
+    .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate, .check = strata_naive_check,                         \
+    .figures = strata_naive_figures
 
 /* ---- sizes; the locks are opened ---- */
 
 /* Tells max_block, once. */
-strata_status_t strata_naive_size(naive_t *self, strata_path_t *path);
+strata_status_t strata_naive_size(naive_t *self, strata_call_t *call);
 /* What the pool asks from below for a request that nothing free serves. E_NO_MEMORY: more than its share. */
-strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_path_t *path, uint64_t *size);
+strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size);
 
 /* ---- chunks ---- */
 
 /* A chunk that came from below, as one free block of the pool, or (huge) as one block in no index. Its slot, 0: E_LIMIT. */
 uint32_t strata_naive_publish(naive_t *self, strata_record_t *below, bool huge);
 /* A chunk whose one block is in no use goes back; the bytes. The locks are opened. */
-uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_path_t *path);
-uint64_t strata_naive_release(strata_layer_t *base, strata_path_t *path);
-uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path);
+uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_call_t *call);
+uint64_t strata_naive_release(strata_layer_t *base, strata_call_t *call);
+uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
 /* Whatever is still live: of the destroy, with no lock held. */
 void strata_naive_drop_chunks(naive_t *self);
 void strata_naive_walk(strata_layer_t *base, strata_walk_fn block, void *context);
@@ -129,8 +128,8 @@ void strata_naive_let_go(naive_t *self, uint32_t node);
 /* Whether the host must wait before the user gets a free block. */
 bool strata_naive_is_used(naive_t *self, const strata_record_t *block, uint32_t node);
 /* The host waits for all users of what is free; the locks are opened. E_DEVICE_LOST and the like. */
-strata_status_t strata_naive_wait(naive_t *self, strata_path_t *path);
-void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path);
+strata_status_t strata_naive_wait(naive_t *self, strata_call_t *call);
+void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call);
 strata_status_t strata_naive_validate_users(const naive_t *self);
 
 strata_status_t strata_naive_validate(strata_layer_t *base);

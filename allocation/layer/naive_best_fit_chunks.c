@@ -40,8 +40,8 @@ uint32_t strata_naive_publish(naive_t *self, strata_record_t *below, bool huge) 
                     slab->capacity);
         return 0;
     }
-    *naive_chunk_at(self, node) =
-        (naive_chunk_t){.below = below, .base = below->ptr, .size = below->size, .first = slot, .huge = huge};
+    *naive_chunk_at(self,
+                    node) = (naive_chunk_t){.below = below, .base = below->ptr, .size = below->size, .first = slot, .huge = huge};
     list(self, node);
     count(self, naive_chunk_at(self, node), 1);
     self->base.stack->figures.growths++;
@@ -65,15 +65,15 @@ static void detach(naive_t *self, uint32_t node) {
 }
 
 /* The end of detached chunks, chained by `next`; the bytes. */
-static uint64_t give_back_detached(naive_t *self, uint32_t first, strata_path_t *path) {
+static uint64_t give_back_detached(naive_t *self, uint32_t first, strata_call_t *call) {
     uint64_t bytes = 0;
     if (first == 0) return 0;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     for (uint32_t node = first; node; node = naive_chunk_at(self, node)->next) {
         bytes += naive_chunk_at(self, node)->size;
         strata_chunk_free(naive_chunk_at(self, node)->below);
     }
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     while (first) {
         uint32_t node = first;
         first = naive_chunk_at(self, node)->next;
@@ -82,10 +82,10 @@ static uint64_t give_back_detached(naive_t *self, uint32_t first, strata_path_t 
     return bytes;
 }
 
-uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_path_t *path) {
+uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_call_t *call) {
     detach(self, node);
     naive_chunk_at(self, node)->next = 0;
-    return give_back_detached(self, node, path);
+    return give_back_detached(self, node, call);
 }
 
 /* The first idle chunk at or behind `node`; 0: none. A huge one never is. */
@@ -103,18 +103,18 @@ static uint32_t next_to_go(const naive_t *self, uint32_t node) {
 }
 
 /* Before idle chunks go back. Where the wait fails those that somebody may be using stay. */
-static void wait_if_need_be(naive_t *self, strata_path_t *path) {
+static void wait_if_need_be(naive_t *self, strata_call_t *call) {
     for (uint32_t node = next_idle(self, self->first_chunk); node; node = next_idle(self, naive_chunk_at(self, node)->next)) {
         if (!must_wait(self, naive_chunk_at(self, node))) continue;
-        (void)strata_naive_wait(self, path);
+        (void)strata_naive_wait(self, call);
         return;
     }
 }
 
-uint64_t strata_naive_release(strata_layer_t *base, strata_path_t *path) {
+uint64_t strata_naive_release(strata_layer_t *base, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     uint32_t first = 0, *end = &first;
-    wait_if_need_be(self, path);
+    wait_if_need_be(self, call);
     for (uint32_t node = next_to_go(self, self->first_chunk), next; node; node = next) {
         naive_chunk_t *chunk = naive_chunk_at(self, node);
         next = next_to_go(self, chunk->next);
@@ -123,7 +123,7 @@ uint64_t strata_naive_release(strata_layer_t *base, strata_path_t *path) {
         end = &chunk->next;
         chunk->next = 0;
     }
-    return give_back_detached(self, first, path);
+    return give_back_detached(self, first, call);
 }
 
 /* The largest chunk that may go, the oldest among equals; 0: none. */
@@ -134,12 +134,12 @@ static uint32_t largest_to_go(const naive_t *self) {
     return largest;
 }
 
-uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_path_t *path) {
+uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
     uint64_t released = 0;
-    if (naive_idle(self) > keep) wait_if_need_be(self, path);
+    if (naive_idle(self) > keep) wait_if_need_be(self, call);
     for (uint32_t node; naive_idle(self) > keep && (node = largest_to_go(self)) != 0;)
-        released += strata_naive_give_back(self, node, path);
+        released += strata_naive_give_back(self, node, call);
     return released;
 }
 

@@ -4,11 +4,11 @@
  * `initial` bytes or `fraction` of that, a later one `reallocate` bytes or `fraction` of what may be used then, each at least the
  * request. What is larger than the first chunks could have been is huge. Of host memory a chunk is `fraction` of all of it in so many
  * parts, `initial` bytes at most. */
+#include "allocation/core/option.h"
 #include "allocation/layer/naive_best_fit.h"
-#include "allocation/option.h"
-#include "allocation/refusal.h"
+#include "allocation/reclaim/refusal.h"
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 
 enum { USABLE_PERCENT = 95, LEAST_USABLE = 256 };
 
@@ -17,9 +17,7 @@ static bool is_host_memory(const naive_t *self) {
     return place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
 }
 
-static uint64_t share(uint64_t bytes, double fraction) {
-    return (uint64_t)((double)bytes * fraction);
-}
+static uint64_t share(uint64_t bytes, double fraction) { return (uint64_t)((double)bytes * fraction); }
 
 static strata_status_t usable_of(const naive_t *self, uint64_t *usable) {
     uint64_t available, total;
@@ -39,8 +37,8 @@ static strata_status_t chunk_of_device(const naive_t *self, uint64_t usable, uin
     strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = *size});
     strata_print_size(said, asked, sizeof asked);
     strata_print_size(usable, most, sizeof most);
-    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s are more than the %s that may be used", self->base.type->name, option, asked,
-                       most);
+    return strata_fail(STRATA_E_NO_MEMORY, 0, "%s.%s: %s are more than the %s that may be used", self->base.type->name, option,
+                       asked, most);
 }
 
 static uint64_t host_share(const naive_t *self) {
@@ -64,12 +62,12 @@ static strata_status_t largest_block(const naive_t *self, uint64_t *largest) {
     return status;
 }
 
-strata_status_t strata_naive_size(naive_t *self, strata_path_t *path) {
+strata_status_t strata_naive_size(naive_t *self, strata_call_t *call) {
     if (self->sized) return STRATA_OK;
     uint64_t largest;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = largest_block(self, &largest);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     if (status != STRATA_OK || self->sized) return status;
     self->max_block = largest;
     self->sized = true;
@@ -95,7 +93,7 @@ static strata_status_t check_share(const naive_t *self, uint64_t size) {
     return strata_refuse_by_bound(&self->base, "fraction", size, held, most);
 }
 
-strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_path_t *path, uint64_t *size) {
+strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size) {
     bool first = self->chunk_bytes == 0;
     strata_status_t status = STRATA_OK;
     *size = rounded;
@@ -103,9 +101,9 @@ strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_path
     if (is_host_memory(self)) {
         *size = self->max_block;
     } else {
-        strata_opened_t opened = strata_path_unlock(path);
+        strata_opened_t opened = strata_call_unlock(call);
         status = refill_of_device(self, first, size);
-        strata_path_lock(path, opened);
+        strata_call_lock(call, opened);
         *size = strata_max(*size, rounded);
     }
     return status == STRATA_OK ? check_share(self, *size) : status;

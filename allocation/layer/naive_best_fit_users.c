@@ -41,11 +41,11 @@ bool strata_naive_is_used(naive_t *self, const strata_record_t *block, uint32_t 
     return mark > self->buddy.clean && mark != strata_naive_mark(self, node);
 }
 
-strata_status_t strata_naive_wait(naive_t *self, strata_path_t *path) {
+strata_status_t strata_naive_wait(naive_t *self, strata_call_t *call) {
     uint64_t until = strata_buddy_wait(&self->buddy);
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     bool done = strata_domain_wait_for_all(self->base.domain);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     self->waits++;
     if (!done) return strata_last_error()->status;
     strata_buddy_waited(&self->buddy, until);
@@ -53,9 +53,9 @@ strata_status_t strata_naive_wait(naive_t *self, strata_path_t *path) {
 }
 
 /* Its handle may name another stream soon: what it used is from now on nobody's but after a wait. */
-void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
-    (void)path;
+    (void)call;
     uint32_t node = self->one_user ? 0 : strata_users_find(&self->users, stream);
     if (node == 0) return;
     leave_behind(self, node);

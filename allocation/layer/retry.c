@@ -1,7 +1,7 @@
 /* retry: climbs the domain's reclaim ladder when the layers below are out of memory, and wakes those who wait at a free. */
-#include "allocation/ladder.h"
-#include "allocation/layer.h"
-#include "allocation/option.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
+#include "allocation/reclaim/ladder.h"
 
 typedef struct retry_options {
     uint64_t timeout;
@@ -43,9 +43,7 @@ typedef struct attempt {
     strata_record_t *record;
 } attempt_t;
 
-static uint64_t turn_of(const strata_layer_t *self) {
-    return UINT64_C(1) << (self->number & 63);
-}
+static uint64_t turn_of(const strata_layer_t *self) { return UINT64_C(1) << (self->number & 63); }
 
 static strata_status_t try_below(void *context, uint32_t extra_flags) {
     attempt_t *attempt = context;
@@ -57,47 +55,56 @@ static strata_status_t try_below(void *context, uint32_t extra_flags) {
 /* A try in which the cache may answer that growth should wait, and then the wait; growth is due when that did not help. */
 static strata_status_t try_patiently(attempt_t *attempt) {
     const retry_options_t *o = attempt->self->options;
-    strata_path_t *path = attempt->request->path;
-    path->patience = &o->patient;
+    strata_call_t *call = attempt->request->call;
+    call->patience = &o->patient;
     strata_status_t status = try_below(attempt, 0);
-    if (status == STRATA_E_NO_MEMORY && path->held_back) {
-        strata_ladder_t ladder = {.domain = attempt->self->domain, .stack = path->stack, .size = attempt->request->size,
-                                  .timeout = o->timeout, .try_again = try_below, .context = attempt};
+    if (status == STRATA_E_NO_MEMORY && call->held_back) {
+        strata_ladder_t ladder = {.domain = attempt->self->domain,
+                                  .stack = call->stack,
+                                  .size = attempt->request->size,
+                                  .timeout = o->timeout,
+                                  .try_again = try_below,
+                                  .context = attempt};
         status = strata_ladder_be_patient(&ladder);
     }
-    path->patience = NULL;
-    return status == STRATA_E_NO_MEMORY && path->held_back ? try_below(attempt, 0) : status;
+    call->patience = NULL;
+    return status == STRATA_E_NO_MEMORY && call->held_back ? try_below(attempt, 0) : status;
 }
 
 static strata_status_t climb(attempt_t *attempt) {
     strata_layer_t *self = attempt->self;
     const retry_options_t *o = self->options;
-    strata_ladder_t ladder = {.domain = self->domain, .stack = attempt->request->path->stack, .size = attempt->request->size,
-                              .timeout = o->timeout, .wait_first = o->wait_first, .wait_only = o->steps == STEPS_WAIT,
-                              .waiter = self->attention ? self->attention : STRATA_ATTENTION_CORE, .try_again = try_below,
+    strata_ladder_t ladder = {.domain = self->domain,
+                              .stack = attempt->request->call->stack,
+                              .size = attempt->request->size,
+                              .timeout = o->timeout,
+                              .wait_first = o->wait_first,
+                              .wait_only = o->steps == STEPS_WAIT,
+                              .waiter = self->attention ? self->attention : STRATA_ATTENTION_CORE,
+                              .try_again = try_below,
                               .context = attempt};
-    attempt->request->path->turns |= turn_of(self);
+    attempt->request->call->turns |= turn_of(self);
     return strata_ladder_climb(&ladder);
 }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     const retry_options_t *o = self->options;
     attempt_t attempt = {.self = self, .request = request};
-    bool had_turn = (request->path->turns & turn_of(self)) != 0;
+    bool had_turn = (request->call->turns & turn_of(self)) != 0;
     bool has_turn = !had_turn && (o->steps == STEPS_ALL || o->timeout > 0);
     bool may_wait = !(request->flags & (STRATA_NO_RETRY | STRATA_NO_GROW));
     strata_status_t status = o->patience && may_wait && !had_turn ? try_patiently(&attempt) : try_below(&attempt, 0);
     if (status == STRATA_E_NO_MEMORY && has_turn && may_wait) status = climb(&attempt);
-    else if (status == STRATA_E_NO_MEMORY && has_turn) request->path->turn_due = true;
+    else if (status == STRATA_E_NO_MEMORY && has_turn) request->call->turn_due = true;
     if (status == STRATA_OK) *record = attempt.record;
     return status;
 }
 
 /* Below first, so that whoever wakes finds the memory there; with its last block a forgotten stream's stack, and this layer, may
  * end. The core comes here only while somebody waits, or when a layer below has work at this free. */
-static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     strata_domain_t *domain = self->domain;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
     strata_domain_wake(domain);
 }
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "allocation/mechanism/ranges.h"
 
 enum { RANGES = 1 << 20 };
@@ -26,7 +26,7 @@ typedef struct scrub_layer {
     strata_layer_t base;
     strata_ranges_t owners;
     uint64_t growths; /* of the stack's cache, when the ranges were begun */
-    bool knows;       /* a cache of the stack's own stands below */
+    bool knows; /* a cache of the stack's own stands below */
     uint64_t zeroed, zeroed_bytes, kept_bytes;
 } scrub_layer_t;
 
@@ -72,14 +72,14 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     /* Said before the lock is open, so that it ends with the knowledge that a growth ends meanwhile. */
     if (self->knows) strata_ranges_set(&self->owners, served->ptr, served->ptr + served->size, owner);
     if (!own) {
-        strata_opened_t opened = strata_path_unlock(request->path);
+        strata_opened_t opened = strata_call_unlock(request->call);
         status = zero(self, served, request->stream);
-        strata_path_lock(request->path, opened);
+        strata_call_lock(request->call, opened);
     }
     if (status != STRATA_OK) {
         /* Whose bytes they are is as unknown as that they are zero. */
         strata_ranges_clear(&self->owners);
-        strata_below_undo(served, request->path);
+        strata_below_undo(served, request->call);
         return status;
     }
     self->zeroed += !own;
@@ -89,9 +89,9 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
-static void free_record(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 /* Decorators in between pass addresses on; anything else may move memory between stacks. */
@@ -107,13 +107,9 @@ static strata_status_t create(strata_layer_t *base) {
     return strata_ranges_init(&self->owners, RANGES);
 }
 
-static void destroy(strata_layer_t *base) {
-    strata_ranges_destroy(&((scrub_layer_t *)base)->owners);
-}
+static void destroy(strata_layer_t *base) { strata_ranges_destroy(&((scrub_layer_t *)base)->owners); }
 
-static strata_status_t validate(strata_layer_t *base) {
-    return strata_ranges_validate(&((scrub_layer_t *)base)->owners);
-}
+static strata_status_t validate(strata_layer_t *base) { return strata_ranges_validate(&((scrub_layer_t *)base)->owners); }
 
 const strata_layer_type_t strata_scrub_type = {
     .struct_size = sizeof(strata_layer_type_t),

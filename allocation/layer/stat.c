@@ -5,7 +5,7 @@
  * Anywhere else it counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the
  * peer's does.
  */
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 
 typedef struct stat_layer {
     strata_layer_t base;
@@ -25,9 +25,9 @@ static const strata_stat_row_t stats[] = {
 
 /* Whether hits leave the layer out: then the stack books all that passes here. */
 static bool is_left_out(const strata_layer_t *self) {
-    uint64_t path = self->stack->path;
-    while (path && (path & 0xff) != self->number) path >>= 8;
-    return path != 0;
+    uint64_t route = self->stack->route;
+    while (route && (route & 0xff) != self->number) route >>= 8;
+    return route != 0;
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
@@ -41,13 +41,13 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     stat_layer_t *self = (stat_layer_t *)base;
     if (!is_left_out(base)) {
         atomic_fetch_sub(&self->current, record->size);
         atomic_fetch_sub(&self->live, 1);
     }
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 static void figures(strata_layer_t *base) {
@@ -80,9 +80,7 @@ static strata_status_t create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
+static void destroy(strata_layer_t *self) { (void)self; }
 
 const strata_layer_type_t strata_stat_type = {
     .struct_size = sizeof(strata_layer_type_t),

@@ -5,8 +5,8 @@
  * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
  * (`poll: block`). In places without an owner stream every user is a borrower, the one named at allocate the first.
  */
-#include "allocation/layer.h"
-#include "allocation/threads.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/threads.h"
 
 enum { EVENT_FREE, EVENT_USE };
 enum { POLL_STREAM, POLL_BLOCK };
@@ -58,17 +58,11 @@ typedef struct stream_safe {
     uint64_t pending_bytes;
 } stream_safe_t;
 
-static borrow_t *borrow_at(stream_safe_t *self, uint32_t node) {
-    return strata_node(&self->borrows, node);
-}
+static borrow_t *borrow_at(stream_safe_t *self, uint32_t node) { return strata_node(&self->borrows, node); }
 
-static deferred_t *deferred_at(stream_safe_t *self, uint32_t node) {
-    return strata_node(&self->deferrals, node);
-}
+static deferred_t *deferred_at(stream_safe_t *self, uint32_t node) { return strata_node(&self->deferrals, node); }
 
-static bool at_use(const stream_safe_t *self) {
-    return ((const stream_safe_options_t *)self->base.options)->event == EVENT_USE;
-}
+static bool at_use(const stream_safe_t *self) { return ((const stream_safe_options_t *)self->base.options)->event == EVENT_USE; }
 
 static void drop_event(stream_safe_t *self, borrow_t *borrow) {
     if (borrow->event) strata_events_give(&self->base.domain->events, borrow->event);
@@ -86,26 +80,24 @@ static void drop_borrow(stream_safe_t *self, uint32_t *link) {
 }
 
 /* An event from the pool; the locks are open while the pool makes more. NULL: the device refuses. */
-static strata_handle_t take_event(stream_safe_t *self, strata_path_t *path) {
+static strata_handle_t take_event(stream_safe_t *self, strata_call_t *call) {
     strata_events_t *events = &self->base.domain->events;
     strata_handle_t event;
     while ((event = strata_events_take(events)) == NULL) {
-        strata_opened_t opened = strata_path_unlock(path);
+        strata_opened_t opened = strata_call_unlock(call);
         strata_status_t status = strata_events_ensure(events, 4);
-        strata_path_lock(path, opened);
+        strata_call_lock(call, opened);
         if (status != STRATA_OK) return NULL;
     }
     return event;
 }
 
-static uint64_t thread_of(strata_stream_t stream) {
-    return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-}
+static uint64_t thread_of(strata_stream_t stream) { return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0; }
 
 /* Gives the borrow by `stream` an event. The lock may be open for that, and the borrow be another one's, or over, behind it:
  * then it stays as it is. */
-static strata_status_t provide_event(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_path_t *path) {
-    strata_handle_t event = take_event(self, path);
+static strata_status_t provide_event(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_call_t *call) {
+    strata_handle_t event = take_event(self, call);
     if (!event) return strata_last_error()->status;
     borrow_t *borrow = borrow_at(self, node);
     if (borrow->state == WAITING && borrow->stream == stream && !borrow->event) borrow->event = event;
@@ -114,12 +106,12 @@ static strata_status_t provide_event(stream_safe_t *self, uint32_t node, strata_
 }
 
 /* Taking the event and recording it is one step under the lock, and so is what the caller appends behind it. */
-static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_path_t *path) {
+static strata_status_t record_event(stream_safe_t *self, uint32_t node, strata_call_t *call) {
     strata_stream_t stream = borrow_at(self, node)->stream;
     if (stream == GONE || borrow_at(self, node)->thread != thread_of(stream))
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "a destroyed stream, or another thread's default stream, has no name here");
     if (!borrow_at(self, node)->event) {
-        strata_status_t status = provide_event(self, node, stream, path);
+        strata_status_t status = provide_event(self, node, stream, call);
         if (status != STRATA_OK) return status;
     }
     const borrow_t *borrow = borrow_at(self, node);
@@ -163,24 +155,24 @@ static uint32_t make_borrow(stream_safe_t *self, strata_record_t *record, strata
 }
 
 /* `event: use`: the event comes first, since the lock may be open for it and the block be freed meanwhile. */
-static strata_status_t event_for_use(stream_safe_t *self, const strata_record_t *record, strata_path_t *path,
+static strata_status_t event_for_use(stream_safe_t *self, const strata_record_t *record, strata_call_t *call,
                                      strata_handle_t *event) {
     uint32_t generation = record->generation;
-    *event = take_event(self, path);
+    *event = take_event(self, call);
     if (!*event) return strata_last_error()->status;
     if (record->generation == generation) return STRATA_OK;
     strata_events_give(&self->base.domain->events, *event);
     return strata_fail(STRATA_E_STALE, 0, "the block was freed while its borrow was noted");
 }
 
-static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
-    const strata_stack_t *server = path->stack;
+    const strata_stack_t *server = call->stack;
     bool is_owner = stream == server->stream && server->thread == thread_of(stream);
     if (!server->ownerless && !server->orphan && is_owner) return STRATA_OK;
-    bool now = at_use(self) && !path->owning && !strata_domain_means_many(base->domain, stream), fresh;
+    bool now = at_use(self) && !call->owning && !strata_domain_means_many(base->domain, stream), fresh;
     strata_handle_t event = NULL;
-    strata_status_t status = now ? event_for_use(self, record, path, &event) : STRATA_OK;
+    strata_status_t status = now ? event_for_use(self, record, call, &event) : STRATA_OK;
     if (status != STRATA_OK) return status;
     uint32_t node = make_borrow(self, record, stream, &fresh);
     if (node == 0) {
@@ -188,7 +180,7 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
         return strata_fail(STRATA_E_LIMIT, 0, "%d borrows in one stack, its most", NODES);
     }
     borrow_t *borrow = borrow_at(self, node);
-    borrow->owner = borrow->owner || path->owning;
+    borrow->owner = borrow->owner || call->owning;
     if (event && (borrow->owner || borrow->event)) strata_events_give(&self->base.domain->events, event);
     else if (event) borrow->event = event;
     if (!now || borrow->owner) return STRATA_OK;
@@ -197,9 +189,9 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     return status;
 }
 
-static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
+static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
-    (void)path;
+    (void)call;
     uint32_t *link = find_borrow(self, record, stream);
     if (*link && is_by(borrow_at(self, *link), stream) && !borrow_at(self, *link)->owner) drop_borrow(self, link);
     if (record->borrows == 0) record->attention &= (uint16_t)~base->attention;
@@ -207,25 +199,25 @@ static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *recor
 }
 
 /* A borrow by a stream that ends gets no event: the host waits for it, or for all. */
-static bool wait_for_the_end(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_path_t *path) {
+static bool wait_for_the_end(stream_safe_t *self, uint32_t node, strata_stream_t stream, strata_call_t *call) {
     drop_event(self, borrow_at(self, node));
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     bool over = strata_domain_wait_for(self->base.domain, stream);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     return over;
 }
 
 /* A stream will be destroyed: no event can be taken on it later, so every live borrow by it takes its event now, and frees that
  * wait for it are let finish. From then on no borrow goes by its handle. */
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     for (uint32_t node = 1; node < self->borrows.used; node++) {
         borrow_t *borrow = borrow_at(self, node);
         while (borrow->state == BUSY && borrow->stream == stream)
-            strata_path_wait(path, base->stack, &base->stack->host_waited, UINT64_MAX);
+            strata_call_wait(call, base->stack, &base->stack->host_waited, UINT64_MAX);
         if (borrow->state != WAITING || borrow->stream != stream) continue;
-        bool marked = borrow->event || record_event(self, node, path) == STRATA_OK;
-        bool over = !marked && wait_for_the_end(self, node, stream, path);
+        bool marked = borrow->event || record_event(self, node, call) == STRATA_OK;
+        bool over = !marked && wait_for_the_end(self, node, stream, call);
         if (borrow->state != WAITING || borrow->stream != stream) continue;
         borrow->stream = GONE;
         if (over) borrow->state = OVER;
@@ -246,16 +238,16 @@ static bool finish_in_order(stream_safe_t *self, strata_record_t *record) {
 }
 
 /* No event could be recorded: the host waits for the stream instead. False: not even that; the block must never be reused. */
-static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *path) {
+static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_call_t *call) {
     strata_domain_t *domain = self->base.domain;
     borrow_t *borrow = borrow_at(self, *link);
     strata_stream_t stream = borrow->stream;
     bool nameable = stream != GONE && borrow->thread == thread_of(stream);
     drop_event(self, borrow);
     if (nameable) borrow->state = BUSY;
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     bool over = nameable ? strata_domain_wait_for(domain, stream) : strata_domain_wait_for_all(domain);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     if (nameable) {
         borrow->state = WAITING;
         strata_condition_broadcast(&self->base.stack->host_waited);
@@ -266,22 +258,22 @@ static bool wait_instead(stream_safe_t *self, uint32_t *link, strata_path_t *pat
 
 /* Takes every borrow's event; with `event: use` they have been taken. The record is nobody's but ours, so the lock may be open
  * in between. */
-static bool take_events(stream_safe_t *self, strata_record_t *record, strata_path_t *path) {
+static bool take_events(stream_safe_t *self, strata_record_t *record, strata_call_t *call) {
     uint32_t *link = &record->borrows;
     while (*link) {
         const borrow_t *borrow = borrow_at(self, *link);
         if (borrow->state == OVER) drop_borrow(self, link);
-        else if (borrow->event || record_event(self, *link, path) == STRATA_OK) link = &borrow_at(self, *link)->next;
-        else if (!wait_instead(self, link, path)) return false;
+        else if (borrow->event || record_event(self, *link, call) == STRATA_OK) link = &borrow_at(self, *link)->next;
+        else if (!wait_instead(self, link, call)) return false;
     }
     return true;
 }
 
 /* Makes room for a deferral; without any the free waits for its borrowers on the host. */
-static uint32_t room_to_defer(stream_safe_t *self, strata_record_t *record, strata_path_t *path) {
+static uint32_t room_to_defer(stream_safe_t *self, strata_record_t *record, strata_call_t *call) {
     uint32_t node = strata_nodes_take(&self->deferrals);
     while (node == 0 && record->borrows)
-        if (!wait_instead(self, &record->borrows, path)) break;
+        if (!wait_instead(self, &record->borrows, call)) break;
     return node;
 }
 
@@ -314,20 +306,20 @@ static void defer(stream_safe_t *self, strata_record_t *record, uint32_t node) {
     meter(self, record);
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (record->borrows && !take_events(self, record, path)) {
+    if (record->borrows && !take_events(self, record, call)) {
         /* Nothing tells when its borrowers are done: quarantined, given back when the stack ends. */
         base->stack->figures.quarantined_bytes += record->size;
         return;
     }
     bool done = record->borrows == 0 || (at_use(self) && finish_in_order(self, record));
-    uint32_t node = done ? 0 : room_to_defer(self, record, path);
+    uint32_t node = done ? 0 : room_to_defer(self, record, call);
     if (node) {
         defer(self, record, node);
     } else if (record->borrows == 0) {
         record->attention &= (uint16_t)~base->attention;
-        strata_below_free(record, path);
+        strata_below_free(record, call);
     } else {
         base->stack->figures.quarantined_bytes += record->size;
     }
@@ -392,7 +384,7 @@ static uint32_t collect_finished(stream_safe_t *self) {
     return done;
 }
 
-static uint64_t finish(stream_safe_t *self, strata_path_t *path) {
+static uint64_t finish(stream_safe_t *self, strata_call_t *call) {
     uint64_t freed = 0;
     for (uint32_t node = collect_finished(self); node;) {
         strata_record_t *record = deferred_at(self, node)->record;
@@ -402,16 +394,16 @@ static uint64_t finish(stream_safe_t *self, strata_path_t *path) {
         self->base.stack->figures.deferred_bytes -= record->size;
         record->attention &= (uint16_t)~self->base.attention;
         /* The lock may be open in there; what is still to be freed is on our own list. */
-        strata_below_free(record, path);
+        strata_below_free(record, call);
         node = next;
     }
     if (self->first == 0) strata_layer_wants_allocate(&self->base, false);
     return freed;
 }
 
-static void poll(strata_layer_t *base, strata_path_t *path, strata_pending_t *pending) {
+static void poll(strata_layer_t *base, strata_call_t *call, strata_pending_t *pending) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (self->first) pending->freed_bytes += finish(self, path);
+    if (self->first) pending->freed_bytes += finish(self, call);
     pending->pending_bytes += self->pending_bytes;
     for (uint32_t node = self->first; node; node = deferred_at(self, node)->next) {
         uint64_t at = ready_at(self, deferred_at(self, node)->record);
@@ -432,7 +424,7 @@ static void waits(strata_layer_t *base, strata_wait_fn wait, void *context) {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     stream_safe_t *self = (stream_safe_t *)base;
-    if (self->first) (void)finish(self, request->path);
+    if (self->first) (void)finish(self, request->call);
     return strata_below_allocate(base, request, record);
 }
 
@@ -456,9 +448,7 @@ static void destroy(strata_layer_t *base) {
     strata_nodes_destroy(&self->deferrals);
 }
 
-static strata_status_t corrupt(const char *what) {
-    return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: %s", what);
-}
+static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_CORRUPT, 0, "stream_safe: %s", what); }
 
 /* What a deferred block waits for: borrows of its own that have their events. Marks them. */
 static strata_status_t validate_borrows(stream_safe_t *self, const strata_record_t *record) {

@@ -1,7 +1,7 @@
 /* system: asks the device for every request and gives every block back. The source under caches. */
-#include "allocation/layer.h"
-#include "allocation/refusal.h"
-#include "platform/host_memory.h"
+#include "allocation/core/layer.h"
+#include "allocation/reclaim/refusal.h"
+#include "platform/host/host_memory.h"
 
 enum { MEMORY_OF_PLACE = 0 };
 enum { SIDE_NONE, SIDE_DEVICE, SIDE_HOST };
@@ -19,7 +19,7 @@ typedef struct system_layer {
     strata_memory_t memory;
     uint32_t host_flags;
     _Atomic uint64_t held_bytes; /* asked for or got, where there is a cap or a count of oversubscription */
-    _Atomic uint64_t total;      /* of the device, once managed memory has been got */
+    _Atomic uint64_t total; /* of the device, once managed memory has been got */
     _Atomic uint64_t oversubscribed, refused_by_cap, refused_hints;
 } system_layer_t;
 
@@ -36,10 +36,8 @@ static const strata_option_row_t options[] = {
      "managed: copies for readers on both sides"},
     {"cap", STRATA_OPTION_SIZE, offsetof(system_options_t, cap), "unlimited", 1, 0, NULL,
      "pinned and host: the most to be got at a time; a request above it is out of memory"},
-    {"portable", STRATA_OPTION_BOOL, offsetof(system_options_t, portable), "true", 0, 0, NULL,
-     "pinned: for all devices' contexts"},
-    {"mapped", STRATA_OPTION_BOOL, offsetof(system_options_t, mapped), "true", 0, 0, NULL,
-     "pinned: devices may use it by address"},
+    {"portable", STRATA_OPTION_BOOL, offsetof(system_options_t, portable), "true", 0, 0, NULL, "pinned: for all devices' contexts"},
+    {"mapped", STRATA_OPTION_BOOL, offsetof(system_options_t, mapped), "true", 0, 0, NULL, "pinned: devices may use it by address"},
     {"write_combined", STRATA_OPTION_BOOL, offsetof(system_options_t, write_combined), "false", 0, 0, NULL,
      "pinned: fast for devices to read, slow for the host"},
     {"node", STRATA_OPTION_CHOICE, offsetof(system_options_t, node), "any", 0, 0, "any|near|0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15",
@@ -51,31 +49,30 @@ static const strata_option_row_t options[] = {
 };
 
 static const strata_stat_row_t stats[] = {
-    {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed), "managed memory beyond the device's whole memory, at most"},
+    {"oversubscribed", "bytes", offsetof(system_layer_t, oversubscribed),
+     "managed memory beyond the device's whole memory, at most"},
     {"refused_by_cap", "count", offsetof(system_layer_t, refused_by_cap), "requests that the cap refused"},
     {"refused_hints", "count", offsetof(system_layer_t, refused_hints), "prefetches, advices and huge pages that were refused"},
     {0},
 };
 
-static const system_options_t *options_of(const system_layer_t *self) {
-    return self->base.options;
-}
+static const system_options_t *options_of(const system_layer_t *self) { return self->base.options; }
 
 static strata_memory_t memory_of(const system_options_t *o, strata_place_kind_t place) {
     return (strata_memory_t)(o->memory == MEMORY_OF_PLACE ? (uint32_t)place : o->memory - 1);
 }
 
-static bool on_host(strata_memory_t memory) {
-    return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
-}
+static bool on_host(strata_memory_t memory) { return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST; }
 
 /* ---- where from ---- */
 
 static strata_status_t no_such_node(const strata_layer_t *self, uint32_t node) {
     uint64_t nodes = self->domain->device->capabilities.host_nodes;
     if (nodes == 0)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process cannot choose a node of the host here; write any, or "
-                           "near to have one where it can", node);
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "system.node: %u: this process cannot choose a node of the host here; write any, or "
+                           "near to have one where it can",
+                           node);
     return strata_fail(STRATA_E_UNSUPPORTED, 0, "system.node: %u: this process may use the host's nodes %d to %d", node,
                        __builtin_ctzll(nodes), 63 - __builtin_clzll(nodes));
 }
@@ -114,9 +111,7 @@ static strata_status_t claim(system_layer_t *self, uint64_t size) {
     return STRATA_OK;
 }
 
-static void unclaim(system_layer_t *self, uint64_t size) {
-    atomic_fetch_sub(&self->held_bytes, size);
-}
+static void unclaim(system_layer_t *self, uint64_t size) { atomic_fetch_sub(&self->held_bytes, size); }
 
 /* ---- hints: what the driver may refuse costs nothing but time ---- */
 
@@ -147,7 +142,8 @@ static void prepare_managed(system_layer_t *self, const strata_request_t *reques
     advise(self, address, request->size, STRATA_ADVISE_SET_ACCESSED_BY, o->accessed_by);
     if (o->prefetch == SIDE_NONE) return;
     strata_device_t *device = self->base.domain->device;
-    bool to_host = o->prefetch == SIDE_HOST, captured = strata_domain_refuse_captured(self->base.domain, request->stream) != STRATA_OK;
+    bool to_host = o->prefetch == SIDE_HOST,
+         captured = strata_domain_refuse_captured(self->base.domain, request->stream) != STRATA_OK;
     note_hint(self, !captured && strata_device_prefetch(device, address, request->size, to_host, request->stream) == STRATA_OK);
 }
 
@@ -167,9 +163,8 @@ static strata_status_t host_get(system_layer_t *self, const strata_request_t *re
 static strata_status_t device_get(system_layer_t *self, const strata_request_t *request, strata_address_t *address) {
     strata_status_t status = claim(self, request->size);
     if (status != STRATA_OK) return status;
-    status = on_host(self->memory)
-                 ? host_get(self, request, address)
-                 : strata_device_malloc(self->base.domain->device, self->memory, request->size, address);
+    status = on_host(self->memory) ? host_get(self, request, address)
+                                   : strata_device_malloc(self->base.domain->device, self->memory, request->size, address);
     if (status == STRATA_E_NO_MEMORY)
         strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = request->size});
     if (status != STRATA_OK) unclaim(self, request->size);
@@ -196,11 +191,11 @@ static bool give_back(system_layer_t *self, strata_address_t address, uint64_t s
     return gone;
 }
 
-/* The device refused to take it back: counted, never reused, offered again when the trunk ends. */
+/* The device refused to take it back: counted, never reused, offered again when the shared stack ends. */
 static void quarantine(strata_layer_t *self, strata_record_t *record) {
     self->stack->figures.quarantined_bytes += record->size;
     record->state = STRATA_RECORD_DEFERRED;
-    record->path = self->number;
+    record->route = self->number;
 }
 
 /* What could not be served goes back at once; no lock is held. What the device refuses even then is the domain's. The reason of
@@ -213,7 +208,7 @@ static strata_status_t give_unserved(system_layer_t *self, strata_address_t addr
     if (!gone) {
         unclaim(self, size);
         if (!booked) strata_domain_count(domain, size);
-        strata_domain_keep_unreturned(domain, self->memory, address, size, false);
+        strata_domain_quarantine(domain, self->memory, address, size, false);
     } else if (booked) {
         strata_domain_unbook(domain, size);
     } else {
@@ -251,9 +246,9 @@ static strata_status_t get(system_layer_t *self, const strata_request_t *request
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "system keeps nothing, and the request forbids asking the device");
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = get((system_layer_t *)base, request, record);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     return status;
 }
 
@@ -267,8 +262,8 @@ static bool work_is_done(const strata_layer_t *base) {
     return status == STRATA_OK || status == STRATA_E_SHUTDOWN;
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     uint64_t size = strata_record_withdraw(base, record);
     bool gone = work_is_done(base) && give_back((system_layer_t *)base, record->ptr, size);
     strata_lock(&base->stack->lock);
@@ -276,7 +271,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_pa
     if (gone) strata_record_delete(base, record);
     else quarantine(base, record);
     strata_unlock(&base->stack->lock);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
 /* Nobody has it any more: what the device refuses here is the domain's, which offers it once more. */
@@ -284,7 +279,7 @@ static void end_record(system_layer_t *self, const strata_record_t *record) {
     strata_domain_t *domain = self->base.domain;
     strata_domain_uncover(domain, record->ptr, record->size);
     if (device_give(self, record->ptr, record->size) == STRATA_OK) strata_domain_unbook(domain, record->size);
-    else strata_domain_keep_unreturned(domain, self->memory, record->ptr, record->size, false);
+    else strata_domain_quarantine(domain, self->memory, record->ptr, record->size, false);
 }
 
 /* What the device refused to take back, and what its last holder left behind. */
@@ -330,7 +325,8 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
     }
     *option = "node";
     if (o->node != NODE_ANY && o->write_combined)
-        return strata_fail(STRATA_E_STRATEGY, 0, "the driver has no write-combined memory of a node; write any, or take "
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "the driver has no write-combined memory of a node; write any, or take "
                            "write_combined out");
     return STRATA_OK;
 }

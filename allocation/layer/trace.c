@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "allocation/layer.h"
-#include "allocation/option.h"
-#include "allocation/recorder.h"
-#include "allocation/threads.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
+#include "allocation/core/threads.h"
+#include "allocation/report/recorder.h"
 
 enum { FULL_WRITE, FULL_DROP };
 
@@ -53,9 +53,7 @@ static const strata_stat_row_t stats[] = {
     {0},
 };
 
-static const trace_options_t *options_of(const trace_layer_t *self) {
-    return self->base.options;
-}
+static const trace_options_t *options_of(const trace_layer_t *self) { return self->base.options; }
 
 static uint64_t now(const trace_layer_t *self) {
     strata_clock_t *clock = self->base.domain->device->clock;
@@ -84,9 +82,12 @@ static void copy_tag(char *to, size_t capacity, const char *tag) {
 
 static void put(trace_layer_t *self, const strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
                 const strata_request_t *request) {
-    strata_recorder_event_t event = {.time_ns = now(self), .block = name_of(record), .stream = key_of(stream),
+    strata_recorder_event_t event = {.time_ns = now(self),
+                                     .block = name_of(record),
+                                     .stream = key_of(stream),
                                      .size = op == STRATA_TRACE_alloc ? strata_record_requested(record) : 0,
-                                     .thread = (uint32_t)strata_threads_own, .op = (uint8_t)op};
+                                     .thread = (uint32_t)strata_threads_own,
+                                     .op = (uint8_t)op};
     uint64_t alignment = request ? request->alignment : 0;
     if (alignment > strata_place_alignment(strata_place_kind(self->base.domain->place)))
         event.align = (uint8_t)__builtin_ctzll(alignment);
@@ -104,7 +105,7 @@ static void note_alloc(trace_layer_t *self, strata_record_t *record, const strat
     self->lives++;
     record->attention |= self->base.attention;
     /* Without an owner stream every user is told as a borrower, the one of the request too. */
-    put(self, record, STRATA_TRACE_alloc, request->path->stack->ownerless ? NULL : request->stream, request);
+    put(self, record, STRATA_TRACE_alloc, request->call->stack->ownerless ? NULL : request->stream, request);
 }
 
 static bool is_noted(const trace_layer_t *self, const strata_record_t *record) {
@@ -118,10 +119,10 @@ static void note_use(trace_layer_t *self, const strata_record_t *record, strata_
 }
 
 /* The locks of the path are open while the file is written. */
-static void write_out(trace_layer_t *self, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static void write_out(trace_layer_t *self, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     bool written = strata_recorder_write(&self->ring, now(self)) == STRATA_OK;
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     self->failures += !written;
 }
 
@@ -134,46 +135,46 @@ static bool is_half_full(const trace_layer_t *self) {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     trace_layer_t *self = (trace_layer_t *)base;
-    if (self->recording && options_of(self)->when_full == FULL_WRITE && is_half_full(self)) write_out(self, request->path);
+    if (self->recording && options_of(self)->when_full == FULL_WRITE && is_half_full(self)) write_out(self, request->call);
     strata_status_t status = strata_below_allocate(base, request, record);
     if (status == STRATA_OK && self->recording) note_alloc(self, *record, request);
     return status;
 }
 
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     trace_layer_t *self = (trace_layer_t *)base;
     if (is_noted(self, record)) {
         record->attention &= (uint16_t)~base->attention;
         if (strata_recorder_room(&self->ring) > 0) put(self, record, STRATA_TRACE_free, NULL, NULL);
         self->lives--;
     }
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 /* What is told is what the program said, whether a layer below knows it or the core does. */
 static strata_status_t tell(strata_layer_t *base, strata_record_t *record, strata_trace_op_t op, strata_stream_t stream,
-                            strata_path_t *path, strata_status_t status) {
+                            strata_call_t *call, strata_status_t status) {
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
-    bool entered = strata_path_enter(path, base);
-    bool by_owner = path->owning && !path->stack->ownerless;
+    bool entered = strata_call_enter(call, base);
+    bool by_owner = call->owning && !call->stack->ownerless;
     if (!by_owner) note_use((trace_layer_t *)base, record, op, stream);
-    strata_path_leave(path, base, entered);
+    strata_call_leave(call, base, entered);
     return status;
 }
 
-static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
-    strata_status_t status = strata_below_record_stream(base, record, stream, path);
-    return tell(base, record, STRATA_TRACE_borrow, stream, path, status);
+static strata_status_t record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    strata_status_t status = strata_below_record_stream(base, record, stream, call);
+    return tell(base, record, STRATA_TRACE_borrow, stream, call, status);
 }
 
-static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
-    strata_status_t status = strata_below_erase_stream(base, record, stream, path);
-    return tell(base, record, STRATA_TRACE_unborrow, stream, path, status);
+static strata_status_t erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    strata_status_t status = strata_below_erase_stream(base, record, stream, call);
+    return tell(base, record, STRATA_TRACE_unborrow, stream, call, status);
 }
 
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     trace_layer_t *self = (trace_layer_t *)base;
-    if (self->recording) write_out(self, path);
+    if (self->recording) write_out(self, call);
     return 0;
 }
 

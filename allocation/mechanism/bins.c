@@ -50,8 +50,7 @@ static strata_status_t count_block(const strata_bins_t *bins, const strata_slab_
     if (!strata_slab_is_idle(slab, slot))
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u is in bin %u, not by its bit", slot, bin);
     if (record->bin_prev != previous)
-        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev,
-                           previous);
+        return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u follows slot %u, not %u", slot, bin, record->bin_prev, previous);
     if (record->size == 0 || record->size % (1ull << bins->unit_shift) != 0)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u in bin %u has %llu bytes, which are no whole units", slot, bin,
                            (unsigned long long)record->size);
@@ -83,8 +82,7 @@ static strata_status_t count_loose(const strata_bins_t *bins, const strata_slab_
     if (bins->loose == 0) return STRATA_OK;
     strata_status_t status = count_block(bins, slab, bins->loose, 0, bins->loose_bin);
     if (status != STRATA_OK) return status;
-    if (slab->records[bins->loose].bin_next)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the loose slot %u has a link", bins->loose);
+    if (slab->records[bins->loose].bin_next) return strata_fail(STRATA_E_CORRUPT, 0, "the loose slot %u has a link", bins->loose);
     census->count = 1;
     census->bytes = slab->records[bins->loose].size;
     return STRATA_OK;
@@ -109,8 +107,7 @@ strata_status_t strata_bins_validate(const strata_bins_t *bins, const strata_sla
     bins_census_t census = {0, 0};
     strata_status_t status = validate_bits(bins);
     if (status == STRATA_OK) status = count_loose(bins, slab, &census);
-    for (uint32_t bin = 0; bin < STRATA_BINS && status == STRATA_OK; bin++)
-        status = count_bin(bins, slab, bin, count, &census);
+    for (uint32_t bin = 0; bin < STRATA_BINS && status == STRATA_OK; bin++) status = count_bin(bins, slab, bin, count, &census);
     if (status != STRATA_OK) return status;
     if (census.count != count || census.bytes != bytes)
         return strata_fail(STRATA_E_CORRUPT, 0, "the bins have %u blocks of %llu bytes, there are %u of %llu", census.count,

@@ -23,11 +23,11 @@ enum {
 };
 
 typedef struct strata_bins {
-    uint64_t summary;   /* bit w: words[w] is not 0 */
-    uint32_t loose;     /* the block that came in last, if it is still here; 0: none */
+    uint64_t summary; /* bit w: words[w] is not 0 */
+    uint32_t loose; /* the block that came in last, if it is still here; 0: none */
     uint32_t loose_bin; /* its bin; STRATA_BINS: none */
-    uint64_t least;     /* the sizes below it have octave 0: 2^(unit_shift + STRATA_BINS_SUB_BITS) */
-    uint32_t offset;    /* what makes the bin of 0 bytes 0 */
+    uint64_t least; /* the sizes below it have octave 0: 2^(unit_shift + STRATA_BINS_SUB_BITS) */
+    uint32_t offset; /* what makes the bin of 0 bytes 0 */
     uint32_t unit_shift;
     uint64_t words[STRATA_BINS_WORDS]; /* bit b of word w: heads[64 w + b] is not 0 */
     uint32_t heads[STRATA_BINS];

@@ -12,11 +12,11 @@
 
 typedef struct strata_buddy {
     strata_tree_t idle;
-    uint64_t unit;    /* sizes are multiples of this power of two, but for what is left at the end of a chunk */
+    uint64_t unit; /* sizes are multiples of this power of two, but for what is left at the end of a chunk */
     uint64_t header;
-    uint64_t clean;   /* marks up to this mean nobody */
+    uint64_t clean; /* marks up to this mean nobody */
     uint64_t several; /* a mark; those of single users that were made since are above it */
-    uint64_t last;    /* the highest mark so far */
+    uint64_t last; /* the highest mark so far */
 } strata_buddy_t;
 
 void strata_buddy_init(strata_buddy_t *buddy, uint64_t unit, uint64_t header);
@@ -35,9 +35,7 @@ bool strata_buddy_take(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot
  * of its chunk, the chunk begins there. 0: its slot is used up and there is no other; it stays out of use, as DEFERRED. */
 uint32_t strata_buddy_give(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot, uint64_t mark);
 
-static inline uint64_t strata_buddy_mark(const strata_record_t *block) {
-    return (uint64_t)block->slack << 32 | block->borrows;
-}
+static inline uint64_t strata_buddy_mark(const strata_record_t *block) { return (uint64_t)block->slack << 32 | block->borrows; }
 /* A new mark, of a single user. */
 static inline uint64_t strata_buddy_new_mark(strata_buddy_t *buddy) { return ++buddy->last; }
 /* All users are about to be waited for: the marks of single users are to be made anew. What strata_buddy_waited() wants when they

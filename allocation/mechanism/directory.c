@@ -1,7 +1,7 @@
 #include "allocation/mechanism/directory.h"
 
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 
 enum {
     MOST_LEAVES = 1 << 20, /* 2 TiB, leaf 0 included */
@@ -34,7 +34,8 @@ strata_status_t strata_directory_new(uint32_t unit_shift, strata_directory_t **o
     size_t inners_bytes = STRATA_DIRECTORY_INNERS * sizeof *directory->inners;
     directory->inners = strata_host_reserve(inners_bytes, inners_bytes, &directory->inners_reserved);
     strata_status_t status = directory->inners ? STRATA_OK : STRATA_E_HOST_MEMORY;
-    if (status == STRATA_OK) status = strata_growing_reserve(&directory->entries_range, leaf_bytes * FIRST_LEAVES, leaf_bytes * MOST_LEAVES);
+    if (status == STRATA_OK)
+        status = strata_growing_reserve(&directory->entries_range, leaf_bytes * FIRST_LEAVES, leaf_bytes * MOST_LEAVES);
     if (status != STRATA_OK) goto failed;
     directory->entries = directory->entries_range.memory;
     directory->capacity = (uint32_t)(strata_growing_most(&directory->entries_range) / leaf_bytes);
@@ -127,8 +128,7 @@ static void cover_all(strata_directory_t *directory, granules_t granules) {
         if (leaf == 0) {
             leaf = take_leaf(directory, granule);
             atomic_store_explicit(link, leaf, memory_order_release);
-            atomic_store_explicit(near_of(directory, granule), granule << STRATA_DIRECTORY_LEAF_BITS | leaf,
-                                  memory_order_release);
+            atomic_store_explicit(near_of(directory, granule), granule << STRATA_DIRECTORY_LEAF_BITS | leaf, memory_order_release);
         }
         directory->leaves[leaf].covers++;
     }
@@ -239,8 +239,8 @@ static strata_status_t validate_leaf(const strata_directory_t *directory, uint32
     if (it->granule >= 1ull << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_GRANULE_SHIFT) ||
         !inner_of(directory, it->granule / STRATA_DIRECTORY_GRANULES) ||
         atomic_load_explicit(leaf_link(directory, it->granule), memory_order_relaxed) != leaf)
-        return strata_fail(STRATA_E_CORRUPT, 0, "leaf %u of the directory covers granule 0x%llx, which does not lead to it",
-                           leaf, (unsigned long long)it->granule);
+        return strata_fail(STRATA_E_CORRUPT, 0, "leaf %u of the directory covers granule 0x%llx, which does not lead to it", leaf,
+                           (unsigned long long)it->granule);
     return STRATA_OK;
 }
 
@@ -270,8 +270,8 @@ static strata_status_t validate_free_list(const strata_directory_t *directory) {
     uint32_t leaf = directory->free_head;
     for (uint32_t steps = 0; steps < directory->free_count; steps++) {
         if (leaf == 0 || leaf >= directory->used || directory->leaves[leaf].covers != 0)
-            return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the directory breaks at leaf %u after %u of %u", leaf,
-                               steps, directory->free_count);
+            return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the directory breaks at leaf %u after %u of %u", leaf, steps,
+                               directory->free_count);
         strata_status_t status = validate_empty(directory, leaf);
         if (status != STRATA_OK) return status;
         leaf = directory->leaves[leaf].next;

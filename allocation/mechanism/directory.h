@@ -12,14 +12,14 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "platform/lock.h"
-#include "platform/growing.h"
+#include "platform/host/growing.h"
+#include "platform/host/lock.h"
 #include "platform/status.h"
 
 enum {
     STRATA_DIRECTORY_ADDRESS_BITS = 57,
     STRATA_DIRECTORY_GRANULE_SHIFT = 21, /* a leaf covers so much */
-    STRATA_DIRECTORY_INNER_SHIFT = 39,   /* an inner node covers so much */
+    STRATA_DIRECTORY_INNER_SHIFT = 39, /* an inner node covers so much */
     STRATA_DIRECTORY_INNERS = 1 << (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_INNER_SHIFT),
     STRATA_DIRECTORY_GRANULES = 1 << (STRATA_DIRECTORY_INNER_SHIFT - STRATA_DIRECTORY_GRANULE_SHIFT), /* of an inner node */
     STRATA_DIRECTORY_NEAR = 1 << 10, /* granules found without the tree */
@@ -32,22 +32,22 @@ typedef _Atomic uint32_t strata_directory_inner_t;
 /* Guarded by the lock. */
 typedef struct strata_directory_leaf {
     uint64_t granule; /* address >> 21 of what it covers */
-    uint32_t covers;  /* how often that is covered; 0: a free leaf */
-    uint32_t next;    /* free: the next free leaf, 0: none */
+    uint32_t covers; /* how often that is covered; 0: a free leaf */
+    uint32_t next; /* free: the next free leaf, 0: none */
 } strata_directory_leaf_t;
 
 typedef struct strata_directory {
     _Atomic(strata_directory_inner_t *) *inners; /* NULL where nothing was ever covered; never changed once set */
-    _Atomic uint64_t *entries;                   /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
+    _Atomic uint64_t *entries; /* of leaf n from n << entry_bits on: home << 32 | slot; 0: never written */
     uint32_t unit_shift;
     uint32_t entry_bits;
     /* What was covered last, by the granule's low bits: granule << 24 | leaf. Written under the lock alone, with the tree. */
     _Atomic uint64_t near[STRATA_DIRECTORY_NEAR];
-    strata_lock_t lock;              /* rank DEVICE */
+    strata_lock_t lock; /* rank DEVICE */
     strata_directory_leaf_t *leaves; /* leaf 0 is none */
-    uint32_t used;                   /* leaves ever taken, leaf 0 included */
-    bool has_entries;                /* strata_directory_begin() was called */
-    uint32_t capacity;               /* at last, leaf 0 included */
+    uint32_t used; /* leaves ever taken, leaf 0 included */
+    bool has_entries; /* strata_directory_begin() was called */
+    uint32_t capacity; /* at last, leaf 0 included */
     uint32_t free_head;
     uint32_t free_count;
     size_t inners_reserved;
@@ -71,8 +71,8 @@ strata_status_t strata_directory_validate(strata_directory_t *directory);
 /* The leaf of a granule by the tree, 0: not covered. */
 static inline uint64_t strata_directory_far_leaf(const strata_directory_t *directory, uint64_t granule) {
     if (granule >> (STRATA_DIRECTORY_ADDRESS_BITS - STRATA_DIRECTORY_GRANULE_SHIFT) != 0) return 0;
-    strata_directory_inner_t *inner =
-        atomic_load_explicit(&directory->inners[granule / STRATA_DIRECTORY_GRANULES], memory_order_acquire);
+    strata_directory_inner_t *inner = atomic_load_explicit(&directory->inners[granule / STRATA_DIRECTORY_GRANULES],
+                                                           memory_order_acquire);
     return inner ? atomic_load_explicit(&inner[granule % STRATA_DIRECTORY_GRANULES], memory_order_acquire) : 0;
 }
 
@@ -96,8 +96,7 @@ static inline void strata_directory_write(strata_directory_t *directory, uint64_
 }
 
 /* Likewise. false: nothing was ever written there, or the address is not covered. Any address is safe to ask for. Any thread. */
-static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home,
-                                         uint32_t *slot) {
+static inline bool strata_directory_read(const strata_directory_t *directory, uint64_t address, uint16_t *home, uint32_t *slot) {
     if (address & ((1ull << directory->unit_shift) - 1)) return false;
     _Atomic uint64_t *entry = strata_directory_entry(directory, address);
     uint64_t value = entry ? atomic_load_explicit(entry, memory_order_relaxed) : 0;

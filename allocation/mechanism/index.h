@@ -18,9 +18,9 @@ typedef struct strata_index_link {
 
 typedef struct strata_index {
     const strata_nodes_t *nodes;
-    size_t at;       /* where in a node the link lies */
+    size_t at; /* where in a node the link lies */
     uint32_t chains; /* not 0 */
-    uint32_t mask;   /* the least 2^n - 1 that is not below the last chain's number */
+    uint32_t mask; /* the least 2^n - 1 that is not below the last chain's number */
     uint32_t count;
     uint64_t looked;
 } strata_index_t;

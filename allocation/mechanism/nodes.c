@@ -61,8 +61,8 @@ void strata_nodes_give(strata_nodes_t *nodes, uint32_t node) {
 }
 
 strata_status_t strata_nodes_validate(const strata_nodes_t *nodes) {
-    if (nodes->used == 0 || nodes->used > nodes->room || nodes->unused >= nodes->used ||
-        nodes->room > room_now(nodes) || nodes->capacity > strata_growing_most(&nodes->range) / nodes->node_size)
+    if (nodes->used == 0 || nodes->used > nodes->room || nodes->unused >= nodes->used || nodes->room > room_now(nodes) ||
+        nodes->capacity > strata_growing_most(&nodes->range) / nodes->node_size)
         return strata_fail(STRATA_E_CORRUPT, 0, "the nodes count %u used, %u of them unused, of %u with room for %u", nodes->used,
                            nodes->unused, nodes->room, room_now(nodes));
     /* A list that ends has no node twice: the link of a node decides all that follows. */

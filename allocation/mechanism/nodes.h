@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "platform/growing.h"
+#include "platform/host/growing.h"
 
 typedef struct strata_nodes {
     unsigned char *memory;
-    size_t node_size;   /* a multiple of 8, not 0 */
+    size_t node_size; /* a multiple of 8, not 0 */
     uint32_t free_head; /* each unused node begins with the number of the next; 0: none */
-    uint32_t used;      /* nodes ever taken, number 0 included */
-    uint32_t capacity;  /* at last, number 0 included */
-    uint32_t room;      /* that may be touched now, number 0 included; more come while the range grows */
-    uint32_t unused;    /* length of the free list */
+    uint32_t used; /* nodes ever taken, number 0 included */
+    uint32_t capacity; /* at last, number 0 included */
+    uint32_t room; /* that may be touched now, number 0 included; more come while the range grows */
+    uint32_t unused; /* length of the free list */
     strata_growing_t range;
 } strata_nodes_t;
 

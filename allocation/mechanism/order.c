@@ -77,5 +77,6 @@ strata_status_t strata_order_validate(const strata_order_t *order) {
     }
     for (uint32_t i = 1; i < STRATA_ORDER_LEVELS; i++)
         if (due[i]) return strata_fail(STRATA_E_CORRUPT, 0, "the order goes on at node %u in level %u", due[i], i);
-    return count == order->count ? STRATA_OK : strata_fail(STRATA_E_CORRUPT, 0, "the order has %u of %u nodes", count, order->count);
+    return count == order->count ? STRATA_OK
+                                 : strata_fail(STRATA_E_CORRUPT, 0, "the order has %u of %u nodes", count, order->count);
 }

@@ -6,8 +6,13 @@ uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, 
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;
     strata_record_t *block = strata_slab_record(slab, slot);
-    *block = (strata_record_t){.ptr = ptr, .size = size, .generation = block->generation, .home = slab->home,
-                               .stack = slab->home, .chunk = chunk, .state = STRATA_RECORD_FREE};
+    *block = (strata_record_t){.ptr = ptr,
+                               .size = size,
+                               .generation = block->generation,
+                               .home = slab->home,
+                               .stack = slab->home,
+                               .chunk = chunk,
+                               .state = STRATA_RECORD_FREE};
     return slot;
 }
 
@@ -52,8 +57,8 @@ static strata_status_t corrupt(const char *layer, const char *what, uint32_t slo
     return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", layer, what, slot);
 }
 
-strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk,
-                                       uint64_t ptr, uint64_t size, strata_pieces_tally_t *tally) {
+strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk, uint64_t ptr,
+                                       uint64_t size, strata_pieces_tally_t *tally) {
     uint64_t at = ptr;
     uint32_t previous = 0;
     bool was_free = false;

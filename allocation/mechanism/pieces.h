@@ -26,7 +26,7 @@ typedef struct strata_pieces_tally {
 
 /* Links both ways, addresses, sizes, states, chunk numbers; free blocks are added to *tally. E_CORRUPT, beginning with
  * `layer`. */
-strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk,
-                                       uint64_t ptr, uint64_t size, strata_pieces_tally_t *tally);
+strata_status_t strata_pieces_validate(const char *layer, const strata_slab_t *slab, uint32_t first, uint32_t chunk, uint64_t ptr,
+                                       uint64_t size, strata_pieces_tally_t *tally);
 
 #endif

@@ -1,17 +1,13 @@
 #include "allocation/mechanism/ranges.h"
 
-static strata_range_t *at(const strata_ranges_t *ranges, uint32_t node) {
-    return strata_node(&ranges->nodes, node);
-}
+static strata_range_t *at(const strata_ranges_t *ranges, uint32_t node) { return strata_node(&ranges->nodes, node); }
 
 strata_status_t strata_ranges_init(strata_ranges_t *ranges, uint32_t capacity) {
     *ranges = (strata_ranges_t){.random = 1};
     return strata_nodes_init(&ranges->nodes, sizeof(strata_range_t), capacity);
 }
 
-void strata_ranges_destroy(strata_ranges_t *ranges) {
-    strata_nodes_destroy(&ranges->nodes);
-}
+void strata_ranges_destroy(strata_ranges_t *ranges) { strata_nodes_destroy(&ranges->nodes); }
 
 /* ---- the treap ---- */
 
@@ -108,8 +104,7 @@ bool strata_ranges_have(const strata_ranges_t *ranges, uint64_t from, uint64_t t
 }
 
 /* Takes the neighbours that touch [*from, *to) and say the same into it. */
-static void take_neighbours(strata_ranges_t *ranges, uint32_t *low, uint32_t *high, uint64_t *from, uint64_t *to,
-                            uint64_t word) {
+static void take_neighbours(strata_ranges_t *ranges, uint32_t *low, uint32_t *high, uint64_t *from, uint64_t *to, uint64_t word) {
     uint32_t before = last_of(ranges, *low), one, rest;
     if (before && at(ranges, before)->to == *from && at(ranges, before)->word == word) {
         *from = at(ranges, before)->from;

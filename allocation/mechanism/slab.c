@@ -9,9 +9,7 @@ _Static_assert(sizeof(strata_record_t) == 64, "one line a record");
 enum { FIRST_SLOTS = 4096 };
 
 /* Whole words of bits. */
-static size_t bits_of(uint64_t slots) {
-    return (slots + 63) / 64 * sizeof(uint64_t);
-}
+static size_t bits_of(uint64_t slots) { return (slots + 63) / 64 * sizeof(uint64_t); }
 
 /* Slots that so many bytes of both ranges have room for. */
 static uint32_t slots_in(size_t records, size_t idle) {
@@ -128,8 +126,7 @@ static strata_status_t validate_free_list(const strata_slab_t *slab) {
         slot = record->next;
     }
     if (slot != 0)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the slab goes on at slot %u after all %u", slot,
-                           slab->unused);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the free list of the slab goes on at slot %u after all %u", slot, slab->unused);
     return STRATA_OK;
 }
 
@@ -147,8 +144,8 @@ strata_status_t strata_slab_validate(const strata_slab_t *slab) {
         if (status != STRATA_OK) return status;
     }
     if (census.unused != slab->unused || census.retired != slab->retired)
-        return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u",
-                           slab->unused, slab->retired, census.unused, census.retired);
+        return strata_fail(STRATA_E_CORRUPT, 0, "the slab counts %u unused and %u retired slots, it has %u and %u", slab->unused,
+                           slab->retired, census.unused, census.retired);
     if (slab->used < slab->room &&
         (slab->records[slab->used].home | slab->records[slab->used].state | strata_slab_is_idle(slab, slab->used)) != 0)
         return strata_fail(STRATA_E_CORRUPT, 0, "slot %u was written before it was touched", slab->used);

@@ -7,7 +7,7 @@
 #ifndef STRATA_ALLOCATION_MECHANISM_SLAB_H
 #define STRATA_ALLOCATION_MECHANISM_SLAB_H
 
-#include "platform/growing.h"
+#include "platform/host/growing.h"
 #include "strata/layer.h"
 
 enum {
@@ -19,14 +19,14 @@ enum {
 
 typedef struct strata_slab {
     strata_record_t *records; /* records[slot] */
-    uint64_t *idle;           /* bit slot % 64 of idle[slot / 64] */
-    uint32_t free_head;       /* linked by `next` of unused records; 0: none */
-    uint32_t used;            /* slots ever touched, the sentinel included: records[used ..] are zero */
-    uint32_t capacity;         /* slots at last */
-    uint32_t room;             /* slots that may be touched now; more come while the ranges grow */
+    uint64_t *idle; /* bit slot % 64 of idle[slot / 64] */
+    uint32_t free_head; /* linked by `next` of unused records; 0: none */
+    uint32_t used; /* slots ever touched, the sentinel included: records[used ..] are zero */
+    uint32_t capacity; /* slots at last */
+    uint32_t room; /* slots that may be touched now; more come while the ranges grow */
     uint32_t first_generation; /* of a slot's first use */
-    uint32_t unused;           /* length of the free list */
-    uint32_t retired;          /* slots used up for ever */
+    uint32_t unused; /* length of the free list */
+    uint32_t retired; /* slots used up for ever */
     uint16_t home;
     strata_growing_t record_range, idle_range;
 } strata_slab_t;

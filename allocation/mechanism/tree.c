@@ -239,7 +239,7 @@ static strata_status_t validate_class(const strata_tree_t *tree, const strata_sl
 strata_status_t strata_tree_validate(const strata_tree_t *tree, const strata_slab_t *slab) {
     tree_walk_t walk = {.depth = 0};
     strata_status_t status = STRATA_OK;
-    for (uint32_t class = 0; class < STRATA_TREE_CLASSES && status == STRATA_OK; class++)
+    for (uint32_t class = 0; class < STRATA_TREE_CLASSES && status == STRATA_OK; class ++)
         status = validate_class(tree, slab, &walk, class);
     if (status != STRATA_OK) return status;
     for (uint32_t word = 0; word < 64; word++) {

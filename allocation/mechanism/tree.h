@@ -16,16 +16,16 @@ enum {
 
 typedef struct strata_tree {
     uint32_t count;
-    uint64_t bytes;  /* sum of the sizes */
+    uint64_t bytes; /* sum of the sizes */
     uint64_t filled; /* bit w: words[w] is not 0 */
-    uint64_t words[STRATA_TREE_WORDS];   /* bit c of word w: roots[64 w + c] is not 0 */
+    uint64_t words[STRATA_TREE_WORDS]; /* bit c of word w: roots[64 w + c] is not 0 */
     uint32_t roots[STRATA_TREE_CLASSES]; /* slots, 0: empty */
 } strata_tree_t;
 
 static inline uint32_t strata_tree_class(uint64_t size) {
     uint32_t top = 63u ^ (uint32_t)__builtin_clzll(size | 1ull << STRATA_TREE_SHIFT);
     uint64_t class = ((uint64_t)(top - STRATA_TREE_SHIFT) << STRATA_TREE_SUB_BITS) + (size >> (top - STRATA_TREE_SUB_BITS));
-    return class < STRATA_TREE_CLASSES ? (uint32_t)class : STRATA_TREE_CLASSES - 1;
+    return class < STRATA_TREE_CLASSES ? (uint32_t) class : STRATA_TREE_CLASSES - 1;
 }
 
 void strata_tree_insert(strata_tree_t *tree, strata_slab_t *slab, uint32_t slot);

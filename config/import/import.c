@@ -8,13 +8,9 @@
 
 static const import_peer_t *const peers[] = {&strata_import_pytorch, &strata_import_paddle, &strata_import_tensorflow};
 
-const import_peer_t *strata_import_peer_at(size_t index) {
-    return index < sizeof peers / sizeof *peers ? peers[index] : NULL;
-}
+const import_peer_t *strata_import_peer_at(size_t index) { return index < sizeof peers / sizeof *peers ? peers[index] : NULL; }
 
-bool strata_import_is(const char *name) {
-    return strncmp(name, STRATA_IMPORT_PREFIX, strlen(STRATA_IMPORT_PREFIX)) == 0;
-}
+bool strata_import_is(const char *name) { return strncmp(name, STRATA_IMPORT_PREFIX, strlen(STRATA_IMPORT_PREFIX)) == 0; }
 
 static const char *peer_word(size_t index, const void *context) {
     (void)context;
@@ -77,8 +73,8 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
     if (status || !import->as_of || strata_import_known(import->peer, import->as_of, &import->version)) return status;
     char known[128] = "";
     strata_import_known_text(import->peer, known, sizeof known);
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no version of %s that is known; write one of %s, as in %s", import->as_of,
-                       import->peer->name, known, import->peer->version);
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no version of %s that is known; write one of %s, as in %s",
+                       import->as_of, import->peer->name, known, import->peer->version);
 }
 
 /* The preset of the table's last row that means one; the rows before it are passed over. */
@@ -87,8 +83,7 @@ static strata_status_t choose_preset(strata_import_t *import) {
     import_setting_t *decided = NULL;
     uint64_t old = 0;
     const char *preset = peer->preset;
-    if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old)
-        preset = peer->old_preset;
+    if (import->as_of && peer->old && strata_import_version(peer->old, &old) && import->version < old) preset = peer->old_preset;
     for (const import_row_t *row = peer->rows; row->key; row++) {
         import_setting_t *setting = strata_import_find(import->settings, import->count, row->key);
         if (!setting || setting->act.verb != IMPORT_PRESET) continue;

@@ -4,19 +4,19 @@
 
 #include <stdio.h>
 
-#include "config/reader.h"
+#include "config/reader/reader.h"
 
 enum {
-    STRATA_IMPORT_BYTES = 16384,   /* of a string */
-    STRATA_IMPORT_SETTINGS = 256,  /* in it */
-    STRATA_IMPORT_VALUE = 256      /* bytes of one value, the zero behind it included */
+    STRATA_IMPORT_BYTES = 16384, /* of a string */
+    STRATA_IMPORT_SETTINGS = 256, /* in it */
+    STRATA_IMPORT_VALUE = 256 /* bytes of one value, the zero behind it included */
 };
 
 #define STRATA_IMPORT_PREFIX "import:" /* "import:pytorch": what a strategy is called that the environment's variables say */
 
 typedef struct strata_import_request {
-    const char *peer;  /* "pytorch", "paddle", "tensorflow"; also with a version behind it: "pytorch@2.9" */
-    const char *text;  /* NULL: the peer's variables in the environment */
+    const char *peer; /* "pytorch", "paddle", "tensorflow"; also with a version behind it: "pytorch@2.9" */
+    const char *text; /* NULL: the peer's variables in the environment */
     const char *as_of; /* a version of the peer whose keys alone are allowed; NULL: as `peer` says, else every version */
 } strata_import_request_t;
 

@@ -3,14 +3,18 @@
 
 #include "config/import/rows.h"
 
-#define VMM "no layer maps physical memory behind a range of addresses yet"
+#define VMM           "no layer maps physical memory behind a range of addresses yet"
 #define BUDDY(option) "naive_best_fit." option " thread_local." option
-#define REPORTS "strata_snapshot(), `strata stats --blocks` and the out-of-memory report tell it"
-#define OFF {"false", IMPORT_NOTHING, NULL}
-#define ZERO {"0", IMPORT_NOTHING, NULL}
-#define NEVER(why) {NULL, IMPORT_NONE, why}
+#define REPORTS       "strata_snapshot(), `strata stats --blocks` and the out-of-memory report tell it"
+#define OFF                                                                                                                        \
+    { "false", IMPORT_NOTHING, NULL }
+#define ZERO                                                                                                                       \
+    { "0", IMPORT_NOTHING, NULL }
+#define NEVER(why)                                                                                                                 \
+    { NULL, IMPORT_NONE, why }
 #define MANAGED "system.memory=managed"
 
+/* clang-format off */
 static const import_row_t rows[] = {
     {"FLAGS_allocator_strategy", NULL, NULL, IMPORT_WORD, false,
      {{"auto_growth", IMPORT_PRESET, "paddle"},
@@ -110,6 +114,7 @@ static const import_row_t rows[] = {
      {{NULL, IMPORT_NOTHING, "a log's unit, and there is no log"}}, NULL},
     {0},
 };
+/* clang-format on */
 
 static void pass_over(import_setting_t *settings, size_t count, const char *key, const char *why) {
     import_setting_t *setting = strata_import_find(settings, count, key);

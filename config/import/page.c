@@ -96,8 +96,8 @@ static void write_peer(const import_peer_t *peer, FILE *out) {
     if (peer->later) fprintf(out, ". As of %s and later: %s", peer->later, peer->says);
     char known[128] = "";
     strata_import_known_text(peer, known, sizeof known);
-    fprintf(out, ". Versions that are known: %s, written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", known, peer->version,
-            peer->name, peer->example);
+    fprintf(out, ". Versions that are known: %s, written as in `--as-of %s`.\n\n    strata import %s \"%s\"\n", known,
+            peer->version, peer->name, peer->example);
     write_table(peer, false, out);
     write_table(peer, true, out);
 }
@@ -105,8 +105,7 @@ static void write_peer(const import_peer_t *peer, FILE *out) {
 strata_status_t strata_import_page(FILE *out) {
     fputs(introduction, out);
     for (size_t i = 0; strata_import_peer_at(i); i++) write_peer(strata_import_peer_at(i), out);
-    fprintf(out,
-            "\n## Limits\n\nA string has at most %d bytes, printable ASCII all of them, %d settings and %d bytes a value.\n",
+    fprintf(out, "\n## Limits\n\nA string has at most %d bytes, printable ASCII all of them, %d settings and %d bytes a value.\n",
             STRATA_IMPORT_BYTES, STRATA_IMPORT_SETTINGS, STRATA_IMPORT_VALUE - 1);
     return strata_config_written(out);
 }

@@ -8,6 +8,7 @@
 /* First versions are those of the releases' notes, of their pages on CUDA and of the headers that they install. Where these do not
  * reach they follow from the dates of what brought a key (pytorch/pytorch#74213, 74261, 82682, 85940, 87290, 108367, 178154); when
  * max_split_size_mb came in is from memory. */
+/* clang-format off */
 static const import_row_t rows[] = {
     {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "read before the other one, as PyTorch does"},
     {"PYTORCH_ALLOC_CONF", "2.10", NULL, IMPORT_CONF, false, {{0}},
@@ -68,6 +69,7 @@ static const import_row_t rows[] = {
      "releases up to 2.6 turn the cache off for any value, 0 too"},
     {0},
 };
+/* clang-format on */
 
 /* Garbage is collected where a fraction says what is too much, and a block is rounded where some are not split. */
 static void settle(import_setting_t *settings, size_t count) {

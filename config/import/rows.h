@@ -7,26 +7,26 @@
 
 /* How a value is written. */
 typedef enum import_kind {
-    IMPORT_CONF,     /* keys and values of its own: key:value,key:value */
+    IMPORT_CONF, /* keys and values of its own: key:value,key:value */
     IMPORT_BOOL,
-    IMPORT_COUNT,    /* a whole number, as it is */
+    IMPORT_COUNT, /* a whole number, as it is */
     IMPORT_BYTES,
     IMPORT_MIB,
     IMPORT_GIB,
     IMPORT_MS,
     IMPORT_FRACTION, /* .75, 0.75, 1 */
-    IMPORT_WORD,     /* one of the cases' words */
+    IMPORT_WORD, /* one of the cases' words */
     IMPORT_TEXT
 } import_kind_t;
 
 typedef enum import_verb {
-    IMPORT_END,     /* closes a row's cases */
-    IMPORT_SET,     /* `what`: paths, the first of which the strategy has gets the value */
-    IMPORT_FIX,     /* `what`: "path=value path=value": all of them */
-    IMPORT_PRESET,  /* `what`: the preset that it means, then what IMPORT_FIX has; the last such row of the table decides */
-    IMPORT_DROP,    /* `what`: a layer that the gpu's stack is without */
+    IMPORT_END, /* closes a row's cases */
+    IMPORT_SET, /* `what`: paths, the first of which the strategy has gets the value */
+    IMPORT_FIX, /* `what`: "path=value path=value": all of them */
+    IMPORT_PRESET, /* `what`: the preset that it means, then what IMPORT_FIX has; the last such row of the table decides */
+    IMPORT_DROP, /* `what`: a layer that the gpu's stack is without */
     IMPORT_NOTHING, /* nothing is to be done; `what` says why, or NULL: that is so already */
-    IMPORT_NONE     /* there is no equivalent; `what` says why */
+    IMPORT_NONE /* there is no equivalent; `what` says why */
 } import_verb_t;
 
 /* In a path "+layer.option" the layer is put into the gpu's stack if it is not there. */
@@ -42,34 +42,34 @@ typedef struct import_row {
     const char *key;
     const char *since, *until; /* versions; NULL: not known, still there */
     import_kind_t kind;
-    bool inner;                /* a key inside an IMPORT_CONF value */
+    bool inner; /* a key inside an IMPORT_CONF value */
     import_case_t cases[IMPORT_CASES];
-    const char *remark;        /* for the page; NULL: none */
+    const char *remark; /* for the page; NULL: none */
 } import_row_t;
 
 /* What is made of one key of a string. */
 typedef struct import_setting {
     const import_row_t *row;
-    const char *value;         /* as written */
+    const char *value; /* as written */
     char meant[STRATA_IMPORT_VALUE + 8]; /* as an option reads it */
-    strata_origin_t origin;    /* of the key */
+    strata_origin_t origin; /* of the key */
     import_case_t act;
-    const char *passed_over;   /* why it counts for nothing; NULL: it counts */
-    const char *target;        /* the first path that it set */
+    const char *passed_over; /* why it counts for nothing; NULL: it counts */
+    const char *target; /* the first path that it set */
 } import_setting_t;
 
 typedef struct import_peer {
     const char *name;
-    const char *preset;        /* that a string is laid over */
-    const char *old_preset;    /* the one of versions before `old`; NULL: none */
+    const char *preset; /* that a string is laid over */
+    const char *old_preset; /* the one of versions before `old`; NULL: none */
     const char *old;
     struct {
         const char *first, *last;
-    } known[4];                /* versions that there are, patches of the last counted in; closed by NULL */
-    const char *version;       /* how the peer's versions are written, for messages and the page */
-    const char *later, *says;  /* from this version on the preset is not the peer's default, and why not; NULL: it is */
-    const char *example;       /* a string, for the page */
-    const import_row_t *rows;  /* closed by a NULL key */
+    } known[4]; /* versions that there are, patches of the last counted in; closed by NULL */
+    const char *version; /* how the peer's versions are written, for messages and the page */
+    const char *later, *says; /* from this version on the preset is not the peer's default, and why not; NULL: it is */
+    const char *example; /* a string, for the page */
+    const import_row_t *rows; /* closed by a NULL key */
     /* What one key means beside another: may change acts and pass settings over. NULL: nothing. */
     void (*settle)(import_setting_t *settings, size_t count);
 } import_peer_t;
@@ -81,12 +81,12 @@ const import_peer_t *strata_import_peer_at(size_t index);
 
 struct strata_import {
     const import_peer_t *peer;
-    const char *preset;          /* decided on */
-    const char *said;            /* the string, or NULL: the environment */
-    const char *as_of;           /* NULL: every version */
+    const char *preset; /* decided on */
+    const char *said; /* the string, or NULL: the environment */
+    const char *as_of; /* NULL: every version */
     uint64_t version;
     strata_arena_t *memory;
-    import_setting_t *settings;  /* STRATA_IMPORT_SETTINGS of them, in the order of the string */
+    import_setting_t *settings; /* STRATA_IMPORT_SETTINGS of them, in the order of the string */
     size_t count;
     bool touched[STRATA_PLACE_KINDS];
 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/import/rows.h"
 
 /* What is read, with where it stands. */
@@ -28,9 +28,7 @@ static strata_origin_t here(const cursor_t *cursor) {
                              .column = cursor->column};
 }
 
-static void skip_spaces(cursor_t *cursor) {
-    step(cursor, strspn(cursor->at, " \t\r\n"));
-}
+static void skip_spaces(cursor_t *cursor) { step(cursor, strspn(cursor->at, " \t\r\n")); }
 
 /* ---- keys ---- */
 
@@ -191,8 +189,7 @@ static strata_status_t split_assignment(cursor_t *cursor, const level_t *level) 
 static strata_status_t split_assignments(cursor_t *cursor) {
     level_t level = {cursor->import->peer->rows, false};
     strata_status_t status = STRATA_OK;
-    for (skip_spaces(cursor); *cursor->at && status == STRATA_OK; skip_spaces(cursor))
-        status = split_assignment(cursor, &level);
+    for (skip_spaces(cursor); *cursor->at && status == STRATA_OK; skip_spaces(cursor)) status = split_assignment(cursor, &level);
     return status;
 }
 
@@ -246,8 +243,8 @@ strata_status_t strata_import_split(strata_import_t *import, const char *text) {
         return status ? status : split_values(import);
     }
     snprintf(name, sizeof name, "<%s>", import->peer->name);
-    cursor_t cursor = {.import = import, .at = text, .file = strata_arena_text(import->memory, name, strlen(name)),
-                       .line = 1, .column = 1};
+    cursor_t cursor = {
+        .import = import, .at = text, .file = strata_arena_text(import->memory, name, strlen(name)), .line = 1, .column = 1};
     if (!cursor.file) return STRATA_E_HOST_MEMORY;
     strata_status_t status = check_text(import, cursor.file, text);
     if (status) return status;

@@ -1,9 +1,10 @@
 /* TensorFlow's and XLA's variables. */
 #include "config/import/rows.h"
 
-#define ASYNC "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
+#define ASYNC   "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"
 #define MANAGED "system.memory=managed"
 
+/* clang-format off */
 static const import_row_t rows[] = {
     {"XLA_PYTHON_CLIENT_ALLOCATOR", NULL, NULL, IMPORT_WORD, false,
      {{"default", IMPORT_NOTHING, NULL},
@@ -41,6 +42,7 @@ static const import_row_t rows[] = {
      "got when the facade is opened: as much as XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB says, else 16 GiB"},
     {0},
 };
+/* clang-format on */
 
 /* What is preallocated of pinned memory is its limit. */
 static void settle(import_setting_t *settings, size_t count) {
@@ -51,11 +53,10 @@ static void settle(import_setting_t *settings, size_t count) {
     snprintf(before->meant, sizeof before->meant, "%s", limit->meant);
 }
 
-const import_peer_t strata_import_tensorflow = {
-    .name = "tensorflow",
-    .preset = "tensorflow",
-    .known = {{"2018", "2026"}},
-    .version = "2026-01",
-    .example = "TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75",
-    .rows = rows,
-    .settle = settle};
+const import_peer_t strata_import_tensorflow = {.name = "tensorflow",
+                                                .preset = "tensorflow",
+                                                .known = {{"2018", "2026"}},
+                                                .version = "2026-01",
+                                                .example = "TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75",
+                                                .rows = rows,
+                                                .settle = settle};

@@ -3,13 +3,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/hint.h"
 #include "config/import/rows.h"
 
 static strata_status_t fail_value(const import_setting_t *setting, const char *wants) {
-    return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key,
-                              wants);
+    return strata_fail_origin(&setting->origin, "\"%.60s\" is no value of %s; write %s", setting->value, setting->row->key, wants);
 }
 
 static bool one_of(const char *value, const char *const *words) {
@@ -75,9 +74,7 @@ static strata_status_t mean_fraction(import_setting_t *setting) {
     return STRATA_OK;
 }
 
-static const char *case_word(size_t index, const void *row) {
-    return ((const import_row_t *)row)->cases[index].word;
-}
+static const char *case_word(size_t index, const void *row) { return ((const import_row_t *)row)->cases[index].word; }
 
 static strata_status_t mean_word(import_setting_t *setting) {
     const import_row_t *row = setting->row;

@@ -1,15 +1,14 @@
 /* What was made of a string: the lines that tell what was not, and the strategy as a file. */
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/import/rows.h"
 #include "config/words.h"
 
 /* ---- lines ---- */
 
 static void tell_key(const import_setting_t *setting, const char *before, FILE *out) {
-    fprintf(out, "%s%s:%u:%u: %s", before, setting->origin.file, setting->origin.line, setting->origin.column,
-            setting->row->key);
+    fprintf(out, "%s%s:%u:%u: %s", before, setting->origin.file, setting->origin.line, setting->origin.column, setting->row->key);
     if (setting->row->kind != IMPORT_CONF) fprintf(out, "%c%.60s", setting->row->inner ? ':' : '=', setting->value);
 }
 
@@ -97,8 +96,7 @@ static void write_option(const strata_import_t *import, const strata_model_layer
     if (row->kind == STRATA_OPTION_TEXT) write_text(value, out);
     else fputs(value, out);
     const import_setting_t *setting = setting_of(import, &layer->option_origins[row - layer->type->options]);
-    if (setting)
-        fprintf(out, "  # %s%c%.60s", setting->row->key, setting->row->inner ? ':' : '=', setting->value);
+    if (setting) fprintf(out, "  # %s%c%.60s", setting->row->key, setting->row->inner ? ':' : '=', setting->value);
     fputc('\n', out);
 }
 

@@ -9,7 +9,7 @@
  * Locks. A layer whose type says `guarded` runs with its stack's lock held, and finds everything it owns unchanged between
  * two of its calls into the layers below: those calls are the points where the lock may have been open, so it holds no
  * half-made state across them and reads its own again. Before it makes a call that can block (a device call that is not
- * quick, the layer below a cache) it opens the locks with strata_path_unlock() and takes them again with strata_path_lock().
+ * quick, the layer below a cache) it opens the locks with strata_call_unlock() and takes them again with strata_call_lock().
  *
  * Versions. Structs grow at their end alone. A layer lets the core make records and paths; a request that it changes is a copy
  * with struct_size = sizeof(strata_request_t).
@@ -23,8 +23,8 @@
 extern "C" {
 #endif
 
-typedef struct strata_layer strata_layer_t;   /* an instance */
-typedef struct strata_stack strata_stack_t;   /* the instances that serve one (place, stream), or one device */
+typedef struct strata_layer strata_layer_t; /* an instance */
+typedef struct strata_stack strata_stack_t; /* the instances that serve one (place, stream), or one device */
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
 typedef struct strata_record strata_record_t;
 
@@ -33,27 +33,27 @@ typedef struct strata_record strata_record_t;
 /* When a cache shall wait instead of growing (docs/patience.md). */
 typedef struct strata_patience {
     uint64_t depth; /* blocks of the request's size that its own stack must have on the way */
-    double slack;   /* growth up to (1 + slack) x what the program needed so far never waits */
+    double slack; /* growth up to (1 + slack) x what the program needed so far never waits */
 } strata_patience_t;
 
 /* Which stack is served and which locks this call holds. On the C stack of whoever began the call. */
-typedef struct strata_path {
-    strata_stack_t *stack;   /* whose layer numbers the record's decorator stack uses */
-    strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a trunk; NULL: open */
+typedef struct strata_call {
+    strata_stack_t *stack; /* whose layer numbers the record's decorator stack uses */
+    strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a shared stack; NULL: open */
     const strata_patience_t *patience; /* NULL: growth never waits */
-    bool held_back;          /* a cache would have grown, and was told to wait */
-    bool owning;             /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
+    bool held_back; /* a cache would have grown, and was told to wait */
+    bool owning; /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
                                 event is taken at free whatever the options, and erase_stream does not end the borrow */
-    bool for_chunk;          /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
+    bool for_chunk; /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
     const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
                                            that other layers of the stack have something to give for; NULL: nobody */
-    bool climbed_for;        /* what was refused came from a layer that climbs the ladder itself (STRATA_TRAIT_WAITS): a router
+    bool climbed_for; /* what was refused came from a layer that climbs the ladder itself (STRATA_TRAIT_WAITS): a router
                                 that asks several layers says whether it did for each that refused */
-    bool turn_due;           /* such a layer was refused, and kept from climbing by STRATA_NO_RETRY alone */
-    uint64_t turns;          /* such layers of the stack that have climbed for this request, by their numbers: bit N & 63. Each
+    bool turn_due; /* such a layer was refused, and kept from climbing by STRATA_NO_RETRY alone */
+    uint64_t turns; /* such layers of the stack that have climbed for this request, by their numbers: bit N & 63. Each
                                 has one turn */
     const strata_stream_t *guest; /* the stream that a forgotten one's stack serves, which owns none of it; NULL: the stack's own */
-} strata_path_t;
+} strata_call_t;
 
 /* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */
 enum {
@@ -62,44 +62,45 @@ enum {
 
 typedef struct strata_request {
     size_t struct_size;
-    size_t size;      /* bytes, never 0 */
-    size_t alignment; /* a power of two; more than the place's where this layer's `alignment` says that it serves it, or one above asks so */
+    size_t size; /* bytes, never 0 */
+    size_t
+        alignment; /* a power of two; more than the place's where this layer's `alignment` says that it serves it, or one above asks so */
     strata_stream_t stream;
     uint64_t pool;
     uint64_t freed_before; /* of memory whose free carries a count, only what was freed up to this one may be served; 0: any */
     const char *tag;
-    strata_path_t *path;
+    strata_call_t *call;
     uint32_t flags;
 } strata_request_t;
 
 /* ---- the record -------------------------------------------------------------------------------------------------------- */
 
 typedef enum strata_record_state {
-    STRATA_RECORD_UNUSED = 0,   /* a slot nobody has */
-    STRATA_RECORD_FREE = 1,     /* a free block of a cache */
-    STRATA_RECORD_LIVE = 2,     /* somebody holds it */
+    STRATA_RECORD_UNUSED = 0, /* a slot nobody has */
+    STRATA_RECORD_FREE = 1, /* a free block of a cache */
+    STRATA_RECORD_LIVE = 2, /* somebody holds it */
     STRATA_RECORD_DEFERRED = 3, /* freed by its holder, waiting for other streams */
-    STRATA_RECORD_CHUNK = 4     /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
+    STRATA_RECORD_CHUNK = 4 /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
 } strata_record_state_t;
 
 /* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a
  * sentinel that is never free). Guarded by that stack's lock, except that a live record's holder may read ptr, size, slack. */
 struct strata_record {
     uint64_t ptr;
-    uint64_t size;        /* granted bytes */
-    uint64_t path;        /* decorator stack: layer numbers, the top in the low byte */
-    uint32_t generation;  /* grows at every free; 28 bits are the ref's */
-    uint16_t stack;       /* number of the stack whose layer numbers `path` uses */
-    uint16_t attention;   /* bits of the layers whose free must not be left out */
-    uint32_t prev, next;  /* neighbours in the chunk, 0: none */
-    uint32_t bin_prev;    /* free: links of the index; of a decorator's own record: slot and stack of the one that it holds */
+    uint64_t size; /* granted bytes */
+    uint64_t route; /* decorator stack: layer numbers, the top in the low byte */
+    uint32_t generation; /* grows at every free; 28 bits are the ref's */
+    uint16_t stack; /* number of the stack whose layer numbers `route` uses */
+    uint16_t attention; /* bits of the layers whose free must not be left out */
+    uint32_t prev, next; /* neighbours in the chunk, 0: none */
+    uint32_t bin_prev; /* free: links of the index; of a decorator's own record: slot and stack of the one that it holds */
     uint32_t bin_next;
-    uint32_t chunk;       /* the cache's number of the chunk; 0: not a block of a cache */
-    uint32_t slack;       /* granted - requested */
-    uint8_t state;        /* strata_record_state_t */
-    uint8_t pool;         /* the layer's own */
-    uint16_t home;        /* number of the stack whose slab this is */
-    uint32_t borrows;     /* stream_safe's list; 0: none */
+    uint32_t chunk; /* the cache's number of the chunk; 0: not a block of a cache */
+    uint32_t slack; /* granted - requested */
+    uint8_t state; /* strata_record_state_t */
+    uint8_t pool; /* the layer's own */
+    uint16_t home; /* number of the stack whose slab this is */
+    uint32_t borrows; /* stream_safe's list; 0: none */
 };
 
 static inline uint64_t strata_record_requested(const strata_record_t *record) { return record->size - record->slack; }
@@ -107,13 +108,13 @@ static inline uint64_t strata_record_requested(const strata_record_t *record) { 
 /* ---- options and figures of a layer -------------------------------------------------------------------------------------- */
 
 typedef enum strata_option_kind {
-    STRATA_OPTION_BOOL,     /* bool:     true, false */
-    STRATA_OPTION_COUNT,    /* uint64_t: 12 */
-    STRATA_OPTION_SIZE,     /* uint64_t: 20MiB */
-    STRATA_OPTION_TIME,     /* uint64_t ns: 100ms */
+    STRATA_OPTION_BOOL, /* bool:     true, false */
+    STRATA_OPTION_COUNT, /* uint64_t: 12 */
+    STRATA_OPTION_SIZE, /* uint64_t: 20MiB */
+    STRATA_OPTION_TIME, /* uint64_t ns: 100ms */
     STRATA_OPTION_FRACTION, /* double:   0.8 */
-    STRATA_OPTION_CHOICE,   /* uint32_t: index of the word in `choices` */
-    STRATA_OPTION_TEXT      /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; UTF-8, no control characters or outer blanks */
+    STRATA_OPTION_CHOICE, /* uint32_t: index of the word in `choices` */
+    STRATA_OPTION_TEXT /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; UTF-8, no control characters or outer blanks */
 } strata_option_kind_t;
 
 enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one row */ };
@@ -125,10 +126,10 @@ enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION
 typedef struct strata_option_row {
     const char *name;
     strata_option_kind_t kind;
-    uint32_t offset;          /* in the options struct */
+    uint32_t offset; /* in the options struct */
     const char *default_text; /* as a strategy file would say it */
-    uint64_t min, max;        /* of COUNT, SIZE, TIME; of FRACTION in millionths; max 0: no bound */
-    const char *choices;      /* CHOICE: "address|any" */
+    uint64_t min, max; /* of COUNT, SIZE, TIME; of FRACTION in millionths; max 0: no bound */
+    const char *choices; /* CHOICE: "address|any" */
     const char *doc;
 } strata_option_row_t;
 
@@ -145,22 +146,26 @@ typedef struct strata_stat_row {
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
 /* Whose an instance is. THREAD: caches alone; every thread has stacks of its own above it. PROCESS: as DEVICE; facades share nothing. */
 typedef enum strata_scope {
-    STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE, STRATA_SCOPE_PROCESS
+    STRATA_SCOPE_NONE,
+    STRATA_SCOPE_STREAM,
+    STRATA_SCOPE_THREAD,
+    STRATA_SCOPE_DEVICE,
+    STRATA_SCOPE_PROCESS
 } strata_scope_t;
 
 /* What a layer needs of the one below and gives to the one above. X(name, bit, meaning) */
-#define STRATA_TRAIT_MAP(X)                                                                                      \
-    X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                  \
-    X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                             \
-    X(OWNER_THREAD_ONLY, 2, "only the thread that allocated may free")                                           \
-    X(SUB_ALLOCATES, 3, "serves pieces of chunks")                                                               \
-    X(WAITS, 4, "may wait: no layer with a lock may stand above")                                                \
-    X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                  \
-    X(ZEROED, 6, "memory comes zeroed")                                                                          \
-    X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                      \
-    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")                             \
-    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                       \
-    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")                                         \
+#define STRATA_TRAIT_MAP(X)                                                                                                        \
+    X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                                     \
+    X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                                               \
+    X(OWNER_THREAD_ONLY, 2, "only the thread that allocated may free")                                                             \
+    X(SUB_ALLOCATES, 3, "serves pieces of chunks")                                                                                 \
+    X(WAITS, 4, "may wait: no layer with a lock may stand above")                                                                  \
+    X(EXACT_SIZE, 5, "grants what was asked, rounded to the alignment at most")                                                    \
+    X(ZEROED, 6, "memory comes zeroed")                                                                                            \
+    X(HANDLE_SOURCE, 7, "serves mappable physical handles")                                                                        \
+    X(SINGLE_STREAM, 8, "ignores streams: every stream gets an instance of its own, unless its option streams says ignored")       \
+    X(ANY_MEMORY, 9, "the stacks below may serve another kind of memory than the place's")                                         \
+    X(CONTIGUOUS, 10, "chunks whose addresses touch may be used as one")                                                           \
     X(TELLS_OWNERS, 11, "does what it does for the owner of a request: no cache may stand above, where owners change unseen")
 
 enum {
@@ -171,9 +176,9 @@ enum {
 
 /* What poll() finds: frees that still wait for other streams. */
 typedef struct strata_pending {
-    uint64_t freed_bytes;   /* finished by this poll */
+    uint64_t freed_bytes; /* finished by this poll */
     uint64_t pending_bytes; /* still waiting */
-    uint64_t ready_at;      /* when the earliest passes, on the device's clock; UINT64_MAX: nobody knows */
+    uint64_t ready_at; /* when the earliest passes, on the device's clock; UINT64_MAX: nobody knows */
 } strata_pending_t;
 
 /* A free of `bytes` waits for a stream; `gone`: it was destroyed. */
@@ -192,11 +197,11 @@ typedef struct strata_telling {
 } strata_telling_t;
 
 /* Of whom a cache keeps the memory of a block, for reports. X(name, bit, meaning) */
-#define STRATA_REACH_MAP(X)                                                        \
-    X(STREAM, 0, "one stream alone is served from it")                             \
-    X(CAPTURED, 1, "it stays where it is while a stream is being captured")        \
-    X(COUNTED, 2, "free, under a count that no frontier has passed")               \
-    X(SIZES, 3, "it serves requests of other sizes")                               \
+#define STRATA_REACH_MAP(X)                                                                                                        \
+    X(STREAM, 0, "one stream alone is served from it")                                                                             \
+    X(CAPTURED, 1, "it stays where it is while a stream is being captured")                                                        \
+    X(COUNTED, 2, "free, under a count that no frontier has passed")                                                               \
+    X(SIZES, 3, "it serves requests of other sizes")                                                                               \
     X(UNSPLIT, 4, "it is larger than what may be cut for the request")
 
 enum {
@@ -206,20 +211,20 @@ enum {
 };
 
 typedef struct strata_layer_type {
-    size_t struct_size;    /* a shorter struct is an older layer: what it lacks takes its default */
-    const char *name;      /* as in a strategy file */
-    const char *doc;       /* one line */
+    size_t struct_size; /* a shorter struct is an older layer: what it lacks takes its default */
+    const char *name; /* as in a strategy file */
+    const char *doc; /* one line */
     strata_role_t role;
     strata_scope_t scope;
     uint32_t needs, gives; /* STRATA_TRAIT_* */
-    uint32_t passes;       /* traits of the layer below that stay true above this one */
-    bool guarded;          /* its functions run under its stack's lock */
-    bool idle;             /* while its attention bit is clear in the stack (in the record), its allocate (free) is the one of
+    uint32_t passes; /* traits of the layer below that stay true above this one */
+    bool guarded; /* its functions run under its stack's lock */
+    bool idle; /* while its attention bit is clear in the stack (in the record), its allocate (free) is the one of
                               the layer below, and its state starts as zero: it may be left out of the walk */
-    size_t state_size;     /* of the instance; begins with strata_layer_t; zeroed before create */
+    size_t state_size; /* of the instance; begins with strata_layer_t; zeroed before create */
     size_t options_size;
     const strata_option_row_t *options; /* closed by a NULL name; NULL: none */
-    const strata_stat_row_t *stats;     /* likewise */
+    const strata_stat_row_t *stats; /* likewise */
 
     /* Mandatory. No lock is held in create and destroy. */
     strata_status_t (*create)(strata_layer_t *self);
@@ -227,7 +232,7 @@ typedef struct strata_layer_type {
     /* *record is set on success alone. A decorator calls strata_below_allocate(). */
     strata_status_t (*allocate)(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
     /* Cannot fail. The layer has been popped from the record; a decorator calls strata_below_free(). */
-    void (*free)(strata_layer_t *self, strata_record_t *record, strata_path_t *path);
+    void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
     /* Optional; NULL passes on to the layers below, which the core asks each in turn. */
     /* A cache's hit: serves from what it has, or answers NULL having changed nothing; no device call, no lock opened. */
@@ -236,19 +241,19 @@ typedef struct strata_layer_type {
      * open the lock. */
     bool (*quick_free)(strata_layer_t *self, strata_record_t *record);
     /* Gives idle chunks back; the bytes. */
-    uint64_t (*release)(strata_layer_t *self, strata_path_t *path);
+    uint64_t (*release)(strata_layer_t *self, strata_call_t *call);
     /* Finishes deferred frees whose streams have passed; adds to *pending. */
-    void (*poll)(strata_layer_t *self, strata_path_t *path, strata_pending_t *pending);
+    void (*poll)(strata_layer_t *self, strata_call_t *call, strata_pending_t *pending);
     /* E_UNSUPPORTED from all layers: the core waits on the host at free, and the caller is told OK. */
-    strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path);
-    strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path);
+    strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
+    strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     /* The stack's own stream will be destroyed. */
-    void (*stream_gone)(strata_layer_t *self, strata_stream_t stream, strata_path_t *path);
-    void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
-    void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_path_t *path);
-    void (*step)(strata_layer_t *self, strata_path_t *path);
+    void (*stream_gone)(strata_layer_t *self, strata_stream_t stream, strata_call_t *call);
+    void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
+    void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
+    void (*step)(strata_layer_t *self, strata_call_t *call);
     /* Releases until at most `keep` idle bytes stay; the bytes. A layer without idle_bytes is asked whatever it may hold. */
-    uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_path_t *path);
+    uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_call_t *call);
     /* Every block of the layer, chunk by chunk in address order. */
     void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
     /* The chunk that a block of this cache lies in, NULL: none. */
@@ -288,15 +293,15 @@ typedef struct strata_layer_type {
 /* The head of every instance. Filled by the builder, constant afterwards. */
 struct strata_layer {
     const strata_layer_type_t *type;
-    strata_stack_t *stack;   /* whose lock guards it and whose slab its records come from */
+    strata_stack_t *stack; /* whose lock guards it and whose slab its records come from */
     strata_domain_t *domain;
-    const void *options;     /* the type's options struct */
-    strata_layer_t **below;  /* `below_count` instances; a source has none, a router several */
+    const void *options; /* the type's options struct */
+    strata_layer_t **below; /* `below_count` instances; a source has none, a router several */
     uint32_t below_count;
-    uint16_t attention;      /* its bit in stack and record; 0: it may not be left out */
-    uint8_t number;          /* in the decorator stack, 1 .. 255 */
-    uint64_t serial;         /* of the instance: no other one of the process ever has it */
-    uint64_t reserved;       /* 0; for later versions: a layer's own state begins behind it */
+    uint16_t attention; /* its bit in stack and record; 0: it may not be left out */
+    uint8_t number; /* in the decorator stack, 1 .. 255 */
+    uint64_t serial; /* of the instance: no other one of the process ever has it */
+    uint64_t reserved; /* 0; for later versions: a layer's own state begins behind it */
 };
 
 /* ---- for layers that have nothing to do there ------------------------------------------------------------------------- */
@@ -304,13 +309,12 @@ struct strata_layer {
 STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
 /* strata_below_free(). */
-STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_path_t *path);
+STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
 /* ---- what the core offers a layer: ways down --------------------------------------------------------------------------- */
 
 /* Calls a layer's allocate under its lock and pushes it onto the record: one branch of a router. */
-STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request,
-                                                 strata_record_t **record);
+STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
 /* The layer below a decorator. */
 static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
                                                     strata_record_t **record) {
@@ -318,13 +322,13 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
 }
 /* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below, and its
  * allocate where it fails behind that. */
-STRATA_API void strata_below_free(strata_record_t *record, strata_path_t *path);
+STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
 /* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
  * as it was. E_UNSUPPORTED: none knows them. */
 STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
-                                                      strata_path_t *path);
+                                                      strata_call_t *call);
 STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
-                                                     strata_path_t *path);
+                                                     strata_call_t *call);
 
 /* A cache's chunk from the layer below: a new path begins. No lock is held. No ref names the record. */
 STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
@@ -333,20 +337,19 @@ STRATA_API void strata_chunk_free(strata_record_t *chunk);
 
 /* ---- locks ---- */
 
-/* What strata_path_unlock() opened, to be taken again. */
+/* What strata_call_unlock() opened, to be taken again. */
 typedef struct strata_opened {
     strata_stack_t *held[2];
 } strata_opened_t;
 
-/* Opens every lock of the path, the trunk's first. */
-STRATA_API strata_opened_t strata_path_unlock(strata_path_t *path);
-STRATA_API void strata_path_lock(strata_path_t *path, strata_opened_t opened);
+/* Opens every lock of the path, the shared stack's first. */
+STRATA_API strata_opened_t strata_call_unlock(strata_call_t *call);
+STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
 /* ---- records, for sources and caches; under the lock of the layer's stack (a `guarded` layer runs under it) ---- */
 
 /* A live record in the layer's slab; NULL when the slab is full (E_LIMIT is set). */
-STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr,
-                                              uint64_t size);
+STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
 STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
 /* Every record of a source that its last holder left behind: for its destroy, which gives the memory back and deletes none. */
 STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
@@ -362,7 +365,7 @@ STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strat
 /* What a record that strata_record_wrap() made holds: for the layer that made it. */
 STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
 /* The end of such a record, in the layer's free or whenever it lets go of one that it kept: what it held goes to
- * strata_below_free(). A layer that wraps some requests alone tells its own by record->path, which is 0 in its free. */
+ * strata_below_free(). A layer that wraps some requests alone tells its own by record->route, which is 0 in its free. */
 STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
 /* Whether other streams have borrowed what such a record holds: a layer below will wait for them at its free, and until then its
  * bytes are theirs. */
@@ -420,8 +423,8 @@ STRATA_API strata_status_t strata_register_layer(const strata_layer_type_t *type
 #else
 #define STRATA_LAYERS_TABLE extern STRATA_API
 #endif
-#define STRATA_LAYERS(...)                                                 \
-    STRATA_LAYERS_TABLE const strata_layer_type_t *const strata_layers[]; \
+#define STRATA_LAYERS(...)                                                                                                         \
+    STRATA_LAYERS_TABLE const strata_layer_type_t *const strata_layers[];                                                          \
     const strata_layer_type_t *const strata_layers[] = {__VA_ARGS__, NULL}
 
 #ifdef __cplusplus

@@ -9,13 +9,15 @@ extern "C" {
 #endif
 
 /* X(NAME, number, name, what it tells). A level tells those of smaller numbers too. */
-#define STRATA_LOG_MAP(X)                                                                                                   \
-    X(NOTHING, 0, "nothing", "nothing")                                                                                    \
-    X(ERROR, 1, "error", "what is wrong in the program: memory written beyond its block or after its free, leaks (guard)") \
-    X(WARNING, 2, "warning", "what does not do as was asked: settings of other allocators without an equivalent; and, to "  \
-                             "a function alone, the report of each request that failed for memory")                        \
-    X(INFO, 3, "info", "what a place got from the device and gave back to it, and requests for which the reclaim ladder "   \
-                       "was climbed")                                                                                     \
+#define STRATA_LOG_MAP(X)                                                                                                          \
+    X(NOTHING, 0, "nothing", "nothing")                                                                                            \
+    X(ERROR, 1, "error", "what is wrong in the program: memory written beyond its block or after its free, leaks (guard)")         \
+    X(WARNING, 2, "warning",                                                                                                       \
+      "what does not do as was asked: settings of other allocators without an equivalent; and, to "                                \
+      "a function alone, the report of each request that failed for memory")                                                       \
+    X(INFO, 3, "info",                                                                                                             \
+      "what a place got from the device and gave back to it, and requests for which the reclaim ladder "                           \
+      "was climbed")                                                                                                               \
     X(DEBUG, 4, "debug", "the rungs of each ladder, with what they gave")
 typedef enum strata_log_level {
 #define STRATA_LOG_ENUM(name, number, text, meaning) STRATA_LOG_##name = number,

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define STRATA_API __attribute__((visibility("default")))
+#define STRATA_API                 __attribute__((visibility("default")))
 #define STRATA_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #else
 #define STRATA_API
@@ -17,28 +17,28 @@ extern "C" {
 #endif
 
 /* X(name, number, text). Numbers are part of the ABI: never reuse one. */
-#define STRATA_STATUS_MAP(X)                                                                                    \
-    X(OK, 0, "done")                                                                                            \
-    X(E_INVALID, 1, "an argument is wrong")                                                                     \
-    X(E_NO_MEMORY, 2, "out of memory in this place")                                                            \
-    X(E_HOST_MEMORY, 3, "the host has no memory left for Strata's own records")                                 \
-    X(E_STALE, 4, "the handle names nothing that is live: freed already, of another facade, or closed")         \
-    X(E_UNSUPPORTED, 5, "this strategy, device or version cannot do that")                                      \
-    X(E_NO_DEVICE, 6, "no usable device")                                                                       \
-    X(E_DEVICE, 7, "the device refused a call")                                                                 \
-    X(E_DEVICE_LOST, 8, "the device is lost: the process must end")                                             \
-    X(E_STRATEGY, 9, "the strategy is wrong")                                                                   \
-    X(E_FORMAT, 10, "a file read from outside is wrong")                                                        \
-    X(E_IO, 11, "a file could not be read or written")                                                          \
-    X(E_BUSY, 12, "still in use")                                                                               \
-    X(E_NOT_READY, 13, "work submitted before is not done yet")                                                 \
-    X(E_TIMEOUT, 14, "the deadline passed")                                                                     \
-    X(E_UNKNOWN_POINTER, 15, "no live allocation begins at this address")                                       \
-    X(E_UNKNOWN_STREAM, 16, "the stream is unknown, was destroyed, or its handle now names another stream")     \
-    X(E_FORKED, 17, "the process was forked after the device was opened: a child cannot use it")                \
-    X(E_CAPTURE, 18, "not allowed while a stream is being captured into a graph")                               \
-    X(E_SHUTDOWN, 19, "the driver is shutting down")                                                            \
-    X(E_CORRUPT, 20, "a structure does not hold what it must")                                                  \
+#define STRATA_STATUS_MAP(X)                                                                                                       \
+    X(OK, 0, "done")                                                                                                               \
+    X(E_INVALID, 1, "an argument is wrong")                                                                                        \
+    X(E_NO_MEMORY, 2, "out of memory in this place")                                                                               \
+    X(E_HOST_MEMORY, 3, "the host has no memory left for Strata's own records")                                                    \
+    X(E_STALE, 4, "the handle names nothing that is live: freed already, of another facade, or closed")                            \
+    X(E_UNSUPPORTED, 5, "this strategy, device or version cannot do that")                                                         \
+    X(E_NO_DEVICE, 6, "no usable device")                                                                                          \
+    X(E_DEVICE, 7, "the device refused a call")                                                                                    \
+    X(E_DEVICE_LOST, 8, "the device is lost: the process must end")                                                                \
+    X(E_STRATEGY, 9, "the strategy is wrong")                                                                                      \
+    X(E_FORMAT, 10, "a file read from outside is wrong")                                                                           \
+    X(E_IO, 11, "a file could not be read or written")                                                                             \
+    X(E_BUSY, 12, "still in use")                                                                                                  \
+    X(E_NOT_READY, 13, "work submitted before is not done yet")                                                                    \
+    X(E_TIMEOUT, 14, "the deadline passed")                                                                                        \
+    X(E_UNKNOWN_POINTER, 15, "no live allocation begins at this address")                                                          \
+    X(E_UNKNOWN_STREAM, 16, "the stream is unknown, was destroyed, or its handle now names another stream")                        \
+    X(E_FORKED, 17, "the process was forked after the device was opened: a child cannot use it")                                   \
+    X(E_CAPTURE, 18, "not allowed while a stream is being captured into a graph")                                                  \
+    X(E_SHUTDOWN, 19, "the driver is shutting down")                                                                               \
+    X(E_CORRUPT, 20, "a structure does not hold what it must")                                                                     \
     X(E_LIMIT, 21, "a fixed limit of Strata is reached")
 
 typedef enum strata_status {
@@ -51,7 +51,7 @@ typedef enum strata_status {
 typedef struct strata_error {
     strata_status_t status;
     int64_t device_code; /* the driver's number (CUresult), 0 when no driver call failed */
-    uint32_t line;       /* 1-based, of the file that the text names; 0 when the error is in no file */
+    uint32_t line; /* 1-based, of the file that the text names; 0 when the error is in no file */
     uint32_t column;
     char text[4096];
 } strata_error_t;
@@ -65,8 +65,7 @@ STRATA_API const char *strata_status_text(strata_status_t status);
 STRATA_API const strata_error_t *strata_last_error(void);
 /* Sets the calling thread's last error and returns `status`: for layers and callbacks. `device_code` is the driver's number,
  * or 0. */
-STRATA_API strata_status_t strata_fail(strata_status_t status, int64_t device_code, const char *format, ...)
-    STRATA_PRINTF(3, 4);
+STRATA_API strata_status_t strata_fail(strata_status_t status, int64_t device_code, const char *format, ...) STRATA_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

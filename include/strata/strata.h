@@ -44,7 +44,7 @@ extern "C" {
 #define STRATA_VERSION_MAJOR 0
 #define STRATA_VERSION_MINOR 1
 #define STRATA_VERSION_PATCH 0
-#define STRATA_ABI_VERSION 1
+#define STRATA_ABI_VERSION   1
 
 /* "0.1.0". */
 STRATA_API const char *strata_version(void);
@@ -64,10 +64,10 @@ typedef void *strata_stream_t;
 /* A place: a kind of memory and a device. Make one with the functions below. */
 typedef uint32_t strata_place_t;
 typedef enum strata_place_kind {
-    STRATA_PLACE_GPU = 0,     /* memory of one device */
+    STRATA_PLACE_GPU = 0, /* memory of one device */
     STRATA_PLACE_MANAGED = 1, /* moves between host and one device on demand */
-    STRATA_PLACE_PINNED = 2,  /* page-locked host memory; its blocks have no owner stream, every stream is a borrower */
-    STRATA_PLACE_HOST = 3,    /* plain host memory; no owner stream */
+    STRATA_PLACE_PINNED = 2, /* page-locked host memory; its blocks have no owner stream, every stream is a borrower */
+    STRATA_PLACE_HOST = 3, /* plain host memory; no owner stream */
     STRATA_PLACE_KINDS = 4
 } strata_place_kind_t;
 
@@ -83,8 +83,8 @@ static inline uint32_t strata_place_device(strata_place_t place) { return place 
 
 /* A served request. A request of 0 bytes is served too: {NULL, 0, a ref that must be freed}, without a device call. */
 typedef struct strata_block {
-    void *ptr;        /* device address, or host address for pinned and host places */
-    size_t size;      /* bytes granted: at least what was asked */
+    void *ptr; /* device address, or host address for pinned and host places */
+    size_t size; /* bytes granted: at least what was asked */
     strata_ref_t ref; /* its name, for every later call */
 } strata_block_t;
 
@@ -92,32 +92,32 @@ typedef struct strata_block {
 
 enum {
     STRATA_OPEN_IGNORE_ENVIRONMENT = 1u << 0, /* do not read STRATA_STRATEGY and STRATA_SET */
-    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1,   /* ask the driver for the stream's id at every allocation, borrow, strata_free_on() and
+    STRATA_OPEN_CHECK_STREAM_IDS = 1u << 1, /* ask the driver for the stream's id at every allocation, borrow, strata_free_on() and
                                                  what else names a stream of a place: a recycled handle that the place was told of
                                                  and never forgot is STRATA_E_UNKNOWN_STREAM, and nothing has happened. For tests: a
                                                  driver call each. Not found: a handle behind 1,024 later ones that were not
                                                  forgotten either; what the program itself launches and waits for; anything where
                                                  the driver does not tell ids */
-    STRATA_OPEN_ALLOW_CODE = 1u << 2          /* the strategy may load shared objects with layers (`load: [./libmine.so]`,
+    STRATA_OPEN_ALLOW_CODE = 1u << 2 /* the strategy may load shared objects with layers (`load: [./libmine.so]`,
                                                  beside its file), and so run their code; without it that is E_STRATEGY */
 };
 
 typedef struct strata_open_options {
     size_t struct_size;
     /* At most one of the three; none: STRATA_STRATEGY of the environment, else the preset "strata". */
-    const char *preset;      /* a name of strata_strategy_name(); or "import:pytorch", "import:paddle", "import:tensorflow": what
+    const char *preset; /* a name of strata_strategy_name(); or "import:pytorch", "import:paddle", "import:tensorflow": what
                                 those frameworks' variables in the environment say (PYTORCH_CUDA_ALLOC_CONF, FLAGS_*, TF_*,
                                 XLA_*), as of a version where one stands behind it ("import:pytorch@2.9"). The same names may
                                 stand in STRATA_STRATEGY and in a file's `extends:`. A key that the framework has not is
                                 E_STRATEGY with the variable's name, line and column; what has no equivalent is told as a
                                 warning, a line each (strata_set_log()). These variables are read under STRATA_OPEN_IGNORE_ENVIRONMENT too: the name
                                 asks for them. docs/import.md lists every key */
-    const char *file;        /* path of a YAML strategy file */
-    const char *text;        /* the YAML itself */
-    const char *const *set;  /* "auto_growth.chunk_size=32MiB", ...: over everything else */
+    const char *file; /* path of a YAML strategy file */
+    const char *text; /* the YAML itself */
+    const char *const *set; /* "auto_growth.chunk_size=32MiB", ...: over everything else */
     size_t set_count;
-    const char *devices;     /* over the strategy's `devices:`: "gpu", "gpu:0", "sim", "sim:a100" ...; NULL: as the strategy says */
-    uint32_t flags;          /* STRATA_OPEN_* */
+    const char *devices; /* over the strategy's `devices:`: "gpu", "gpu:0", "sim", "sim:a100" ...; NULL: as the strategy says */
+    uint32_t flags; /* STRATA_OPEN_* */
 } strata_open_options_t;
 
 /* Opens a facade. Builds the default stream's stack of every place of the named devices; `gpu` without a number opens device
@@ -138,10 +138,10 @@ typedef struct strata_leak {
     strata_block_t block;
     size_t requested;
     /* What was said when it was asked for: "" and 0 where nothing was. Valid during the call. */
-    const char *tag;           /* strata_allocate_options_t.tag */
+    const char *tag; /* strata_allocate_options_t.tag */
     const char *operator_name; /* strata_annotate() */
-    uint64_t step;             /* strata_step() calls before it */
-    const char *pool;          /* the named pool that it is of; "": none */
+    uint64_t step; /* strata_step() calls before it */
+    const char *pool; /* the named pool that it is of; "": none */
 } strata_leak_t;
 /* Called once per block that is still live, no lock held. */
 typedef void (*strata_leak_fn)(const strata_leak_t *leak, void *context);
@@ -172,8 +172,8 @@ STRATA_API strata_status_t strata_allocate(strata_t facade, strata_place_t place
 
 enum {
     STRATA_NO_RETRY = 1u << 0, /* fail at the first out-of-memory: no ladder, no waiting */
-    STRATA_NO_GROW = 1u << 1,  /* serve from what is cached, or fail; never asks the device for more */
-    STRATA_ZERO = 1u << 2,     /* zeroed on `stream`: work submitted to it after the return finds zeros. In pinned
+    STRATA_NO_GROW = 1u << 1, /* serve from what is cached, or fail; never asks the device for more */
+    STRATA_ZERO = 1u << 2, /* zeroed on `stream`: work submitted to it after the return finds zeros. In pinned
                                     and host places zeroed at the return. A device that refuses fails the request */
     STRATA_NO_REPORT = 1u << 3 /* where it fails for memory the error and the observers get one line instead of the report, whose
                                   making looks at every block of the place: for programs that try, and ask for less */
@@ -184,9 +184,9 @@ typedef struct strata_allocate_options {
     size_t alignment; /* 0: the place's; else a power of two. Larger than the place's where the stack has the layer `aligned`, or
                          layers whose blocks lie so (auto_growth with such an `alignment`, bfc, system in host places);
                          elsewhere E_UNSUPPORTED, with the layer to put in */
-    uint32_t flags;   /* STRATA_NO_RETRY | ... */
-    uint64_t pool;    /* 0: where the thread's requests go (strata_pool_begin()); STRATA_POOL_ORDINARY; one of strata_pool() */
-    const char *tag;  /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
+    uint32_t flags; /* STRATA_NO_RETRY | ... */
+    uint64_t pool; /* 0: where the thread's requests go (strata_pool_begin()); STRATA_POOL_ORDINARY; one of strata_pool() */
+    const char *tag; /* who asks, for reports: NULL, or a name of which 127 bytes are kept; 65,536 names in a facade are told
                          apart. Costs nothing where it is NULL; a block with one is freed the slower way */
     uint64_t freed_before; /* where frees carry counts (below): of memory whose count no frontier has passed, only what was freed
                               up to this count may be served, as the caller knows that work to be over; 0: any, which another
@@ -232,7 +232,7 @@ STRATA_API strata_status_t strata_base_pointer(strata_t facade, const void *inte
 
 /* The layers that took part in an allocation, outermost first, then those of the chunk it lies in: "retry > stream_safe >
  * auto_growth | system". Writes at most `capacity` bytes with the closing zero. */
-STRATA_API strata_status_t strata_allocation_path(strata_t facade, strata_ref_t ref, char *text, size_t capacity);
+STRATA_API strata_status_t strata_allocation_route(strata_t facade, strata_ref_t ref, char *text, size_t capacity);
 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
 
@@ -278,8 +278,8 @@ STRATA_API strata_status_t strata_stream_destroy(strata_t facade, strata_place_t
 /* The host waits for all work submitted to `stream`. */
 STRATA_API strata_status_t strata_stream_synchronize(strata_t facade, strata_place_t place, strata_stream_t stream);
 /* Keeps `stream` busy for `duration_ns` as if a kernel used the blocks. Simulated devices only; elsewhere E_UNSUPPORTED. */
-STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t place, strata_stream_t stream,
-                                              uint64_t duration_ns, const strata_ref_t *refs, size_t count);
+STRATA_API strata_status_t strata_stream_work(strata_t facade, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
+                                              const strata_ref_t *refs, size_t count);
 
 /* ---- memory kept in the caches -------------------------------------------------------------------------------------- */
 
@@ -292,10 +292,10 @@ STRATA_API strata_status_t strata_trim(strata_t facade, strata_place_t place, ui
 
 typedef struct strata_mem_info {
     size_t struct_size;
-    uint64_t free;   /* what the device says */
+    uint64_t free; /* what the device says */
     uint64_t total;
     uint64_t cached; /* reserved by Strata and allocated to nobody */
-    uint64_t limit;  /* strata_set_limit(); STRATA_UNLIMITED: none */
+    uint64_t limit; /* strata_set_limit(); STRATA_UNLIMITED: none */
 } strata_mem_info_t;
 STRATA_API strata_status_t strata_mem_info(strata_t facade, strata_place_t place, strata_mem_info_t *info);
 #define STRATA_UNLIMITED UINT64_MAX
@@ -313,26 +313,26 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
 
 /* X(field, unit, meaning). One table: the struct, the text and the JSON. What every call
  * touches stands first: with struct_size one cache line. */
-#define STRATA_STATISTICS_MAP(X)                                                                                  \
-    X(requested_bytes, "bytes", "what the callers asked for, of live allocations")                                \
-    X(allocated_bytes, "bytes", "live blocks, rounding included")                                                 \
-    X(peak_requested_bytes, "bytes", "highest requested_bytes; over several stacks the sum of their peaks")       \
-    X(peak_allocated_bytes, "bytes", "highest allocated_bytes; over several stacks the sum of their peaks")       \
-    X(allocations, "count", "requests served")                                                                    \
-    X(frees, "count", "allocations given back")                                                                   \
-    X(cache_hits, "count", "requests served without asking the layer below the cache")                            \
-    X(reserved_bytes, "bytes", "live chunks got from the device")                                                 \
-    X(deferred_bytes, "bytes", "freed by the caller, waiting for other streams")                                  \
-    X(peak_reserved_bytes, "bytes", "highest reserved_bytes of the place, all streams")                           \
-    X(live_allocations, "count", "allocations not freed yet")                                                     \
-    X(growths, "count", "chunks got from the layer below a cache")                                                \
-    X(chunks, "count", "chunks held now")                                                                         \
-    X(borrows, "count", "record_stream calls that were noted")                                                    \
-    X(deferred_frees, "count", "frees that had to wait for another stream")                                       \
-    X(ladders, "count", "requests that met out-of-memory and ran the reclaim ladder")                             \
-    X(out_of_memory, "count", "requests that failed for memory at last")                                          \
-    X(host_waits, "count", "frees that waited on the host for want of a layer that knows borrows")                \
-    X(quarantined_bytes, "bytes", "blocks given up because the device failed while they were freed")              \
+#define STRATA_STATISTICS_MAP(X)                                                                                                   \
+    X(requested_bytes, "bytes", "what the callers asked for, of live allocations")                                                 \
+    X(allocated_bytes, "bytes", "live blocks, rounding included")                                                                  \
+    X(peak_requested_bytes, "bytes", "highest requested_bytes; over several stacks the sum of their peaks")                        \
+    X(peak_allocated_bytes, "bytes", "highest allocated_bytes; over several stacks the sum of their peaks")                        \
+    X(allocations, "count", "requests served")                                                                                     \
+    X(frees, "count", "allocations given back")                                                                                    \
+    X(cache_hits, "count", "requests served without asking the layer below the cache")                                             \
+    X(reserved_bytes, "bytes", "live chunks got from the device")                                                                  \
+    X(deferred_bytes, "bytes", "freed by the caller, waiting for other streams")                                                   \
+    X(peak_reserved_bytes, "bytes", "highest reserved_bytes of the place, all streams")                                            \
+    X(live_allocations, "count", "allocations not freed yet")                                                                      \
+    X(growths, "count", "chunks got from the layer below a cache")                                                                 \
+    X(chunks, "count", "chunks held now")                                                                                          \
+    X(borrows, "count", "record_stream calls that were noted")                                                                     \
+    X(deferred_frees, "count", "frees that had to wait for another stream")                                                        \
+    X(ladders, "count", "requests that met out-of-memory and ran the reclaim ladder")                                              \
+    X(out_of_memory, "count", "requests that failed for memory at last")                                                           \
+    X(host_waits, "count", "frees that waited on the host for want of a layer that knows borrows")                                 \
+    X(quarantined_bytes, "bytes", "blocks given up because the device failed while they were freed")                               \
     X(borrows_waited, "count", "record_stream calls that no layer knew: the block's free waits on the host")
 
 typedef struct strata_statistics {
@@ -357,16 +357,16 @@ STRATA_API strata_status_t strata_statistics_pool(strata_t facade, strata_place_
 STRATA_API strata_status_t strata_reset_peaks(strata_t facade, strata_place_t place);
 /* A figure that a layer counts for itself; docs/layers.md and strata layers explain each. Texts are valid during the call. */
 typedef struct strata_layer_figure {
-    const char *layer;      /* its name in the strategy */
-    const char *type;       /* what layer it is */
-    uint32_t number;        /* where it stands in the place's stack, 1 the outermost; branches of a router are counted through */
-    bool shared;            /* one instance for all streams of the place */
+    const char *layer; /* its name in the strategy */
+    const char *type; /* what layer it is */
+    uint32_t number; /* where it stands in the place's stack, 1 the outermost; branches of a router are counted through */
+    bool shared; /* one instance for all streams of the place */
     strata_stream_t stream; /* whose stack it stands in; NULL where it is shared */
-    uint64_t thread;        /* whose own default stream that is, or which alone it serves, numbered; else 0 */
-    bool forgotten;         /* strata_stream_forget() was called */
+    uint64_t thread; /* whose own default stream that is, or which alone it serves, numbered; else 0 */
+    bool forgotten; /* strata_stream_forget() was called */
     const char *name, *unit, *meaning;
     uint64_t value;
-    uint64_t pool;          /* whose stacks it stands in; 0: of none */
+    uint64_t pool; /* whose stacks it stands in; 0: of none */
 } strata_layer_figure_t;
 typedef void (*strata_layer_figure_fn)(const strata_layer_figure_t *figure, void *context);
 /* Tells the figures of every layer of a place, stream by stream, a shared layer once; those of one layer are of one moment. A
@@ -392,12 +392,12 @@ STRATA_API strata_status_t strata_statistics_prometheus(strata_t facade, char *t
 STRATA_API strata_status_t strata_explain(strata_t facade, char *text, size_t capacity, size_t *needed);
 /* A block of a place. */
 typedef struct strata_snapshot_row {
-    strata_block_t block;   /* its ref is 0 unless it is live */
-    uint64_t chunk;         /* where the chunk that it lies in begins; a block that lies in none is its own */
-    size_t requested;       /* 0 unless it is live */
+    strata_block_t block; /* its ref is 0 unless it is live */
+    uint64_t chunk; /* where the chunk that it lies in begins; a block that lies in none is its own */
+    size_t requested; /* 0 unless it is live */
     strata_stream_t stream; /* whose stack holds it; NULL in pinned and host places */
-    uint32_t state;         /* 0 free, 1 live, 2 freed and waiting for other streams */
-    uint64_t pool;          /* strata_pool()'s number; 0: it is of no pool */
+    uint32_t state; /* 0 free, 1 live, 2 freed and waiting for other streams */
+    uint64_t pool; /* strata_pool()'s number; 0: it is of no pool */
 } strata_snapshot_row_t;
 typedef void (*strata_snapshot_fn)(const strata_snapshot_row_t *row, void *context);
 /* Tells every block of a place in address order, as they all were at one moment. Makes no device call; the place's streams wait
@@ -410,16 +410,15 @@ STRATA_API strata_status_t strata_snapshot(strata_t facade, strata_place_t place
  *       ...
  * In address order, of one moment, as strata_snapshot() is. Writes at most `capacity` bytes with the closing zero; *needed (may
  * be NULL) gets the whole length. E_HOST_MEMORY: `text` may have been written. */
-STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity,
-                                              size_t *needed);
+STRATA_API strata_status_t strata_chunks_text(strata_t facade, strata_place_t place, char *text, size_t capacity, size_t *needed);
 /* The cache below: what serves a stream of a place, in the thread's current pool, under its decorators, a cache or, where there is none, the source. */
 typedef struct strata_cache {
     size_t struct_size;
-    uint64_t id;         /* of the instance: the same for two streams exactly if one serves both; no later one ever has it */
+    uint64_t id; /* of the instance: the same for two streams exactly if one serves both; no later one ever has it */
     uint64_t used_bytes; /* it has handed out, what waits for other streams included */
     uint64_t idle_bytes; /* it keeps */
-    char name[64];       /* in the strategy: "auto_growth", or the name that it was given there */
-    char layer[64];      /* its layer: "auto_growth" */
+    char name[64]; /* in the strategy: "auto_growth", or the name that it was given there */
+    char layer[64]; /* its layer: "auto_growth" */
 } strata_cache_t;
 /* `index` 0, and with routers 0 upward in the order of their stacks; E_INVALID after the last. Makes the stream's stack if it has
  * none. Looks at every block of the cache. */
@@ -432,31 +431,31 @@ STRATA_API strata_status_t strata_validate(strata_t facade);
 
 /* Why a request failed for memory, as far as the place's figures tell: X(NAME, number, name, meaning). Numbers are part of the ABI:
  * never reuse one. The report begins with the name and a sentence, then says what helps, then the figures. */
-#define STRATA_CAUSE_MAP(X)                                                                                                \
-    X(UNKNOWN, 0, "unknown", "nobody looked: the report is turned off (STRATA_NO_REPORT, `report: short`)")               \
-    X(TOO_LARGE, 1, "too_large", "the request is larger than what a program gets of the device")                          \
-    X(BOUND, 2, "bound", "an option of a layer bounds it: limit.bytes, bfc.memory_limit, system.cap, ...")                \
-    X(PLACE_LIMIT, 3, "place_limit", "strata_set_limit() bounds it")                                                      \
-    X(NO_GROWTH, 4, "no_growth", "the request forbids growth (STRATA_NO_GROW), and no free block serves it")              \
-    X(NO_RETRY, 5, "no_retry", "the request forbids the steps that could have made room (STRATA_NO_RETRY)")               \
-    X(WAITING, 6, "waiting", "enough is freed and still in use on other streams")                                         \
-    X(FORGOTTEN, 7, "forgotten", "what a forgotten stream left is not free before its work is over")                      \
-    X(CAPTURED, 8, "captured", "what lies idle stays while a stream is being captured")                                   \
-    X(COUNTED, 9, "counted", "what was freed carries counts that no frontier has passed")                                 \
-    X(KEPT, 10, "kept", "pools that keep their chunks hold it")                                                           \
-    X(IDLE_IN_POOL, 11, "idle_in_pool", "it lies idle in other pools' caches")                                            \
-    X(IDLE_IN_THREAD, 12, "idle_in_thread", "it lies idle in other threads' caches")                                      \
-    X(IDLE_IN_STREAM, 13, "idle_in_stream", "it lies idle in other streams' caches")                                      \
-    X(SIZES, 14, "sizes", "it lies idle where a cache serves requests of other sizes")                                    \
-    X(UNSPLIT, 15, "unsplit", "it lies idle in blocks that may not be cut for the request")                               \
-    X(FRAGMENTATION, 16, "fragmentation", "enough lies idle in the caches that serve the request, in pieces too small")   \
-    X(CHUNK, 17, "chunk", "the device has what was asked, but not the chunk that the cache asks for")                     \
-    X(OTHERS, 18, "others", "other programs, or others in this one, hold the device's memory")                            \
-    X(LEAK, 19, "leak", "one tag or operator holds most of it, asked for step after step")                                \
-    X(TIMED_OUT, 20, "timed_out", "live blocks hold it, and no other thread freed enough in time")                        \
-    X(FULL, 21, "full", "live blocks hold it")                                                                            \
-    X(HOST, 22, "host", "the host has no more to give")                                                                   \
-    X(LAYER, 23, "layer", "a layer refused for a reason of its own, which the report tells")                              \
+#define STRATA_CAUSE_MAP(X)                                                                                                        \
+    X(UNKNOWN, 0, "unknown", "nobody looked: the report is turned off (STRATA_NO_REPORT, `report: short`)")                        \
+    X(TOO_LARGE, 1, "too_large", "the request is larger than what a program gets of the device")                                   \
+    X(BOUND, 2, "bound", "an option of a layer bounds it: limit.bytes, bfc.memory_limit, system.cap, ...")                         \
+    X(PLACE_LIMIT, 3, "place_limit", "strata_set_limit() bounds it")                                                               \
+    X(NO_GROWTH, 4, "no_growth", "the request forbids growth (STRATA_NO_GROW), and no free block serves it")                       \
+    X(NO_RETRY, 5, "no_retry", "the request forbids the steps that could have made room (STRATA_NO_RETRY)")                        \
+    X(WAITING, 6, "waiting", "enough is freed and still in use on other streams")                                                  \
+    X(FORGOTTEN, 7, "forgotten", "what a forgotten stream left is not free before its work is over")                               \
+    X(CAPTURED, 8, "captured", "what lies idle stays while a stream is being captured")                                            \
+    X(COUNTED, 9, "counted", "what was freed carries counts that no frontier has passed")                                          \
+    X(KEPT, 10, "kept", "pools that keep their chunks hold it")                                                                    \
+    X(IDLE_IN_POOL, 11, "idle_in_pool", "it lies idle in other pools' caches")                                                     \
+    X(IDLE_IN_THREAD, 12, "idle_in_thread", "it lies idle in other threads' caches")                                               \
+    X(IDLE_IN_STREAM, 13, "idle_in_stream", "it lies idle in other streams' caches")                                               \
+    X(SIZES, 14, "sizes", "it lies idle where a cache serves requests of other sizes")                                             \
+    X(UNSPLIT, 15, "unsplit", "it lies idle in blocks that may not be cut for the request")                                        \
+    X(FRAGMENTATION, 16, "fragmentation", "enough lies idle in the caches that serve the request, in pieces too small")            \
+    X(CHUNK, 17, "chunk", "the device has what was asked, but not the chunk that the cache asks for")                              \
+    X(OTHERS, 18, "others", "other programs, or others in this one, hold the device's memory")                                     \
+    X(LEAK, 19, "leak", "one tag or operator holds most of it, asked for step after step")                                         \
+    X(TIMED_OUT, 20, "timed_out", "live blocks hold it, and no other thread freed enough in time")                                 \
+    X(FULL, 21, "full", "live blocks hold it")                                                                                     \
+    X(HOST, 22, "host", "the host has no more to give")                                                                            \
+    X(LAYER, 23, "layer", "a layer refused for a reason of its own, which the report tells")                                       \
     X(DEVICE, 24, "device", "the device refused although it says that it has enough")
 typedef enum strata_cause {
 #define STRATA_CAUSE_ENUM(name, number, text, meaning) STRATA_CAUSE_##name = number,
@@ -470,10 +469,10 @@ typedef struct strata_out_of_memory {
     size_t struct_size;
     strata_place_t place;
     strata_stream_t stream;
-    size_t size;          /* bytes asked */
+    size_t size; /* bytes asked */
     uint64_t device_free; /* what the device says */
     uint64_t device_total;
-    const char *text;     /* the whole report; valid during the call */
+    const char *text; /* the whole report; valid during the call */
     strata_cause_t cause;
 } strata_out_of_memory_t;
 /* Hears of every request that fails for memory at last. No lock is held: it may call any function; out-of-memory that it meets
@@ -554,7 +553,7 @@ typedef struct strata_neighbours {
     size_t struct_size;
     uint64_t free_before; /* free bytes that touch the block */
     uint64_t free_behind;
-    uint64_t run;         /* free bytes that there would be in one piece with the block free too */
+    uint64_t run; /* free bytes that there would be in one piece with the block free too */
     strata_block_t block; /* the block itself */
 } strata_neighbours_t;
 /* A live block and what lies beside it in its chunk. O(1). What a decorator laid around the block counts to the run. */

@@ -1,6 +1,6 @@
 /* Capture and graphs. */
 #include "platform/cuda/cuda_device.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 
 /* Graphs with a callback that live in this process. A capture that somebody else began may be among them. */
 static _Atomic uint64_t watched_graphs;
@@ -15,9 +15,7 @@ bool strata_cuda_capture_possible(strata_cuda_device_t *device) {
     return atomic_load(&watched_graphs) || strata_cuda_capture_known(device);
 }
 
-static uint64_t key_of(strata_handle_t handle) {
-    return (uint64_t)(uintptr_t)handle;
-}
+static uint64_t key_of(strata_handle_t handle) { return (uint64_t)(uintptr_t)handle; }
 
 void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t stream) {
     strata_lock(&device->lock);
@@ -40,10 +38,8 @@ strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t
     status = STREAM_CALL(device, stream, StreamBeginCapture, (CUstream)stream, (CUstreamCaptureMode)mode);
     strata_lock(&device->lock);
     bool none_more = status != STRATA_OK || strata_cuda_table_find(&device->captures, key_of(stream));
-    if (status == STRATA_OK)
-        strata_cuda_table_put(&device->captures, key_of(stream), true);
-    else
-        strata_cuda_table_unclaim(&device->captures);
+    if (status == STRATA_OK) strata_cuda_table_put(&device->captures, key_of(stream), true);
+    else strata_cuda_table_unclaim(&device->captures);
     if (none_more) atomic_fetch_sub(&device->open_captures, 1);
     strata_unlock(&device->lock);
     return strata_cuda_leave(&scope, status);
@@ -74,8 +70,7 @@ strata_status_t strata_cuda_capture_status(strata_device_t *self, strata_handle_
         return strata_cuda_leave(&scope, strata_cuda_missing("cuStreamGetCaptureInfo"));
     CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t found_id = 0;
-    CUresult code =
-        scope.device->driver->StreamGetCaptureInfo((CUstream)stream, &found, &found_id, NULL, NULL, NULL);
+    CUresult code = scope.device->driver->StreamGetCaptureInfo((CUstream)stream, &found, &found_id, NULL, NULL, NULL);
     if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
         *result = STRATA_CAPTURE_IMPLICIT;
         *id = 0;
@@ -150,8 +145,8 @@ static strata_status_t instance_of(strata_cuda_device_t *device, CUgraph graph, 
         return STRATA_OK;
     }
     CUgraphExec made = NULL;
-    strata_status_t status =
-        CUDA_CALL(device, GraphInstantiateWithFlags, &made, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    strata_status_t status = CUDA_CALL(device, GraphInstantiateWithFlags, &made, graph,
+                                       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
     if (status == STRATA_OK) {
         strata_cuda_table_put(&device->graphs, key_of(graph), (uint64_t)(uintptr_t)made);
         *instance = made;
@@ -190,10 +185,8 @@ strata_status_t strata_cuda_graph_destroy(strata_device_t *self, strata_handle_t
     if (launched) {
         status = CUDA_CALL(device, GraphExecDestroy, (CUgraphExec)(uintptr_t)instance);
         strata_lock(&device->slow_lock);
-        if (status == STRATA_OK)
-            strata_cuda_table_unclaim(&device->graphs);
-        else
-            strata_cuda_table_put(&device->graphs, key_of(graph), instance);
+        if (status == STRATA_OK) strata_cuda_table_unclaim(&device->graphs);
+        else strata_cuda_table_put(&device->graphs, key_of(graph), instance);
         strata_unlock(&device->slow_lock);
     }
     if (status == STRATA_OK) status = CUDA_CALL(device, GraphDestroy, (CUgraph)graph);
@@ -202,6 +195,5 @@ strata_status_t strata_cuda_graph_destroy(strata_device_t *self, strata_handle_t
 
 void strata_cuda_drop_graphs(strata_cuda_device_t *device) {
     for (uint64_t i = 0; i < device->graphs.capacity; i++)
-        if (device->graphs.slots[i].key)
-            device->driver->GraphExecDestroy((CUgraphExec)(uintptr_t)device->graphs.slots[i].value);
+        if (device->graphs.slots[i].key) device->driver->GraphExecDestroy((CUgraphExec)(uintptr_t)device->graphs.slots[i].value);
 }

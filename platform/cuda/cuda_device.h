@@ -3,8 +3,8 @@
 #define STRATA_PLATFORM_CUDA_DEVICE_H
 
 #include "platform/cuda/cuda.h"
-#include "platform/cuda/cuda_driver.h"
-#include "platform/cuda/cuda_table.h"
+#include "platform/cuda/driver/cuda_driver.h"
+#include "platform/cuda/driver/cuda_table.h"
 #include "platform/device.h"
 
 #define STRATA_CUDA_DEVICES_MAX 64u
@@ -12,35 +12,33 @@
 typedef struct strata_cuda_device {
     strata_device_t base; /* first: a strata_device_t * is this device */
     const strata_cuda_driver_t *driver;
-    uint32_t generation;  /* of the process that opened it */
+    uint32_t generation; /* of the process that opened it */
     CUdevice handle;
-    CUcontext context;    /* the primary one, retained */
+    CUcontext context; /* the primary one, retained */
     CUmemoryPool default_pool;
     int driver_version;
     uint32_t device_count;
-    bool rdma;            /* physical memory can be made known to network cards */
-    _Atomic int lost;     /* the sticky code, or 0; once set no call is made */
+    bool rdma; /* physical memory can be made known to network cards */
+    _Atomic int lost; /* the sticky code, or 0; once set no call is made */
 
-    strata_lock_t lock;          /* guards the tables and counts that follow; leaf */
-    strata_cuda_table_t events;  /* events created here -> whether last recorded in a capture */
+    strata_lock_t lock; /* guards the tables and counts that follow; leaf */
+    strata_cuda_table_t events; /* events created here -> whether last recorded in a capture */
     strata_cuda_table_t captures; /* streams whose capture was begun here */
     strata_cuda_table_t shifted; /* pinned addresses that were moved up to their alignment -> what the driver gave */
     strata_cuda_table_t on_node; /* host memory of a node of its own -> its bytes, the lowest bit set where it is pinned */
     _Atomic uint64_t captured_events; /* events marked so; 0 spares every query the lock */
-    _Atomic uint64_t open_captures;   /* captures.count and those about to begin, readable without the lock */
+    _Atomic uint64_t open_captures; /* captures.count and those about to begin, readable without the lock */
     _Atomic uint64_t shifted_count;
     _Atomic uint64_t on_node_count;
 
-    strata_lock_t slow_lock;   /* guards the rest across driver calls; never together with `lock` but before it */
+    strata_lock_t slow_lock; /* guards the rest across driver calls; never together with `lock` but before it */
     strata_cuda_table_t graphs; /* graph -> its instance, made at the first launch */
     CUcontext peers[STRATA_CUDA_DEVICES_MAX]; /* primary contexts retained by enable_peer */
-    CUmodule spin_module;      /* of work(), loaded at its first call */
+    CUmodule spin_module; /* of work(), loaded at its first call */
     CUfunction spin;
 } strata_cuda_device_t;
 
-static inline strata_cuda_device_t *strata_cuda_of(strata_device_t *device) {
-    return (strata_cuda_device_t *)device;
-}
+static inline strata_cuda_device_t *strata_cuda_of(strata_device_t *device) { return (strata_cuda_device_t *)device; }
 
 /* What a call has to put back. */
 typedef struct strata_cuda_scope {
@@ -73,16 +71,15 @@ static inline strata_status_t strata_cuda_given_back(strata_status_t status) {
 strata_status_t strata_cuda_check(strata_cuda_device_t *device, const char *call, CUresult code);
 strata_status_t strata_cuda_missing(const char *call);
 /* CUDA_CALL(device, MemFree, address): one driver call, checked. An entry that the driver lacks is E_UNSUPPORTED. */
-#define CUDA_CALL(device, field, ...)                                                                             \
-    ((device)->driver->field ? strata_cuda_check((device), "cu" #field, (device)->driver->field(__VA_ARGS__))     \
+#define CUDA_CALL(device, field, ...)                                                                                              \
+    ((device)->driver->field ? strata_cuda_check((device), "cu" #field, (device)->driver->field(__VA_ARGS__))                      \
                              : strata_cuda_missing("cu" #field))
 
 /* The same for a call that names a stream, whose handle may be a destroyed one's. */
 strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_handle_t stream, const char *call, CUresult code);
-#define STREAM_CALL(device, stream, field, ...)                                                                        \
-    ((device)->driver->field                                                                                           \
-         ? strata_cuda_check_stream((device), (stream), "cu" #field, (device)->driver->field(__VA_ARGS__))             \
-         : strata_cuda_missing("cu" #field))
+#define STREAM_CALL(device, stream, field, ...)                                                                                    \
+    ((device)->driver->field ? strata_cuda_check_stream((device), (stream), "cu" #field, (device)->driver->field(__VA_ARGS__))     \
+                             : strata_cuda_missing("cu" #field))
 
 /* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe while capturing. */
 strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing);
@@ -99,8 +96,7 @@ strata_status_t strata_cuda_node_alloc(strata_cuda_device_t *device, strata_memo
 bool strata_cuda_node_free(strata_cuda_device_t *device, strata_address_t address, strata_status_t *status);
 
 /* The operations, one per call of the contract, of its types. */
-#define STRATA_CUDA_OPERATION(name, quick, shown) \
-    extern __typeof__(*((strata_device_operations_t *)0)->name) strata_cuda_##name;
+#define STRATA_CUDA_OPERATION(name, quick, shown) extern __typeof__(*((strata_device_operations_t *)0)->name) strata_cuda_##name;
 STRATA_DEVICE_CALL_MAP(STRATA_CUDA_OPERATION)
 #undef STRATA_CUDA_OPERATION
 /* With the context current. */

@@ -11,12 +11,9 @@ strata_status_t strata_cuda_malloc(strata_device_t *self, strata_memory_t memory
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
     CUdeviceptr got = 0;
-    if (memory == STRATA_MEMORY_DEVICE)
-        status = CUDA_CALL(scope.device, MemAlloc, &got, size);
-    else if (self->capabilities.managed)
-        status = CUDA_CALL(scope.device, MemAllocManaged, &got, size, CU_MEM_ATTACH_GLOBAL);
-    else
-        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u has no managed memory", self->ordinal);
+    if (memory == STRATA_MEMORY_DEVICE) status = CUDA_CALL(scope.device, MemAlloc, &got, size);
+    else if (self->capabilities.managed) status = CUDA_CALL(scope.device, MemAllocManaged, &got, size, CU_MEM_ATTACH_GLOBAL);
+    else status = strata_fail(STRATA_E_UNSUPPORTED, 0, "gpu:%u has no managed memory", self->ordinal);
     if (status == STRATA_OK) *address = got;
     return strata_cuda_leave(&scope, status);
 }
@@ -111,10 +108,8 @@ static strata_status_t unpin(strata_cuda_device_t *device, strata_address_t addr
     strata_status_t status = CUDA_CALL(device, MemFreeHost, (void *)(uintptr_t)given);
     if (!shifted) return status;
     strata_lock(&device->lock);
-    if (status == STRATA_OK)
-        strata_cuda_table_unclaim(&device->shifted);
-    else
-        strata_cuda_table_put(&device->shifted, address, given);
+    if (status == STRATA_OK) strata_cuda_table_unclaim(&device->shifted);
+    else strata_cuda_table_put(&device->shifted, address, given);
     atomic_store(&device->shifted_count, device->shifted.count);
     strata_unlock(&device->lock);
     return status;

@@ -2,7 +2,7 @@
  * mapped here, its node is told to the kernel, and the driver pins it in place. */
 #include "platform/arithmetic.h"
 #include "platform/cuda/cuda_device.h"
-#include "platform/host_nodes.h"
+#include "platform/host/host_nodes.h"
 
 enum { PAGE = 4096, PINNED_BIT = 1 };
 

@@ -68,9 +68,7 @@ strata_status_t strata_cuda_pool_default(strata_device_t *self, strata_handle_t 
 }
 
 /* Reuse policies are an int to the driver, all sizes 64 bits wide. */
-static bool is_policy(strata_pool_attribute_t attribute) {
-    return attribute < STRATA_POOL_RELEASE_THRESHOLD;
-}
+static bool is_policy(strata_pool_attribute_t attribute) { return attribute < STRATA_POOL_RELEASE_THRESHOLD; }
 
 strata_status_t strata_cuda_pool_set(strata_device_t *self, strata_handle_t pool, strata_pool_attribute_t attribute,
                                      uint64_t value) {

@@ -23,7 +23,8 @@ static strata_status_t refuse_captured(strata_cuda_device_t *device, strata_hand
 }
 
 /* The driver takes a priority beyond what the device has to its end. */
-strata_status_t strata_cuda_stream_create(strata_device_t *self, strata_stream_flags_t flags, int priority, strata_handle_t *stream) {
+strata_status_t strata_cuda_stream_create(strata_device_t *self, strata_stream_flags_t flags, int priority,
+                                          strata_handle_t *stream) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
     if (status != STRATA_OK) return status;
@@ -147,10 +148,8 @@ static bool mark_captured(strata_cuda_device_t *device, strata_handle_t event, b
     bool was = mark && *mark;
     if (mark && was != captured) {
         *mark = captured;
-        if (captured)
-            atomic_fetch_add(&device->captured_events, 1);
-        else
-            atomic_fetch_sub(&device->captured_events, 1);
+        if (captured) atomic_fetch_add(&device->captured_events, 1);
+        else atomic_fetch_sub(&device->captured_events, 1);
     }
     strata_unlock(&device->lock);
     return was;

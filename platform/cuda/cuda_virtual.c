@@ -14,8 +14,7 @@ static CUmemAllocationProp properties_of(const strata_cuda_device_t *device, boo
 strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *granularity) {
     CUmemAllocationProp properties = properties_of(device, false);
     size_t unit = 0;
-    strata_status_t status =
-        CUDA_CALL(device, MemGetAllocationGranularity, &unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    strata_status_t status = CUDA_CALL(device, MemGetAllocationGranularity, &unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     if (status == STRATA_OK) *granularity = unit;
     return status;
 }
@@ -142,10 +141,8 @@ static strata_status_t enable_peer(strata_cuda_device_t *device, uint32_t peer) 
     if (status != STRATA_OK) return status;
     CUresult code = device->driver->CtxEnablePeerAccess(context, 0);
     if (code != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) status = strata_cuda_check(device, "cuCtxEnablePeerAccess", code);
-    if (status == STRATA_OK)
-        device->peers[peer] = context;
-    else if (status != STRATA_E_SHUTDOWN && status != STRATA_E_DEVICE_LOST)
-        device->driver->DevicePrimaryCtxRelease(other);
+    if (status == STRATA_OK) device->peers[peer] = context;
+    else if (status != STRATA_E_SHUTDOWN && status != STRATA_E_DEVICE_LOST) device->driver->DevicePrimaryCtxRelease(other);
     return status;
 }
 

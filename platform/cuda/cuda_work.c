@@ -2,23 +2,22 @@
 #include "platform/cuda/cuda_device.h"
 
 /* Spins until the device's clock of nanoseconds has gone on by `duration`. */
-static const char spin_text[] =
-    ".version 7.0\n"
-    ".target sm_70\n"
-    ".address_size 64\n"
-    ".visible .entry strata_spin(.param .u64 duration)\n"
-    "{\n"
-    "    .reg .u64 %t<4>;\n"
-    "    .reg .pred %more;\n"
-    "    ld.param.u64 %t0, [duration];\n"
-    "    mov.u64 %t1, %globaltimer;\n"
-    "again:\n"
-    "    mov.u64 %t2, %globaltimer;\n"
-    "    sub.u64 %t3, %t2, %t1;\n"
-    "    setp.lt.u64 %more, %t3, %t0;\n"
-    "    @%more bra again;\n"
-    "    ret;\n"
-    "}\n";
+static const char spin_text[] = ".version 7.0\n"
+                                ".target sm_70\n"
+                                ".address_size 64\n"
+                                ".visible .entry strata_spin(.param .u64 duration)\n"
+                                "{\n"
+                                "    .reg .u64 %t<4>;\n"
+                                "    .reg .pred %more;\n"
+                                "    ld.param.u64 %t0, [duration];\n"
+                                "    mov.u64 %t1, %globaltimer;\n"
+                                "again:\n"
+                                "    mov.u64 %t2, %globaltimer;\n"
+                                "    sub.u64 %t3, %t2, %t1;\n"
+                                "    setp.lt.u64 %more, %t3, %t0;\n"
+                                "    @%more bra again;\n"
+                                "    ret;\n"
+                                "}\n";
 
 /* With slow_lock held. */
 static strata_status_t load_spin(strata_cuda_device_t *device) {

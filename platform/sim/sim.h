@@ -14,46 +14,46 @@ typedef struct strata_sim_cost {
 } strata_sim_cost_t;
 
 /* X(name, meaning): the calls that a profile prices. A profile file gives each as {fixed: 88us, per_mib: 0.1us}. */
-#define STRATA_SIM_COST_MAP(X)                                              \
-    X(malloc, "cudaMalloc")                                                 \
-    X(free, "cudaFree, without its wait for the device")                    \
-    X(managed_malloc, "cudaMallocManaged")                                  \
-    X(host_alloc, "pin host memory")                                        \
-    X(host_free, "unpin host memory")                                       \
-    X(malloc_async, "cudaMallocAsync, served from the pool")                \
-    X(free_async, "cudaFreeAsync")                                          \
-    X(reserve, "reserve address space")                                     \
-    X(unreserve, "give address space back")                                 \
-    X(create, "create a physical handle")                                   \
-    X(map, "map a handle")                                                  \
-    X(set_access, "set access, for each mapped handle in the range")        \
-    X(unmap, "unmap a handle")                                              \
-    X(release, "release a physical handle")                                 \
-    X(event_create, "create an event")                                      \
-    X(event_destroy, "destroy an event")                                    \
-    X(event_record, "record an event")                                      \
-    X(event_query, "query an event or a stream")                            \
-    X(stream_wait, "make a stream wait for an event")                       \
-    X(stream_create, "create a stream")                                     \
-    X(stream_destroy, "destroy a stream")                                   \
-    X(synchronise, "wait for a stream, an event or the device, idle")       \
-    X(mem_info, "ask for free memory")                                      \
-    X(capture_status, "ask whether a stream is captured")                   \
-    X(launch, "launch a kernel, a fill or a graph")                         \
-    X(prefetch, "prefetch or advise managed memory")                        \
+#define STRATA_SIM_COST_MAP(X)                                                                                                     \
+    X(malloc, "cudaMalloc")                                                                                                        \
+    X(free, "cudaFree, without its wait for the device")                                                                           \
+    X(managed_malloc, "cudaMallocManaged")                                                                                         \
+    X(host_alloc, "pin host memory")                                                                                               \
+    X(host_free, "unpin host memory")                                                                                              \
+    X(malloc_async, "cudaMallocAsync, served from the pool")                                                                       \
+    X(free_async, "cudaFreeAsync")                                                                                                 \
+    X(reserve, "reserve address space")                                                                                            \
+    X(unreserve, "give address space back")                                                                                        \
+    X(create, "create a physical handle")                                                                                          \
+    X(map, "map a handle")                                                                                                         \
+    X(set_access, "set access, for each mapped handle in the range")                                                               \
+    X(unmap, "unmap a handle")                                                                                                     \
+    X(release, "release a physical handle")                                                                                        \
+    X(event_create, "create an event")                                                                                             \
+    X(event_destroy, "destroy an event")                                                                                           \
+    X(event_record, "record an event")                                                                                             \
+    X(event_query, "query an event or a stream")                                                                                   \
+    X(stream_wait, "make a stream wait for an event")                                                                              \
+    X(stream_create, "create a stream")                                                                                            \
+    X(stream_destroy, "destroy a stream")                                                                                          \
+    X(synchronise, "wait for a stream, an event or the device, idle")                                                              \
+    X(mem_info, "ask for free memory")                                                                                             \
+    X(capture_status, "ask whether a stream is captured")                                                                          \
+    X(launch, "launch a kernel, a fill or a graph")                                                                                \
+    X(prefetch, "prefetch or advise managed memory")                                                                               \
     X(peer, "enable a peer, export or import")
 
 typedef struct strata_sim_profile {
-    char name[32];              /* "h100" */
-    uint64_t total_bytes;       /* as mem_info says */
-    uint64_t context_bytes;     /* taken by the context */
-    uint64_t foreign_bytes;     /* taken by other processes */
-    uint64_t granule_bytes;     /* physical granule and packing unit of malloc: 2 MiB */
-    uint64_t pack_below_bytes;  /* requests below are packed into one granule: 1 MiB */
-    uint64_t address_bytes;     /* address space of virtual memory: 128 TiB */
-    uint64_t mappings_max;      /* mappings at once: 524,288 */
-    uint64_t pool_chunk_bytes;  /* a pool grows by at least so much: a model, 32 MiB */
-    bool free_waits;            /* free of malloc and of pinned memory waits for all work submitted before */
+    char name[32]; /* "h100" */
+    uint64_t total_bytes; /* as mem_info says */
+    uint64_t context_bytes; /* taken by the context */
+    uint64_t foreign_bytes; /* taken by other processes */
+    uint64_t granule_bytes; /* physical granule and packing unit of malloc: 2 MiB */
+    uint64_t pack_below_bytes; /* requests below are packed into one granule: 1 MiB */
+    uint64_t address_bytes; /* address space of virtual memory: 128 TiB */
+    uint64_t mappings_max; /* mappings at once: 524,288 */
+    uint64_t pool_chunk_bytes; /* a pool grows by at least so much: a model, 32 MiB */
+    bool free_waits; /* free of malloc and of pinned memory waits for all work submitted before */
 #define STRATA_SIM_COST_FIELD(name, meaning) strata_sim_cost_t name;
     STRATA_SIM_COST_MAP(STRATA_SIM_COST_FIELD)
 #undef STRATA_SIM_COST_FIELD
@@ -68,10 +68,10 @@ const char *strata_sim_profile_name(size_t index);
 
 typedef struct strata_sim_options {
     const strata_sim_profile_t *profile; /* NULL: h100 */
-    uint32_t devices;                    /* 0 means 1; at most 16 */
-    uint64_t capacity;                   /* bytes a program may use on each device, context and foreign bytes already taken
+    uint32_t devices; /* 0 means 1; at most 16 */
+    uint64_t capacity; /* bytes a program may use on each device, context and foreign bytes already taken
                                             off; 0: as the profile says; STRATA_SIM_UNLIMITED */
-    bool contents;                       /* device memory is backed by host memory */
+    bool contents; /* device memory is backed by host memory */
 } strata_sim_options_t;
 
 typedef struct strata_sim strata_sim_t;
@@ -101,8 +101,8 @@ uint64_t strata_sim_device_waits(strata_device_t *device);
 typedef struct strata_sim_figures {
     uint64_t device_call_ns; /* the calls' own time, waits excluded */
     uint64_t pool_return_ns; /* of it, what pools took at host waits to give chunks back */
-    uint64_t stall_ns;       /* the host waited for the device */
-    uint64_t used_bytes;     /* physical memory, whole granules, without context and foreign bytes */
+    uint64_t stall_ns; /* the host waited for the device */
+    uint64_t used_bytes; /* physical memory, whole granules, without context and foreign bytes */
     uint64_t peak_used_bytes;
     uint64_t oversubscribed_bytes; /* managed memory beyond the capacity, at its peak */
 } strata_sim_figures_t;
@@ -110,15 +110,15 @@ void strata_sim_figures(strata_device_t *device, strata_sim_figures_t *figures);
 
 /* What a device has given and not got back: X(member, what it is). Streams are left out, and what is every process's: the default
  * pool and the device's own. */
-#define STRATA_SIM_HELD_MAP(X)                                  \
-    X(device_bytes, "bytes of device memory, managed included") \
-    X(pinned_bytes, "bytes of pinned memory")                   \
-    X(host_bytes, "bytes of host memory")                       \
-    X(address_bytes, "bytes of reserved addresses")             \
-    X(mappings, "mappings")                                     \
-    X(handles, "handles of physical memory")                    \
-    X(events, "events")                                         \
-    X(pools, "pools")                                           \
+#define STRATA_SIM_HELD_MAP(X)                                                                                                     \
+    X(device_bytes, "bytes of device memory, managed included")                                                                    \
+    X(pinned_bytes, "bytes of pinned memory")                                                                                      \
+    X(host_bytes, "bytes of host memory")                                                                                          \
+    X(address_bytes, "bytes of reserved addresses")                                                                                \
+    X(mappings, "mappings")                                                                                                        \
+    X(handles, "handles of physical memory")                                                                                       \
+    X(events, "events")                                                                                                            \
+    X(pools, "pools")                                                                                                              \
     X(graphs, "graphs")
 
 typedef struct strata_sim_held {

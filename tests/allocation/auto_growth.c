@@ -2,9 +2,7 @@
 #include "allocation/layer/auto_growth.h"
 #include "tests/allocation/planted.h"
 
-static uint64_t reserved(const bench_t *bench) {
-    return strata_domain_reserved(bench->domain);
-}
+static uint64_t reserved(const bench_t *bench) { return strata_domain_reserved(bench->domain); }
 
 /* ---- the peer's tests ---- */
 
@@ -66,9 +64,13 @@ TEST(auto_growth, release_stats_identify_mixed_chunk) {
 /* ---- growth ---- */
 
 TEST(auto_growth, a_chunk_is_the_larger_of_request_and_chunk_size) {
-    static const struct { const char *chunk_size; size_t size; uint64_t grown; } cases[] = {
-        {"chunk_size=0", 1, 256},           {"chunk_size=0", 5000, 5120},      {"chunk_size=1000", 256, 1024},
-        {"chunk_size=1MiB", 256, MIB},      {"chunk_size=1MiB", MIB, MIB},     {"chunk_size=1MiB", MIB + 1, MIB + 256},
+    static const struct {
+        const char *chunk_size;
+        size_t size;
+        uint64_t grown;
+    } cases[] = {
+        {"chunk_size=0", 1, 256},      {"chunk_size=0", 5000, 5120},  {"chunk_size=1000", 256, 1024},
+        {"chunk_size=1MiB", 256, MIB}, {"chunk_size=1MiB", MIB, MIB}, {"chunk_size=1MiB", MIB + 1, MIB + 256},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bench_t bench;
@@ -343,11 +345,11 @@ TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     ASSERT_OK(strata_device_work(bench.device, stream, 1000 * 1000, NULL, 0));
     strata_record_t *a = bench_allocate(&bench, 4096), *b = bench_allocate(&bench, 8192);
     for (int i = 0; i < 2; i++) {
-        strata_path_t path;
+        strata_call_t call;
         strata_record_t *record;
-        ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(i ? b : a), &path, &record));
-        EXPECT_OK(strata_record_borrow(&path, record, stream));
-        strata_record_free(&path, record);
+        ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(i ? b : a), &call, &record));
+        EXPECT_OK(strata_record_borrow(&call, record, stream));
+        strata_record_free(&call, record);
     }
     EXPECT_EQ(a->state, STRATA_RECORD_DEFERRED);
     EXPECT_FOUND(a->state, STRATA_RECORD_LIVE);

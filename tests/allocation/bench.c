@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 
 void bench_begin(bench_t *bench) {
     *bench = (bench_t){.options = strata_arena_new()};
@@ -81,12 +81,12 @@ strata_record_t *bench_allocate(bench_t *bench, size_t size) {
 }
 
 void bench_free(bench_t *bench, strata_record_t *record) {
-    strata_path_t path;
+    strata_call_t call;
     strata_record_t *found;
     (void)bench;
-    ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(record), &path, &found));
+    ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(record), &call, &found));
     EXPECT_TRUE(found == record);
-    strata_record_free(&path, found);
+    strata_record_free(&call, found);
 }
 
 uint64_t bench_held(const bench_t *bench) {

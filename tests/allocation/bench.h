@@ -2,8 +2,8 @@
 #ifndef STRATA_TESTS_ALLOCATION_BENCH_H
 #define STRATA_TESTS_ALLOCATION_BENCH_H
 
-#include "allocation/domain.h"
-#include "allocation/layer.h"
+#include "allocation/core/domain.h"
+#include "allocation/core/layer.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 #include "tests/allocation/test_layers.h"

@@ -146,13 +146,13 @@ TEST(buffered, trims_the_largest_first) {
     for (uint64_t i = 0; i < 4; i++) blocks[i] = bench_allocate(&bench, (i + 1) * MIB);
     for (int i = 0; i < 4; i++) bench_free(&bench, blocks[i]);
     strata_layer_t *layer = bench.stack->top;
-    strata_path_t path = {.stack = bench.stack};
-    bool entered = strata_path_enter(&path, layer);
-    EXPECT_EQ(layer->type->trim(layer, 10 * MIB, &path), 0);
-    EXPECT_EQ(layer->type->trim(layer, 7 * MIB, &path), 4 * MIB);
+    strata_call_t call = {.stack = bench.stack};
+    bool entered = strata_call_enter(&call, layer);
+    EXPECT_EQ(layer->type->trim(layer, 10 * MIB, &call), 0);
+    EXPECT_EQ(layer->type->trim(layer, 7 * MIB, &call), 4 * MIB);
     EXPECT_EQ(layer->type->idle_bytes(layer), 6 * MIB);
-    EXPECT_EQ(layer->type->trim(layer, 0, &path), 6 * MIB);
-    strata_path_leave(&path, layer, entered);
+    EXPECT_EQ(layer->type->trim(layer, 0, &call), 6 * MIB);
+    strata_call_leave(&call, layer, entered);
     EXPECT_EQ(test_source_live(), 0);
     bench_close(&bench);
 }
@@ -199,13 +199,13 @@ TEST(buffered, serves_as_a_naive_model_does) {
     bench_close(&bench);
 }
 
-#define EXPECT_FOUND(field, wrong)                                             \
-    do {                                                                       \
-        __typeof__(field) kept_ = (field);                                     \
-        (field) = (__typeof__(field))(wrong);                                  \
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_stack_validate(bench.stack));   \
-        (field) = kept_;                                                       \
-        EXPECT_OK(strata_stack_validate(bench.stack));                         \
+#define EXPECT_FOUND(field, wrong)                                                                                                 \
+    do {                                                                                                                           \
+        __typeof__(field) kept_ = (field);                                                                                         \
+        (field) = (__typeof__(field))(wrong);                                                                                      \
+        EXPECT_STATUS(STRATA_E_CORRUPT, strata_stack_validate(bench.stack));                                                       \
+        (field) = kept_;                                                                                                           \
+        EXPECT_OK(strata_stack_validate(bench.stack));                                                                             \
     } while (0)
 
 TEST(buffered, validate_finds_planted_faults) {

@@ -1,7 +1,7 @@
 /* Frees that a stream has not reached, and the meter of what is deferred. */
-#include "allocation/free_stream.h"
+#include "allocation/uses/free_stream.h"
 
-#include "allocation/meter.h"
+#include "allocation/report/meter.h"
 #include "tests/allocation/bench.h"
 
 enum { FREES = 3, LONG = 1000 * 1000 };
@@ -39,14 +39,14 @@ static void end(pending_t *p) {
     bench_close(&p->bench);
 }
 
-#define EXPECT_TOLD(place, value, what)                                                  \
-    do {                                                                                 \
-        __typeof__(place) before_ = (place);                                             \
-        (place) = (__typeof__(place))(value);                                            \
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_free_stream_validate(&p.frees));          \
-        EXPECT_CONTAINS(strata_last_error()->text, what);                                \
-        (place) = before_;                                                               \
-        EXPECT_OK(strata_free_stream_validate(&p.frees));                                \
+#define EXPECT_TOLD(place, value, what)                                                                                            \
+    do {                                                                                                                           \
+        __typeof__(place) before_ = (place);                                                                                       \
+        (place) = (__typeof__(place))(value);                                                                                      \
+        EXPECT_STATUS(STRATA_E_CORRUPT, strata_free_stream_validate(&p.frees));                                                    \
+        EXPECT_CONTAINS(strata_last_error()->text, what);                                                                          \
+        (place) = before_;                                                                                                         \
+        EXPECT_OK(strata_free_stream_validate(&p.frees));                                                                          \
     } while (0)
 
 TEST(free_stream, validate_finds_planted_faults) {

@@ -1,5 +1,5 @@
 /* The ladder alone, with tries that fail to order. */
-#include "allocation/ladder.h"
+#include "allocation/reclaim/ladder.h"
 
 #include "tests/allocation/bench.h"
 
@@ -8,7 +8,7 @@ typedef struct tries {
     uint32_t count;
     uint32_t freed_in; /* the try during which another thread frees; what it gives is there from the next on */
     uint32_t woken_in; /* one during which another thread frees what is of no use here; 0: none */
-    bool heard;        /* the free found a waiter */
+    bool heard; /* the free found a waiter */
 } tries_t;
 
 /* A free that comes while a request looks for memory in vain: what another thread's call would do, at the worst moment. */
@@ -29,8 +29,13 @@ static strata_status_t climb_on(tries_t *tries) {
     bench_begin(&tries->bench);
     bench_straight(&tries->bench, types, NULL);
     bench_open(&tries->bench, 64 * MIB);
-    strata_ladder_t ladder = {.domain = tries->bench.domain, .stack = tries->bench.stack, .size = MIB, .timeout = 50 * 1000 * 1000,
-                              .waiter = 1, .try_again = try_and_miss, .context = tries};
+    strata_ladder_t ladder = {.domain = tries->bench.domain,
+                              .stack = tries->bench.stack,
+                              .size = MIB,
+                              .timeout = 50 * 1000 * 1000,
+                              .waiter = 1,
+                              .try_again = try_and_miss,
+                              .context = tries};
     strata_status_t status = strata_ladder_climb(&ladder);
     EXPECT_EQ(tries->bench.domain->waiters, 0);
     bench_close(&tries->bench);

@@ -38,19 +38,19 @@ static void quick_call(bench_t *bench) {
     strata_unlock(&bench->stack->lock);
 }
 
-static void trunk_before_stack(bench_t *bench) {
-    strata_stack_t *trunk = bench->domain->stacks[0];
-    strata_lock(&trunk->lock);
+static void shared_stack_before_stack(bench_t *bench) {
+    strata_stack_t *shared = bench->domain->stacks[0];
+    strata_lock(&shared->lock);
     strata_lock(&bench->stack->lock);
     strata_unlock(&bench->stack->lock);
-    strata_unlock(&trunk->lock);
+    strata_unlock(&shared->lock);
 }
 
-static void stack_before_trunk(bench_t *bench) {
-    strata_stack_t *trunk = bench->domain->stacks[0];
+static void stack_before_shared_stack(bench_t *bench) {
+    strata_stack_t *shared = bench->domain->stacks[0];
     strata_lock(&bench->stack->lock);
-    strata_lock(&trunk->lock);
-    strata_unlock(&trunk->lock);
+    strata_lock(&shared->lock);
+    strata_unlock(&shared->lock);
     strata_unlock(&bench->stack->lock);
 }
 
@@ -105,12 +105,12 @@ static void out_of_order_behind_many(bench_t *bench) {
     hold(40, STRATA_RANK_FACADE);
 }
 
-/* The trunk is one that is noted behind the first few. */
-static void stack_under_a_trunk_behind_many(bench_t *bench) {
+/* The shared stack is one that is noted behind the first few. */
+static void stack_under_a_shared_stack_behind_many(bench_t *bench) {
     (void)bench;
-    hold(20, STRATA_RANK_TRUNK);
+    hold(20, STRATA_RANK_SHARED);
     strata_lock_t more[2];
-    strata_lock_init(&more[0], STRATA_RANK_TRUNK, NULL);
+    strata_lock_init(&more[0], STRATA_RANK_SHARED, NULL);
     strata_lock_init(&more[1], STRATA_RANK_STACK, NULL);
     strata_lock(&more[0]);
     strata_lock(&more[1]);
@@ -131,12 +131,12 @@ TEST(allocation_locks, wrong_orders_and_blocking_calls_abort) {
     open_plain(&bench);
     EXPECT_TRUE(aborts(call_that_blocks, &bench));
     EXPECT_FALSE(aborts(quick_call, &bench));
-    EXPECT_TRUE(aborts(trunk_before_stack, &bench));
-    EXPECT_FALSE(aborts(stack_before_trunk, &bench));
+    EXPECT_TRUE(aborts(shared_stack_before_stack, &bench));
+    EXPECT_FALSE(aborts(stack_before_shared_stack, &bench));
     EXPECT_TRUE(aborts(domain_under_stack, &bench));
     EXPECT_TRUE(aborts(facade_under_domain, &bench));
     EXPECT_TRUE(aborts(out_of_order_behind_many, &bench));
-    EXPECT_TRUE(aborts(stack_under_a_trunk_behind_many, &bench));
+    EXPECT_TRUE(aborts(stack_under_a_shared_stack_behind_many, &bench));
     bench_close(&bench);
 #else
     TEST_SKIP("this build does not check locks");
@@ -165,7 +165,7 @@ TEST(allocation_locks, state_of_device_scope_is_one_for_all_stacks) {
     ASSERT_OK(strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = stream}, &other));
     for (uint32_t n = 1; n <= 4; n++) {
         EXPECT_EQ(other->layers[n] == bench.stack->layers[n], n == 4);
-        EXPECT_EQ(other->layers[n]->stack->trunk, n == 4);
+        EXPECT_EQ(other->layers[n]->stack->is_shared, n == 4);
     }
     /* A block goes home to the instance that it came from. */
     strata_record_t *a = bench_allocate(&bench, 1000);

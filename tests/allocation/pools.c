@@ -4,9 +4,7 @@
 #include "allocation/layer/auto_growth.h"
 #include "tests/allocation/planted.h"
 
-static uint64_t reserved(const bench_t *bench) {
-    return strata_domain_reserved(bench->domain);
-}
+static uint64_t reserved(const bench_t *bench) { return strata_domain_reserved(bench->domain); }
 
 static void free_all(bench_t *bench, strata_record_t **records, size_t count) {
     for (size_t i = 0; i < count; i++) bench_free(bench, records[i]);
@@ -21,9 +19,9 @@ TEST(auto_growth_pools, paddle_py_memory_pool_flags) {
     for (int order = 0; order < 2; order++) {
         bench_t bench;
         strata_record_t *records[8];
-        bench_open_cache(&bench, 0, (const char *const[]){orders[order], "small_pool_size=1MiB", "small_chunk_size=2MiB",
-                                                          "chunk_size=16MiB", "small_preallocate=2MiB",
-                                                          "preallocate=20MiB", NULL});
+        bench_open_cache(&bench, 0,
+                         (const char *const[]){orders[order], "small_pool_size=1MiB", "small_chunk_size=2MiB", "chunk_size=16MiB",
+                                               "small_preallocate=2MiB", "preallocate=20MiB", NULL});
         EXPECT_EQ(reserved(&bench), 22 * MIB);
         EXPECT_EQ(bench.stack->figures.allocated_bytes, 0);
         for (int i = 0; i < 7; i++) records[i] = bench_allocate(&bench, MIB / 2);
@@ -61,7 +59,10 @@ TEST(auto_growth_pools, paddle_py_single_pool) {
  * The peer's is over virtual memory, where growth is roundup(size + 256, 2 MiB): 12, 22, 22, 0 and at last 44; these are
  * cudaMallocs of what is asked: 10, 20, 20, 0 and at last 40. There, too, what is preallocated serves the requests of its own pool. */
 TEST(auto_growth_pools, paddle_multi_scale_allocator) {
-    static const struct { const char *small, *large; uint64_t before, after; } cases[] = {
+    static const struct {
+        const char *small, *large;
+        uint64_t before, after;
+    } cases[] = {
         {"small_preallocate=10MiB", "preallocate=0", 10 * MIB, 40 * MIB},
         {"small_preallocate=0", "preallocate=20MiB", 20 * MIB, 60 * MIB},
         {"small_preallocate=5MiB", "preallocate=15MiB", 20 * MIB, 60 * MIB},
@@ -139,7 +140,8 @@ TEST(auto_growth_pools, what_cannot_be_preallocated_fails_the_stack) {
         strata_stack_destroy(bench.stack);
         EXPECT_EQ(test_source_live(), 0);
         test_source_fail(k, false, STRATA_E_NO_MEMORY);
-        EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = NULL}, &stack));
+        EXPECT_STATUS(STRATA_E_NO_MEMORY,
+                      strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = NULL}, &stack));
         EXPECT_CONTAINS(strata_last_error()->text, names[k - 1]);
         test_source_fail(0, false, STRATA_OK);
         EXPECT_EQ(test_source_live(), 0);
@@ -157,8 +159,9 @@ TEST(auto_growth_pools, a_split_keeps_the_holes_of_large_chunks) {
         bool on = i & 1;
         bench_t bench;
         strata_record_t *records[4];
-        bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=4MiB", orders[i / 2],
-                                                          on ? "split_pools=true" : "split_pools=false", NULL});
+        bench_open_cache(
+            &bench, 0,
+            (const char *const[]){"chunk_size=4MiB", orders[i / 2], on ? "split_pools=true" : "split_pools=false", NULL});
         records[0] = bench_allocate(&bench, MIB);
         bench_free(&bench, bench_allocate(&bench, 8 * MIB));
         records[1] = bench_allocate(&bench, 6 * MIB);
@@ -268,8 +271,8 @@ static void finds_planted_faults(const char *const *options) {
 
 TEST(auto_growth_pools, validate_finds_planted_faults_of_small_and_large) {
     finds_planted_faults((const char *const[]){"small_pool_size=1MiB", "small_chunk_size=1MiB", "chunk_size=8MiB", NULL});
-    finds_planted_faults((const char *const[]){"small_pool_size=1MiB", "small_chunk_size=1MiB", "chunk_size=8MiB", "order=any",
-                                               NULL});
+    finds_planted_faults(
+        (const char *const[]){"small_pool_size=1MiB", "small_chunk_size=1MiB", "chunk_size=8MiB", "order=any", NULL});
 }
 
 TEST(auto_growth_pools, validate_finds_planted_faults_of_a_split) {

@@ -1,9 +1,7 @@
 /* binning and fallback over the test's source: which way a request takes, and that it goes back by it. */
 #include "tests/allocation/bench.h"
 
-static strata_layer_t *layer_at(const bench_t *bench, uint8_t number) {
-    return bench->stack->layers[number];
-}
+static strata_layer_t *layer_at(const bench_t *bench, uint8_t number) { return bench->stack->layers[number]; }
 
 /* router 1 > { counter 2 > source 3 | counter 4 > source 5 | counter 6 > source 7 }. */
 static void open_three(bench_t *bench, const char *router, const char *const *options) {
@@ -17,9 +15,7 @@ static void open_three(bench_t *bench, const char *router, const char *const *op
     bench_open(bench, 0);
 }
 
-static int way_of(const strata_record_t *record) {
-    return (int)(record->path >> 8 & 0xff);
-}
+static int way_of(const strata_record_t *record) { return (int)(record->route >> 8 & 0xff); }
 
 TEST(binning, goes_by_size) {
     bench_t bench;
@@ -97,8 +93,8 @@ TEST(fallback, all_without_memory_is_out_of_memory) {
     open_three(&bench, "fallback", NULL);
     uint64_t asked = test_source_calls();
     test_source_fail(1, true, STRATA_E_NO_MEMORY);
-    strata_path_t path = {.stack = bench.stack};
-    strata_request_t request = {.struct_size = sizeof request, .size = 4096, .alignment = 256, .path = &path};
+    strata_call_t call = {.stack = bench.stack};
+    strata_request_t request = {.struct_size = sizeof request, .size = 4096, .alignment = 256, .call = &call};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_layer_allocate(bench.stack->top, &request, &record));
     EXPECT_EQ(test_source_calls() - asked, 3);
     EXPECT_CONTAINS(strata_last_error()->text, "none of 3 stacks has 4096 bytes");

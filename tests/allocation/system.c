@@ -31,16 +31,16 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     strata_ref_t ref = strata_ref_of(a);
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
     bench_free(&bench, a);
-    strata_stack_t *trunk = bench.domain->stacks[0];
-    EXPECT_EQ(trunk->figures.quarantined_bytes, 3 * MIB);
+    strata_stack_t *shared = bench.domain->stacks[0];
+    EXPECT_EQ(shared->figures.quarantined_bytes, 3 * MIB);
     EXPECT_EQ(strata_domain_reserved(bench.domain), 3 * MIB);
-    strata_path_t path;
+    strata_call_t call;
     strata_record_t *found;
-    EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, ref, &path, &found));
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, ref, &call, &found));
     strata_record_t *b = bench_allocate(&bench, 3 * MIB);
     EXPECT_TRUE(b != a);
     bench_free(&bench, b);
-    EXPECT_OK(strata_stack_validate(trunk));
+    EXPECT_OK(strata_stack_validate(shared));
     bench_close(&bench);
 }
 
@@ -104,8 +104,8 @@ static strata_status_t plain_allocate(strata_layer_t *self, const strata_request
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
-static void plain_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    (void)path;
+static void plain_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    (void)call;
     EXPECT_OK(strata_layer_give_memory(self, record->ptr, record->size));
     strata_lock(&self->stack->lock);
     strata_record_delete(self, record);
@@ -113,10 +113,17 @@ static void plain_free(strata_layer_t *self, strata_record_t *record, strata_pat
 }
 
 static const strata_layer_type_t plain_source_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "plain_source", .doc = "memory of the place",
-    .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE,
-    .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing,
-    .allocate = plain_allocate, .free = plain_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "plain_source",
+    .doc = "memory of the place",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = plain_allocate,
+    .free = plain_free,
 };
 
 /* A domain whose directory has no room for what the device gives. */
@@ -140,9 +147,7 @@ static void refuse(bench_t *bench, size_t size) {
     EXPECT_TRUE(none == NULL);
 }
 
-static const strata_layer_type_t *source_at(int i) {
-    return i ? strata_layer_find("system") : &plain_source_type;
-}
+static const strata_layer_type_t *source_at(int i) { return i ? strata_layer_find("system") : &plain_source_type; }
 
 TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with_a_release) {
     for (int i = 0; i < 2; i++) {
@@ -152,14 +157,14 @@ TEST(allocation_system, what_can_be_neither_booked_nor_given_back_goes_back_with
         refuse(&bench, 2 * MIB);
         EXPECT_EQ(bench_held(&bench), 6 * MIB);
         EXPECT_EQ(strata_domain_reserved(bench.domain), 6 * MIB);
-        EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 6 * MIB);
+        EXPECT_EQ(atomic_load(&bench.domain->quarantine.bytes), 6 * MIB);
         EXPECT_EQ(strata_domain_release(bench.domain, NULL), 0);
         EXPECT_EQ(bench_held(&bench), 6 * MIB);
         strata_sim_clear_faults(bench.device);
         EXPECT_EQ(strata_domain_release(bench.domain, NULL), 6 * MIB);
         EXPECT_EQ(bench_held(&bench), 0);
         EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
-        EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 0);
+        EXPECT_EQ(atomic_load(&bench.domain->quarantine.bytes), 0);
         EXPECT_EQ(strata_domain_release(bench.domain, NULL), 0);
         bench_close(&bench);
         strata_directory_delete(directory);
@@ -188,7 +193,7 @@ TEST(allocation_system, what_cannot_be_booked_goes_back_at_once) {
         EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none));
         EXPECT_EQ(bench_held(&bench), 0);
         EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
-        EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 0);
+        EXPECT_EQ(atomic_load(&bench.domain->quarantine.bytes), 0);
         bench_close(&bench);
         strata_directory_delete(directory);
     }
@@ -213,7 +218,7 @@ TEST(allocation_system, many_that_are_refused_at_once_all_go_back) {
     strata_directory_t *directory = open_unbookable(&bench, source_at(1), NULL);
     refuse(&bench, MIB);
     for (int i = 1; i < MANY; i++) EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, MIB, &none));
-    EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), (uint64_t)MANY * MIB);
+    EXPECT_EQ(atomic_load(&bench.domain->quarantine.bytes), (uint64_t)MANY * MIB);
     strata_sim_clear_faults(bench.device);
     EXPECT_EQ(strata_domain_release(bench.domain, NULL), (uint64_t)MANY * MIB);
     EXPECT_EQ(bench_held(&bench), 0);
@@ -230,7 +235,7 @@ TEST(allocation_system, what_has_no_record_and_is_refused_is_not_lost) {
     slab->capacity = slab->used;
     refuse(&bench, 6 * MIB);
     EXPECT_EQ(strata_domain_reserved(bench.domain), 6 * MIB);
-    EXPECT_EQ(atomic_load(&bench.domain->unreturned.bytes), 6 * MIB);
+    EXPECT_EQ(atomic_load(&bench.domain->quarantine.bytes), 6 * MIB);
     strata_sim_clear_faults(bench.device);
     slab->capacity = capacity;
     EXPECT_EQ(strata_domain_trim(bench.domain, MIB), 6 * MIB);

@@ -13,9 +13,7 @@ static strata_status_t nothing_to_create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void nothing_to_destroy(strata_layer_t *self) {
-    (void)self;
-}
+static void nothing_to_destroy(strata_layer_t *self) { (void)self; }
 
 /* ---- decorators ---- */
 
@@ -25,35 +23,51 @@ static strata_status_t counter_allocate(strata_layer_t *self, const strata_reque
     return status;
 }
 
-static void counter_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void counter_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     note(self, -1);
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 const strata_layer_type_t test_counter_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_counter", .doc = "notes what passes",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true,
-    .state_size = sizeof(strata_layer_t), .create = nothing_to_create, .destroy = nothing_to_destroy,
-    .allocate = counter_allocate, .free = counter_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_counter",
+    .doc = "notes what passes",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create,
+    .destroy = nothing_to_destroy,
+    .allocate = counter_allocate,
+    .free = counter_free,
 };
 
 static strata_status_t failing_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_OK || !test_failing_armed) return status;
-    strata_below_free(*record, request->path);
+    strata_below_free(*record, request->call);
     return strata_fail(STRATA_E_NO_MEMORY, 0, "the test's middle layer fails");
 }
 
-static void failing_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void failing_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     note(self, -1);
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 const strata_layer_type_t test_failing_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_failing", .doc = "fails behind the layers below",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true,
-    .state_size = sizeof(strata_layer_t), .create = nothing_to_create, .destroy = nothing_to_destroy,
-    .allocate = failing_allocate, .free = failing_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_failing",
+    .doc = "fails behind the layers below",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create,
+    .destroy = nothing_to_destroy,
+    .allocate = failing_allocate,
+    .free = failing_free,
 };
 
 /* ---- the router ---- */
@@ -66,8 +80,15 @@ static strata_status_t router_allocate(strata_layer_t *self, const strata_reques
 }
 
 const strata_layer_type_t test_router_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_router", .doc = "another path for another size",
-    .role = STRATA_ROUTER, .scope = STRATA_SCOPE_STREAM, .guarded = true,
-    .state_size = sizeof(strata_layer_t), .create = nothing_to_create, .destroy = nothing_to_destroy,
-    .allocate = router_allocate, .free = counter_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_router",
+    .doc = "another path for another size",
+    .role = STRATA_ROUTER,
+    .scope = STRATA_SCOPE_STREAM,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create,
+    .destroy = nothing_to_destroy,
+    .allocate = router_allocate,
+    .free = counter_free,
 };

@@ -1,5 +1,5 @@
 /* The streams that a source of device scope knows: when an entry ends, and who may be meant by a handle. */
-#include "allocation/users.h"
+#include "allocation/uses/users.h"
 
 #include <pthread.h>
 
@@ -9,13 +9,13 @@
 static strata_users_t users;
 
 /* A fault that is planted in a word is found. */
-#define EXPECT_CAUGHT(word, value)                                          \
-    do {                                                                    \
-        __typeof__(word) was_ = (word);                                     \
-        (word) = (value);                                                   \
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_users_validate(&users));     \
-        (word) = was_;                                                      \
-        EXPECT_OK(strata_users_validate(&users));                           \
+#define EXPECT_CAUGHT(word, value)                                                                                                 \
+    do {                                                                                                                           \
+        __typeof__(word) was_ = (word);                                                                                            \
+        (word) = (value);                                                                                                          \
+        EXPECT_STATUS(STRATA_E_CORRUPT, strata_users_validate(&users));                                                            \
+        (word) = was_;                                                                                                             \
+        EXPECT_OK(strata_users_validate(&users));                                                                                  \
     } while (0)
 
 TEST(users, an_entry_whose_stream_is_gone_stays_until_its_last_block_lets_go) {
@@ -83,9 +83,7 @@ TEST(users, an_exited_threads_entry_that_holds_nothing_is_the_next_threads) {
 
 enum { MANY = 2000, LOOKS = 3 };
 
-static strata_stream_t handle_of(uint32_t i) {
-    return (strata_stream_t)(uintptr_t)(0x7f0000000000u + 512ull * i);
-}
+static strata_stream_t handle_of(uint32_t i) { return (strata_stream_t)(uintptr_t)(0x7f0000000000u + 512ull * i); }
 
 /* Every third is forgotten, some of these while they hold something; then their handles are used again. */
 TEST(users, of_many_one_is_found_at_a_few_looks) {

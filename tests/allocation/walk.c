@@ -1,5 +1,5 @@
 /* The decorator stack: pushed on the way up, popped and freed in exactly the reverse order, whatever way a request took. */
-#include "allocation/figures.h"
+#include "allocation/report/figures.h"
 #include "tests/allocation/bench.h"
 
 /* counter 1 > router 2 > { counter 3 > source 5 | counter 4 > counter 6 > source 7 }. */
@@ -31,9 +31,9 @@ TEST(allocation_walk, each_allocation_goes_back_by_its_own_path) {
     strata_record_t *even = bench_allocate(&bench, 512), *odd = bench_allocate(&bench, 256);
     expect_log((int[]){3, 2, 1, 6, 4, 2, 1}, 7);
     char text[128];
-    strata_path_text(bench.stack, even->path, text, sizeof text);
+    strata_route_text(bench.stack, even->route, text, sizeof text);
     EXPECT_STREQ(text, "test_counter > test_router > test_counter > test_source");
-    strata_path_text(bench.stack, odd->path, text, sizeof text);
+    strata_route_text(bench.stack, odd->route, text, sizeof text);
     EXPECT_STREQ(text, "test_counter > test_router > test_counter > test_counter > test_source");
     bench_free(&bench, odd);
     expect_log((int[]){-1, -2, -4, -6}, 4);
@@ -59,7 +59,7 @@ TEST(allocation_walk, a_thousand_random_paths_go_back_in_reverse) {
         int down[8];
         uint32_t depth = 0;
         /* The source's own number is in the path; its free notes nothing. */
-        for (uint64_t path = (*record)->path; path >> 8; path >>= 8) down[depth++] = -(int)(path & 0xff);
+        for (uint64_t route = (*record)->route; route >> 8; route >>= 8) down[depth++] = -(int)(route & 0xff);
         bench_free(&bench, *record);
         *record = NULL;
         expect_log(down, depth);
@@ -152,8 +152,8 @@ TEST(allocation_walk, an_idle_layer_stands_in_the_stack_even_where_it_was_left_o
     bench_straight(&bench, types, NULL);
     bench_open(&bench, 0);
     strata_record_t *walked = bench_allocate(&bench, 1000);
-    EXPECT_EQ(walked->path, bench.stack->path);
-    EXPECT_EQ(bench.stack->path, 0x030201);
+    EXPECT_EQ(walked->route, bench.stack->route);
+    EXPECT_EQ(bench.stack->route, 0x030201);
     bench_free(&bench, walked);
     bench_close(&bench);
 }
@@ -191,10 +191,10 @@ static uint64_t idle_kept(strata_layer_t *self) {
     return kept;
 }
 
-static uint64_t release_kept(strata_layer_t *self, strata_path_t *path) {
+static uint64_t release_kept(strata_layer_t *self, strata_call_t *call) {
     uint64_t released = kept;
     (void)self;
-    (void)path;
+    (void)call;
     kept = 0;
     return released;
 }

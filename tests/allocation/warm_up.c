@@ -4,9 +4,7 @@
 #include "tests/allocation/planted.h"
 #include "tests/facade/fixture.h"
 
-static uint64_t reserved(const bench_t *bench) {
-    return strata_domain_reserved(bench->domain);
-}
+static uint64_t reserved(const bench_t *bench) { return strata_domain_reserved(bench->domain); }
 
 static void expect_figures(const bench_t *bench, uint64_t growths, uint64_t hits) {
     EXPECT_EQ(bench->stack->figures.growths, growths);
@@ -21,8 +19,8 @@ TEST(auto_growth_warm_up, paddle_v2_first_allocation_misses) {
     for (int form = 0; form < 4; form++) {
         bench_t bench;
         bool behind = form & 1;
-        bench_open_cache(&bench, 0, (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1",
-                                                          orders[form / 2], NULL});
+        bench_open_cache(&bench, 0,
+                         (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1", orders[form / 2], NULL});
         if (behind) strata_stack_step(bench.stack);
         strata_record_t *record = bench_allocate(&bench, 1000);
         EXPECT_EQ(record->size, 1024);
@@ -83,10 +81,10 @@ TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
     ASSERT_OK(strata_device_work(bench.device, stream, 1000 * 1000, NULL, 0));
     strata_record_t *record = bench_allocate(&bench, 4096), *found;
     uint64_t address = record->ptr;
-    strata_path_t path;
-    ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(record), &path, &found));
-    EXPECT_OK(strata_record_borrow(&path, record, stream));
-    strata_record_free(&path, record);
+    strata_call_t call;
+    ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(record), &call, &found));
+    EXPECT_OK(strata_record_borrow(&call, record, stream));
+    strata_record_free(&call, record);
     strata_stack_step(bench.stack);
     EXPECT_EQ(reserved(&bench), 4096);
     ASSERT_OK(strata_device_synchronise(bench.device));
@@ -101,8 +99,7 @@ TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
 TEST(auto_growth_warm_up, a_chunk_larger_than_asked_serves_its_request) {
     bench_t bench;
     bench_begin(&bench);
-    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("buffered"), &test_source_type,
-                                          NULL};
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("buffered"), &test_source_type, NULL};
     bench_straight(&bench, types, (const char *const[]){"warm_up_steps=1", "free_idle_chunk=true", NULL});
     bench_open(&bench, 0);
     bench_free(&bench, bench_allocate(&bench, 8192));

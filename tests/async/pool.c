@@ -1,6 +1,6 @@
 /* What the driver's pool serves through cuda_malloc_async. The tests of the peer's async allocator are written anew from their
  * descriptions; each names the peer's. */
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/async/async.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents) {
@@ -74,8 +74,8 @@ TEST(async_pool, get_stream) {
 /* The peer's RetryTest: three quarters of the device on one stream, freed but kept by the pool; the same on another stream. It
  * succeeds whether the pool may hand memory on or the ladder has to take it back first. */
 TEST(async_pool, retry) {
-    static const char *const none[] = {"cuda_malloc_async.reuse_follow_events=false",
-                                       "cuda_malloc_async.reuse_opportunistic=false", "cuda_malloc_async.reuse_internal=false"};
+    static const char *const none[] = {"cuda_malloc_async.reuse_follow_events=false", "cuda_malloc_async.reuse_opportunistic=false",
+                                       "cuda_malloc_async.reuse_internal=false"};
     for (size_t off = 0; off <= 3; off += 3) {
         rig_t rig;
         async_open(&rig, none, off, 64 * MIB, false);
@@ -220,7 +220,7 @@ TEST(async_pool, release_threshold) {
 
 static strata_layer_t *async_layer(rig_t *rig) {
     const strata_stack_t *stack = rig_stack(rig, NULL);
-    for (uint32_t i = 1; i <= stack->family->plan->count; i++)
+    for (uint32_t i = 1; i <= stack->group->plan->count; i++)
         if (stack->layers[i]->type == strata_layer_find("cuda_malloc_async")) return stack->layers[i];
     return NULL;
 }
@@ -243,13 +243,13 @@ TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
     for (int i = 0; i < 8; i++) EXPECT_OK(strata_free(rig.s, freed[i].ref));
     strata_layer_t *layer = async_layer(&rig);
     ASSERT_TRUE(layer);
-    strata_path_t path = {.stack = layer->stack};
-    bool entered = strata_path_enter(&path, layer);
-    EXPECT_EQ(layer->type->trim(layer, 96 * MIB, &path), 160 * MIB);
+    strata_call_t call = {.stack = layer->stack};
+    bool entered = strata_call_enter(&call, layer);
+    EXPECT_EQ(layer->type->trim(layer, 96 * MIB, &call), 160 * MIB);
     EXPECT_EQ(async_used(&rig), (64 + 96) * MIB);
-    EXPECT_EQ(layer->type->trim(layer, 0, &path), 96 * MIB);
+    EXPECT_EQ(layer->type->trim(layer, 0, &call), 96 * MIB);
     EXPECT_EQ(async_used(&rig), 64 * MIB);
-    strata_path_leave(&path, layer, entered);
+    strata_call_leave(&call, layer, entered);
     EXPECT_OK(strata_free(rig.s, live.ref));
     rig_close(&rig);
 }
@@ -343,14 +343,13 @@ TEST(async_pool, a_refused_free_is_quarantined) {
     rig_close(&rig);
 }
 
-
 static void expect_refused(const char *text, const char *why) {
     strata_config_request_t request = {.text = text, .devices = "sim"};
     strata_strategy_t *strategy = NULL;
     strata_t s;
     strata_status_t status = strata_config_load(&request, &strategy);
-    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .devices = "sim",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = text, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     if (status == STRATA_OK) status = strata_open(&options, &s);
     EXPECT_EQ(status, STRATA_E_STRATEGY);
     EXPECT_CONTAINS(strata_last_error()->text, why);
@@ -438,11 +437,11 @@ TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
     EXPECT_OK(strata_free_on(rig.s, a.ref, NULL));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
     EXPECT_LT(strata_sim_now(rig.world), done);
-    strata_family_t *family = &rig_domain(&rig)->ordinary;
-    strata_layer_t *layer = family->shared[family->plan->count];
+    strata_group_t *group = &rig_domain(&rig)->ordinary;
+    strata_layer_t *layer = group->shared[group->plan->count];
     EXPECT_STREQ(layer->type->name, "cuda_malloc_async");
-    strata_path_t path = {.stack = layer->stack};
-    layer->type->capture_begin(layer, 7, &path);
+    strata_call_t call = {.stack = layer->stack};
+    layer->type->capture_begin(layer, 7, &call);
     EXPECT_GE(strata_sim_now(rig.world), done);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     rig_close(&rig);

@@ -2,16 +2,14 @@
 #include "tests/async/async.h"
 #include "tests/facade/program.h"
 
-#define NO_REUSE                                                                                             \
-    "version: 1\nstack:\n  - cuda_malloc_async: {reuse_follow_events: false, reuse_opportunistic: false, " \
+#define NO_REUSE                                                                                                                   \
+    "version: 1\nstack:\n  - cuda_malloc_async: {reuse_follow_events: false, reuse_opportunistic: false, "                         \
     "reuse_internal: false, release_threshold: 0}\n"
 
-static const char *const stacks[] = {
-    "version: 1\nstack: [retry, cuda_malloc_async]\n",
-    "version: 1\nstack: [retry, stream_safe, cuda_malloc_async]\n",
-    "version: 1\nstack: [retry, stream_safe, auto_growth, cuda_malloc_async]\n",
-    "version: 1\nstack:\n  - cuda_malloc_async: {pool: own, throttle: 0.01}\n",
-    NO_REUSE};
+static const char *const stacks[] = {"version: 1\nstack: [retry, cuda_malloc_async]\n",
+                                     "version: 1\nstack: [retry, stream_safe, cuda_malloc_async]\n",
+                                     "version: 1\nstack: [retry, stream_safe, auto_growth, cuda_malloc_async]\n",
+                                     "version: 1\nstack:\n  - cuda_malloc_async: {pool: own, throttle: 0.01}\n", NO_REUSE};
 
 static void run(const char *text, bool to_the_end) {
     rig_t rig;

@@ -1,8 +1,8 @@
 /* Many streams and threads over one pool, and what keeps the bytes that wait to be freed in bounds. */
 #include <pthread.h>
 
-#include "allocation/layer.h"
-#include "allocation/users.h"
+#include "allocation/core/layer.h"
+#include "allocation/uses/users.h"
 #include "tests/async/async.h"
 
 enum { STREAMS = 64, THREADS = 8, BLOCK = 512 * 1024, LONG = 1000 * 1000 };
@@ -112,7 +112,7 @@ TEST(async_streams, multi_thread) {
 
 enum { ROUNDS = 200 };
 #define CAPACITY (4 * GIB)
-#define STEP (32 * MIB)
+#define STEP     (32 * MIB)
 
 typedef struct flood {
     rig_t *rig;
@@ -253,8 +253,8 @@ static void *use_and_leave(void *context) {
 
 /* The layer keeps its state to itself: its table of users comes first in it. */
 static const strata_nodes_t *users_of(rig_t *rig) {
-    const strata_family_t *family = &rig_domain(rig)->ordinary;
-    return (const void *)(family->shared[family->plan->count] + 1);
+    const strata_group_t *group = &rig_domain(rig)->ordinary;
+    return (const void *)(group->shared[group->plan->count] + 1);
 }
 
 /* Each has an entry of the layer's table, which does not grow with the threads that there ever were. */

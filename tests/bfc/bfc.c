@@ -16,9 +16,7 @@ static strata_status_t create(strata_layer_t *base) {
     return strata_layer_get_memory(base, ROOM, 256, &((adjacent_t *)base)->address);
 }
 
-static void destroy(strata_layer_t *base) {
-    EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM));
-}
+static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     adjacent_t *self = (adjacent_t *)base;
@@ -29,15 +27,24 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
-static void give_back(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
-    (void)path;
+static void give_back(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    (void)call;
     strata_record_delete(base, record);
 }
 
 static const strata_layer_type_t adjacent_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "adjacent", .doc = "cuts one piece of memory", .role = STRATA_SOURCE,
-    .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_CONTIGUOUS, .guarded = true,
-    .state_size = sizeof(adjacent_t), .create = create, .destroy = destroy, .allocate = allocate, .free = give_back,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "adjacent",
+    .doc = "cuts one piece of memory",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_CONTIGUOUS,
+    .guarded = true,
+    .state_size = sizeof(adjacent_t),
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = give_back,
 };
 
 /* ---- rigs ---- */
@@ -48,13 +55,9 @@ void bfc_open_over(rig_t *rig, const char *options, const char *below, uint64_t 
     rig_open(rig, text, NULL, 0, capacity, 1);
 }
 
-void bfc_open(rig_t *rig, const char *options, uint64_t capacity) {
-    bfc_open_over(rig, options, "system", capacity);
-}
+void bfc_open(rig_t *rig, const char *options, uint64_t capacity) { bfc_open_over(rig, options, "system", capacity); }
 
-void bfc_register_adjacent(void) {
-    (void)strata_register_layer(&adjacent_type); /* once in a process */
-}
+void bfc_register_adjacent(void) { (void)strata_register_layer(&adjacent_type); /* once in a process */ }
 
 void bfc_open_adjacent(rig_t *rig, const char *options) {
     bfc_register_adjacent();
@@ -62,9 +65,9 @@ void bfc_open_adjacent(rig_t *rig, const char *options) {
 }
 
 bfc_t *bfc_of(rig_t *rig) {
-    const strata_family_t *family = &rig_domain(rig)->ordinary;
-    for (uint32_t n = 1; n <= family->plan->count; n++)
-        if (strcmp(family->plan->nodes[n].type->name, "bfc") == 0) return (bfc_t *)family->shared[n];
+    const strata_group_t *group = &rig_domain(rig)->ordinary;
+    for (uint32_t n = 1; n <= group->plan->count; n++)
+        if (strcmp(group->plan->nodes[n].type->name, "bfc") == 0) return (bfc_t *)group->shared[n];
     return NULL;
 }
 

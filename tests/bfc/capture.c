@@ -2,12 +2,12 @@
 #include "tests/bfc/bfc.h"
 
 static void capture(bfc_t *self, bool begins) {
-    strata_path_t path = {.stack = self->base.stack};
+    strata_call_t call = {.stack = self->base.stack};
     strata_lock(&self->base.stack->lock);
-    path.held[1] = self->base.stack;
-    if (begins) self->base.type->capture_begin(&self->base, 7, &path);
-    else self->base.type->capture_end(&self->base, 7, &path);
-    (void)strata_path_unlock(&path);
+    call.held[1] = self->base.stack;
+    if (begins) self->base.type->capture_begin(&self->base, 7, &call);
+    else self->base.type->capture_end(&self->base, 7, &call);
+    (void)strata_call_unlock(&call);
 }
 
 TEST(bfc_capture, nothing_is_given_back_until_the_last_one_ends) {

@@ -10,9 +10,7 @@ static uint64_t count_of(rig_t *rig) {
     return count;
 }
 
-static void pass(rig_t *rig, uint64_t count) {
-    EXPECT_OK(strata_set_safe_frontier(rig->s, rig->gpu, count));
-}
+static void pass(rig_t *rig, uint64_t count) { EXPECT_OK(strata_set_safe_frontier(rig->s, rig->gpu, count)); }
 
 /* Blocks of a MiB side by side at the low end of the first region. */
 static void fill(rig_t *rig, const char *options, strata_block_t *blocks, size_t count) {
@@ -258,8 +256,10 @@ static void *ask(void *context) {
 /* A request that may have nothing of what was freed waits until the frontier moves. */
 TEST(bfc_frontier, wakes_who_waits_for_memory) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - retry: {timeout: 20s, steps: wait}\n  - bfc: {garbage_collection: false, " FIXED
-             "}\n  - system\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "version: 1\nstack:\n  - retry: {timeout: 20s, steps: wait}\n  - bfc: {garbage_collection: false, " FIXED
+             "}\n  - system\n",
+             NULL, 0, 0, 1);
     (void)count_of(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 8 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));

@@ -335,15 +335,15 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
     read_whole(found.gl_pathv[0], text, sizeof text);
     EXPECT_CONTAINS(text, "{\"allocator_name\":\"bfc\",");
     EXPECT_CONTAINS(text, "\"size\":102656,\"requested_size\":102401,\"bin\":-1,\"op_name\":\"say \\\"cheese\\\"\","
-                    "\"freed_at_count\":0,\"action_count\":1,\"allocation_id\":1,\"in_use\":true,\"step_id\":0}");
+                          "\"freed_at_count\":0,\"action_count\":1,\"allocation_id\":1,\"in_use\":true,\"step_id\":0}");
     EXPECT_CONTAINS(text, "\"size\":102400,\"requested_size\":0,\"bin\":8,\"op_name\":\"\",\"freed_at_count\":1,"
-                    "\"action_count\":4,");
+                          "\"action_count\":4,");
     EXPECT_CONTAINS(text, "{\"bin\":8,\"total_bytes_in_use\":102656,\"total_bytes_in_bin\":205056,\"total_chunks_in_use\":1,"
-                    "\"total_chunks_in_bin\":2}");
+                          "\"total_chunks_in_bin\":2}");
     EXPECT_CONTAINS(text, "{\"action_count\":1,\"size\":102656},{\"action_count\":2,\"size\":205056},"
-                    "{\"action_count\":3,\"size\":205312},{\"action_count\":4,\"size\":102912}]");
+                          "{\"action_count\":3,\"size\":205312},{\"action_count\":4,\"size\":102912}]");
     EXPECT_CONTAINS(text, "\"num_allocs\":3,\"bytes_in_use\":102912,\"peak_bytes_in_use\":205312,"
-                    "\"largest_alloc_size\":102656,");
+                          "\"largest_alloc_size\":102656,");
     unlink(found.gl_pathv[0]);
     globfree(&found);
     rmdir(folder);

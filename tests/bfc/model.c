@@ -1,8 +1,6 @@
 #include "tests/bfc/model.h"
 
-static uint64_t rounded(uint64_t size) {
-    return (size + 255) / 256 * 256;
-}
+static uint64_t rounded(uint64_t size) { return (size + 255) / 256 * 256; }
 
 static model_block_t *add(model_t *model, model_block_t block) {
     uint32_t at = 0;

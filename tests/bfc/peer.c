@@ -20,8 +20,7 @@ static int by_address(const void *a, const void *b) {
 
 static void expect_disjoint(strata_block_t *blocks, size_t count) {
     qsort(blocks, count, sizeof *blocks, by_address);
-    for (size_t i = 1; i < count; i++)
-        EXPECT_GE((char *)blocks[i].ptr - (char *)blocks[i - 1].ptr, (ptrdiff_t)blocks[i - 1].size);
+    for (size_t i = 1; i < count; i++) EXPECT_GE((char *)blocks[i].ptr - (char *)blocks[i - 1].ptr, (ptrdiff_t)blocks[i - 1].size);
 }
 
 TEST(tensorflow_bfc, no_dups) {
@@ -116,9 +115,18 @@ TEST(tensorflow_bfc, bins_are_powers_of_two_of_256_bytes) {
     static const struct {
         uint64_t size;
         uint32_t bin;
-    } cases[] = {{1, 0}, {255, 0}, {256, 0}, {511, 0}, {512, 1}, {1023, 1}, {1024, 2}, {256ull << 19, 19},
+    } cases[] = {{1, 0},
+                 {255, 0},
+                 {256, 0},
+                 {511, 0},
+                 {512, 1},
+                 {1023, 1},
+                 {1024, 2},
+                 {256ull << 19, 19},
                  {(256ull << 20) - 1, 19},
-                 {256ull << 20, 20}, {256ull << 21, 20}, {UINT64_MAX, 20}};
+                 {256ull << 20, 20},
+                 {256ull << 21, 20},
+                 {UINT64_MAX, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) EXPECT_EQ(bfc_bin_of(cases[i].size), cases[i].bin);
 }
 
@@ -336,8 +344,10 @@ static void *consume(void *context) {
 
 static void open_retrying(rig_t *rig, const char *timeout) {
     char text[256];
-    snprintf(text, sizeof text, "version: 1\nstack:\n  - retry: {timeout: %s, steps: wait}\n"
-             "  - bfc: {memory_limit: 512, allow_growth: false}\n  - system\n", timeout);
+    snprintf(text, sizeof text,
+             "version: 1\nstack:\n  - retry: {timeout: %s, steps: wait}\n"
+             "  - bfc: {memory_limit: 512, allow_growth: false}\n  - system\n",
+             timeout);
     rig_open(rig, text, NULL, 0, 0, 1);
 }
 

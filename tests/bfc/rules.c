@@ -60,8 +60,12 @@ TEST(bfc, serves_what_the_rules_say_with_little_slack) {
 TEST(bfc, cuts_by_the_two_rules) {
     static const struct {
         size_t block, request, granted;
-    } cases[] = {{512, 256, 256}, {768, 512, 768}, {8 * MIB, 4 * MIB, 4 * MIB}, {8 * MIB, 4 * MIB + 256, 8 * MIB},
-                 {512 * MIB, 384 * MIB, 384 * MIB}, {512 * MIB, 384 * MIB + 256, 512 * MIB}};
+    } cases[] = {{512, 256, 256},
+                 {768, 512, 768},
+                 {8 * MIB, 4 * MIB, 4 * MIB},
+                 {8 * MIB, 4 * MIB + 256, 8 * MIB},
+                 {512 * MIB, 384 * MIB, 384 * MIB},
+                 {512 * MIB, 384 * MIB + 256, 512 * MIB}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig_t rig;
         bfc_open(&rig, "allow_growth: false, memory_limit: 2GiB", 0);
@@ -113,8 +117,10 @@ TEST(bfc, the_limit_is_the_least_of_three) {
     static const struct {
         const char *options;
         uint64_t share, limit; /* of the device, in parts of 4; else bytes */
-    } cases[] = {{"memory_limit: 8TiB, memory_fraction: 0.5", 2, 0}, {"memory_limit: 100MiB", 0, 100 * MIB},
-                 {"memory_fraction: 0.25, memory_limit: 1GiB", 1, 0}, {"", 4, 0}};
+    } cases[] = {{"memory_limit: 8TiB, memory_fraction: 0.5", 2, 0},
+                 {"memory_limit: 100MiB", 0, 100 * MIB},
+                 {"memory_fraction: 0.25, memory_limit: 1GiB", 1, 0},
+                 {"", 4, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig_t rig;
         bfc_open(&rig, cases[i].options, GIB);

@@ -36,13 +36,13 @@ static void expect_corrupt(planted_t *p, const char *text) {
 }
 
 /* Changes a word, expects the fault to be told, and puts the word back. */
-#define PLANT(word, value, text)               \
-    do {                                       \
-        __typeof__(word) was_ = (word);        \
-        (word) = (__typeof__(word))(value);    \
-        expect_corrupt(&p, text);              \
-        (word) = was_;                         \
-        EXPECT_OK(strata_validate(p.rig.s));   \
+#define PLANT(word, value, text)                                                                                                   \
+    do {                                                                                                                           \
+        __typeof__(word) was_ = (word);                                                                                            \
+        (word) = (__typeof__(word))(value);                                                                                        \
+        expect_corrupt(&p, text);                                                                                                  \
+        (word) = was_;                                                                                                             \
+        EXPECT_OK(strata_validate(p.rig.s));                                                                                       \
     } while (0)
 
 TEST(bfc_structure, planted_faults_of_blocks_are_found) {
@@ -80,7 +80,7 @@ TEST(bfc_structure, planted_faults_of_counts_are_found) {
     planted_t p;
     begin(&p);
     bfc_stamp_t *stamp = bfc_stamp_at(p.self, bfc_stamp_of(p.late));
-    PLANT(p.late->path, 0, "the number of counts is wrong");
+    PLANT(p.late->route, 0, "the number of counts is wrong");
     PLANT(stamp->count, stamp->count + 1000, "a count that never was");
     PLANT(stamp->slot, strata_slab_slot(bfc_slab(p.self), p.live), "a count is of a block that does not have it");
     PLANT(stamp->prev, 1, "a wrong link back");

@@ -12,13 +12,9 @@ void caching_open(rig_t *rig, const char *options, uint64_t capacity) {
     rig_open(rig, text, NULL, 0, capacity, 1);
 }
 
-caching_t *caching_of(rig_t *rig) {
-    return (caching_t *)rig_domain(rig)->ordinary.shared[1];
-}
+caching_t *caching_of(rig_t *rig) { return (caching_t *)rig_domain(rig)->ordinary.shared[1]; }
 
-uint64_t caching_reserved(rig_t *rig) {
-    return rig_figures(rig).reserved_bytes;
-}
+uint64_t caching_reserved(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 
 strata_block_t caching_in_pool(rig_t *rig, strata_stream_t stream, size_t size, uint64_t pool) {
     strata_stack_t *stack = rig_stack(rig, stream);

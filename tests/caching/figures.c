@@ -12,9 +12,9 @@ static void note(const strata_layer_figure_t *figure, void *context) {
     const struct {
         const char *name;
         uint64_t *value;
-    } rows[] = {{"small_segment_bytes", &told->small_segments}, {"small_active_bytes", &told->small_active},
+    } rows[] = {{"small_segment_bytes", &told->small_segments},     {"small_active_bytes", &told->small_active},
                 {"small_inactive_split_bytes", &told->small_split}, {"large_segment_bytes", &told->large_segments},
-                {"large_active_bytes", &told->large_active}, {"large_inactive_split_bytes", &told->large_split}};
+                {"large_active_bytes", &told->large_active},        {"large_inactive_split_bytes", &told->large_split}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(figure->name, rows[i].name) == 0) *rows[i].value = figure->value;
 }

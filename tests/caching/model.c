@@ -2,9 +2,7 @@
 
 #define MIB (1ull << 20)
 
-static uint64_t rounded(uint64_t size) {
-    return (size + 511) / 512 * 512;
-}
+static uint64_t rounded(uint64_t size) { return (size + 511) / 512 * 512; }
 
 static bool is_whole(const model_t *model, const model_block_t *block) {
     uint32_t parts = 0;

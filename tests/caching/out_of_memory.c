@@ -119,9 +119,7 @@ TEST(caching_memory, garbage_is_never_split_or_small) {
 
 /* ---- blocks that are not split ---- */
 
-static void open_oversize(rig_t *rig, uint64_t mib) {
-    caching_open(rig, "max_split_size: 20MiB", mib * MIB);
-}
+static void open_oversize(rig_t *rig, uint64_t mib) { caching_open(rig, "max_split_size: 20MiB", mib * MIB); }
 
 /* Idle blocks of 60, 80 and 100 MiB on one stream; 240 MiB in all on the device, so that nothing larger than is asked fits. */
 static uint64_t left_after(size_t mib, strata_status_t expected) {

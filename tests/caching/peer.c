@@ -343,11 +343,11 @@ TEST(pytorch, test_nested_mempool) {
 
 static void capture(rig_t *rig, bool begin) {
     caching_t *self = caching_of(rig);
-    strata_path_t path = {.stack = self->base.stack};
-    bool entered = strata_path_enter(&path, &self->base);
-    if (begin) strata_caching_capture_begin(&self->base, 7, &path);
-    else strata_caching_capture_end(&self->base, 7, &path);
-    strata_path_leave(&path, &self->base, entered);
+    strata_call_t call = {.stack = self->base.stack};
+    bool entered = strata_call_enter(&call, &self->base);
+    if (begin) strata_caching_capture_begin(&self->base, 7, &call);
+    else strata_caching_capture_end(&self->base, 7, &call);
+    strata_call_leave(&call, &self->base, entered);
 }
 
 /* A block borrowed and freed inside a capture comes back when that is over, and no event is asked for meanwhile. */

@@ -1,14 +1,14 @@
 /* More of what validate finds of caching: lists that lead nowhere, uses of what is not freed. */
 #include "tests/caching/caching.h"
 
-#define EXPECT_FOUND(word, value, what)                             \
-    do {                                                            \
-        __typeof__(word) was_ = (word);                             \
-        (word) = (__typeof__(word))(value);                         \
-        EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig.s));    \
-        EXPECT_CONTAINS(strata_last_error()->text, what);           \
-        (word) = was_;                                              \
-        EXPECT_OK(strata_validate(rig.s));                          \
+#define EXPECT_FOUND(word, value, what)                                                                                            \
+    do {                                                                                                                           \
+        __typeof__(word) was_ = (word);                                                                                            \
+        (word) = (__typeof__(word))(value);                                                                                        \
+        EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig.s));                                                                   \
+        EXPECT_CONTAINS(strata_last_error()->text, what);                                                                          \
+        (word) = was_;                                                                                                             \
+        EXPECT_OK(strata_validate(rig.s));                                                                                         \
     } while (0)
 
 TEST(caching_structure, planted_faults_of_lists_are_found) {

@@ -89,9 +89,18 @@ TEST(caching, serves_what_the_rules_say) {
 /* ---- borders ---- */
 
 TEST(caching, segments_are_of_three_sizes) {
-    static const struct { size_t size; uint64_t segment; } cases[] = {
-        {1, 2 * MIB}, {MIB, 2 * MIB}, {MIB + 1, 20 * MIB}, {10 * MIB - 512, 20 * MIB}, {10 * MIB - 511, 10 * MIB},
-        {10 * MIB, 10 * MIB}, {10 * MIB + 1, 12 * MIB}, {21 * MIB, 22 * MIB},
+    static const struct {
+        size_t size;
+        uint64_t segment;
+    } cases[] = {
+        {1, 2 * MIB},
+        {MIB, 2 * MIB},
+        {MIB + 1, 20 * MIB},
+        {10 * MIB - 512, 20 * MIB},
+        {10 * MIB - 511, 10 * MIB},
+        {10 * MIB, 10 * MIB},
+        {10 * MIB + 1, 12 * MIB},
+        {21 * MIB, 22 * MIB},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig_t rig;
@@ -122,8 +131,11 @@ TEST(caching, a_small_rest_of_a_large_block_stays_with_it) {
 
 /* A block of 60 MiB serves what is larger than 40 MiB: the rest must be below 20 MiB. */
 TEST(caching, a_block_that_is_not_split_serves_what_is_near_its_size) {
-    static const struct { size_t size; bool serves; } cases[] = {
-        {40 * MIB, false}, {40 * MIB + 1, true},      {60 * MIB, true},
+    static const struct {
+        size_t size;
+        bool serves;
+    } cases[] = {
+        {40 * MIB, false}, {40 * MIB + 1, true},    {60 * MIB, true},
         {20 * MIB, false}, {20 * MIB - 512, false}, {60 * MIB + 1, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,4 +1,4 @@
-/* caching under many threads: the lock of the trunk is open at every growth, release and wait. */
+/* caching under many threads: the lock of the shared stack is open at every growth, release and wait. */
 #include <pthread.h>
 
 #include "tests/caching/caching.h"
@@ -52,8 +52,8 @@ static void run(const char *strategy, uint64_t capacity) {
     rig_open(&rig, strategy, NULL, 0, capacity, 1);
     for (int i = 0; i < THREADS / 2; i++) streams[i] = rig_stream(&rig);
     for (int i = 0; i < THREADS; i++) {
-        actors[i] = (actor_t){.rig = &rig, .own = streams[i / 2], .other = streams[(i / 2 + 1) % (THREADS / 2)],
-                              .random = 1 + (uint64_t)i};
+        actors[i] = (actor_t){
+            .rig = &rig, .own = streams[i / 2], .other = streams[(i / 2 + 1) % (THREADS / 2)], .random = 1 + (uint64_t)i};
         ASSERT_EQ(pthread_create(&actors[i].thread, NULL, act, &actors[i]), 0);
     }
     uint32_t refused = 0;

@@ -50,9 +50,7 @@ static void see_and_work(watched_t *w) {
     work_at(w, 1, C(w), true);
 }
 
-static void see_alone(watched_t *w) {
-    use_and_see(w);
-}
+static void see_alone(watched_t *w) { use_and_see(w); }
 
 /* What a thread has seen goes into whatever it submits: a record, a wait, work. This thread, which has seen nothing, finds it
  * there. */
@@ -124,8 +122,8 @@ TEST(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host
     watched_t w;
     watched_open(&w, STRATA_CHECKER_ALL);
     strata_handle_t brief = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
-    strata_checker_block_t block = {.name = 1, .device = w.device, .stream = brief, .address = w.chunk, .size = MIB,
-                                    .planned = true};
+    strata_checker_block_t block = {
+        .name = 1, .device = w.device, .stream = brief, .address = w.chunk, .size = MIB, .planned = true};
     strata_checker_allocated(w.checker, &block);
     EXPECT_OK(strata_device_stream_destroy(w.device, brief));
     strata_checker_freed(w.checker, 1);
@@ -186,9 +184,7 @@ TEST(checker_hands, each_way_back_is_asked_by_its_own_rule) {
 
 static strata_access_t of_pool;
 
-static void use_of_pool(watched_t *w) {
-    EXPECT_OK(strata_device_work(w->device, C(w), 100 * US, &of_pool, 1));
-}
+static void use_of_pool(watched_t *w) { EXPECT_OK(strata_device_work(w->device, C(w), 100 * US, &of_pool, 1)); }
 
 /* Where lifetimes alone are checked, memory whose last free the allocating thread has seen is anybody's. */
 TEST(checker_hands, pool_memory_whose_free_was_seen_is_valid_for_every_thread) {

@@ -1,6 +1,6 @@
 /* cuda_malloc_async with a fault to choose: a copy of the layer, registered as `mutant_async`, whose free stream does not wait
  * for whom it should. */
-#include "allocation/free_stream.h"
+#include "allocation/uses/free_stream.h"
 #include "tests/checker/mutant_safe.h"
 #include "tests/harness/test.h"
 
@@ -12,7 +12,7 @@ static bool bent_stand_behind(strata_free_stream_t *frees, strata_stream_t strea
     return strata_free_stream_stand_behind(frees, stream);
 }
 
-#define strata_cuda_malloc_async_type copied_async_type
+#define strata_cuda_malloc_async_type                  copied_async_type
 #define strata_free_stream_stand_behind(frees, stream) bent_stand_behind(frees, stream)
 #include "allocation/layer/cuda_malloc_async.c"
 

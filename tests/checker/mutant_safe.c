@@ -10,8 +10,7 @@ static mutation_t chosen;
 static strata_handle_t first_event, previous_event;
 static uint64_t passed_at; /* when the last event was seen to have passed */
 
-static strata_status_t bent_record(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream,
-                                   strata_stream_t owner) {
+static strata_status_t bent_record(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream, strata_stream_t owner) {
     if (chosen == MUTATION_NO_EVENT) return STRATA_OK;
     if (!first_event) first_event = event;
     previous_event = event;
@@ -35,11 +34,10 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
 
 /* ---- the copy ---- */
 
-#define strata_stream_safe_type copied_type
-#define strata_domain_record_event(domain, event, stream) \
-    bent_record(domain, event, stream, self->base.stack->stream)
-#define strata_device_event_query(device, event) bent_query(device, event)
-#define strata_domain_wait_for(domain, stream) bent_wait_for(domain, stream)
+#define strata_stream_safe_type                           copied_type
+#define strata_domain_record_event(domain, event, stream) bent_record(domain, event, stream, self->base.stack->stream)
+#define strata_device_event_query(device, event)          bent_query(device, event)
+#define strata_domain_wait_for(domain, stream)            bent_wait_for(domain, stream)
 #include "allocation/layer/stream_safe.c"
 #undef strata_domain_record_event
 #undef strata_device_event_query
@@ -52,34 +50,33 @@ static void drop_all(stream_safe_t *self, strata_record_t *record) {
 }
 
 static strata_status_t bent_record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
-                                          strata_path_t *path) {
+                                          strata_call_t *call) {
     if (chosen == MUTATION_NO_BORROW) return STRATA_OK;
-    if (chosen == MUTATION_OWNER_FORGOTTEN && path->owning) return STRATA_OK;
+    if (chosen == MUTATION_OWNER_FORGOTTEN && call->owning) return STRATA_OK;
     if (chosen == MUTATION_FORGETS_SECOND && record->borrows) return STRATA_OK;
     if (chosen == MUTATION_FORGETS_FIRST) drop_all((stream_safe_t *)base, record);
-    return record_stream(base, record, stream, path);
+    return record_stream(base, record, stream, call);
 }
 
 static strata_status_t bent_erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
-                                         strata_path_t *path) {
+                                         strata_call_t *call) {
     if (chosen == MUTATION_ERASES_ALL) drop_all((stream_safe_t *)base, record);
-    return erase_stream(base, record, stream, path);
+    return erase_stream(base, record, stream, call);
 }
 
-static void bent_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+static void bent_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     for (uint32_t node = 1; chosen == MUTATION_GONE_FORGOTTEN && node < self->borrows.used; node++)
-        if (borrow_at(self, node)->state == WAITING && borrow_at(self, node)->stream == stream)
-            borrow_at(self, node)->state = OVER;
-    stream_gone(base, stream, path);
+        if (borrow_at(self, node)->state == WAITING && borrow_at(self, node)->stream == stream) borrow_at(self, node)->state = OVER;
+    stream_gone(base, stream, call);
 }
 
-static void bent_free(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void bent_free(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     stream_safe_t *self = (stream_safe_t *)base;
     if (chosen == MUTATION_FREES_AT_ONCE) drop_all(self, record);
     while (chosen == MUTATION_LAST_ALONE && record->borrows && borrow_at(self, record->borrows)->next)
         drop_borrow(self, &record->borrows);
-    free_record(base, record, path);
+    free_record(base, record, call);
 }
 
 /* ---- choosing ---- */

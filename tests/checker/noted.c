@@ -11,8 +11,7 @@ TEST(noted, a_report_tells_where_device_memory_came_from) {
     watched_open(&w, STRATA_CHECKER_ALL);
     strata_address_t address;
     ASSERT_OK(strata_device_malloc(w.device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
-    for (int i = 0; i < 2; i++)
-        ASSERT_OK(strata_device_fill(w.device, address, 1, 1 << 20, i ? B(&w) : A(&w)));
+    for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_fill(w.device, address, 1, 1 << 20, i ? B(&w) : A(&w)));
     const char *report = strata_checker_report(w.checker, 0);
     ASSERT_TRUE(report);
     EXPECT_CONTAINS(report, "device memory ");

@@ -90,8 +90,8 @@ static void hasty_owner(watched_t *w) {
 
 /* Two planned owners of one place: nobody has used the first, yet its free must be ordered before the second's use. */
 static void planned_overlap(watched_t *w) {
-    strata_checker_block_t block = {.name = 1, .device = w->device, .stream = A(w), .address = w->chunk, .size = MIB,
-                                    .planned = true};
+    strata_checker_block_t block = {
+        .name = 1, .device = w->device, .stream = A(w), .address = w->chunk, .size = MIB, .planned = true};
     strata_checker_allocated(w->checker, &block);
     strata_checker_freed(w->checker, 1);
     block.name = 2;
@@ -132,34 +132,18 @@ static void expect_only(int rule, int in_which) {
     }
 }
 
-TEST(planted, rule_1_two_writers_without_an_order) {
-    expect_only(1, 0);
-}
+TEST(planted, rule_1_two_writers_without_an_order) { expect_only(1, 0); }
 
-TEST(planted, rule_2_an_event_says_what_was_before_its_record) {
-    expect_only(2, 7);
-}
+TEST(planted, rule_2_an_event_says_what_was_before_its_record) { expect_only(2, 7); }
 
-TEST(planted, rule_3_what_one_thread_saw_another_does_not_know) {
-    expect_only(3, 7);
-}
+TEST(planted, rule_3_what_one_thread_saw_another_does_not_know) { expect_only(3, 7); }
 
-TEST(planted, rule_4_the_legacy_stream_orders_with_blocking_ones_alone) {
-    expect_only(4, 7);
-}
+TEST(planted, rule_4_the_legacy_stream_orders_with_blocking_ones_alone) { expect_only(4, 7); }
 
-TEST(planted, rule_5_a_graph_is_ordered_on_its_launch_stream_alone) {
-    expect_only(5, 0);
-}
+TEST(planted, rule_5_a_graph_is_ordered_on_its_launch_stream_alone) { expect_only(5, 0); }
 
-TEST(planted, rule_6_pool_memory_is_valid_behind_its_allocation) {
-    expect_only(6, 0);
-}
+TEST(planted, rule_6_pool_memory_is_valid_behind_its_allocation) { expect_only(6, 0); }
 
-TEST(planted, rule_7_a_new_owner_comes_behind_the_old) {
-    expect_only(7, 0);
-}
+TEST(planted, rule_7_a_new_owner_comes_behind_the_old) { expect_only(7, 0); }
 
-TEST(planted, rule_8_planned_memory_is_ordered_behind_its_free) {
-    expect_only(8, 0);
-}
+TEST(planted, rule_8_planned_memory_is_ordered_behind_its_free) { expect_only(8, 0); }

@@ -13,8 +13,8 @@ static void lent_and_freed(watched_t *w, uint64_t name, uint64_t mib) {
 }
 
 static void serve_range(watched_t *w, uint64_t name, uint64_t mib, uint64_t count, strata_handle_t stream) {
-    strata_checker_block_t block = {.name = name, .device = w->device, .stream = stream, .address = w->chunk + mib * MIB,
-                                    .size = count * MIB};
+    strata_checker_block_t block = {
+        .name = name, .device = w->device, .stream = stream, .address = w->chunk + mib * MIB, .size = count * MIB};
     strata_checker_allocated(w->checker, &block);
 }
 

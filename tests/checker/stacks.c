@@ -4,12 +4,12 @@
 #include "tests/checker/mutant_safe.h"
 #include "tests/checker/told.h"
 
-#define STACK(layer)                                                                              \
-    "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"  \
+#define STACK(layer)                                                                                                               \
+    "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"                                   \
     "places:\n  pinned:\n    - " layer "\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
 
-#define WITHOUT                                                                             \
-    "strategy: without\nstack:\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"         \
+#define WITHOUT                                                                                                                    \
+    "strategy: without\nstack:\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"                                                 \
     "places:\n  pinned:\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
 
 #define A (told.streams[0])
@@ -34,8 +34,7 @@ TEST(checked_stacks, bfc_is_safe) {
                                   "places:\n  pinned: [bfc, system]\n";
     static const char *const stacks[] = {
         "tensorflow", "strategy: a\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB, memory_limit: 64MiB}, system]\n",
-        "strategy: b\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB}, cuda_malloc_async]\n",
-        counted,
+        "strategy: b\nstack: [bfc: {initial_region: 64KiB, max_region: 1MiB}, cuda_malloc_async]\n", counted,
         "strategy: d\nstack: [retry: {timeout: 1ms}, bfc: {reclaim: ladder}, cuda_malloc_async]\n"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -63,8 +62,8 @@ TEST(checked_stacks, a_frontier_is_safe_where_it_is_true) {
             if (!by_request) EXPECT_OK(strata_set_safe_frontier(told.rig.s, told.rig.gpu, count));
             strata_block_t b;
             EXPECT_OK(strata_allocate_with(told.rig.s, told.rig.gpu, B, &o, &b));
-            strata_checker_block_t told_block = {.name = b.ref, .device = told.rig.devices[0], .stream = B,
-                                                 .address = (uintptr_t)b.ptr, .size = b.size};
+            strata_checker_block_t told_block = {
+                .name = b.ref, .device = told.rig.devices[0], .stream = B, .address = (uintptr_t)b.ptr, .size = b.size};
             strata_checker_allocated(told.checker, &told_block);
             told_work(&told, B, 1000, &b);
             told_free(&told, &b);

@@ -19,8 +19,11 @@ uint64_t told_close(told_t *told, bool expected_none) {
 strata_block_t told_allocate(told_t *told, strata_place_t place, strata_stream_t stream, size_t size) {
     strata_block_t block = {0};
     EXPECT_OK(strata_allocate(told->rig.s, place, stream, size, &block));
-    strata_checker_block_t told_block = {.name = block.ref, .device = told->rig.devices[0], .stream = stream,
-                                         .address = (uintptr_t)block.ptr, .size = block.size,
+    strata_checker_block_t told_block = {.name = block.ref,
+                                         .device = told->rig.devices[0],
+                                         .stream = stream,
+                                         .address = (uintptr_t)block.ptr,
+                                         .size = block.size,
                                          .ownerless = place == strata_pinned()};
     strata_checker_allocated(told->checker, &told_block);
     return block;
@@ -77,7 +80,7 @@ enum { HELD = 24 };
 
 typedef struct held {
     strata_block_t block; /* ref 0: none */
-    int owner;            /* its stream, while that has not been renewed; else -1 */
+    int owner; /* its stream, while that has not been renewed; else -1 */
     bool borrowed[TOLD_STREAMS];
 } held_t;
 

@@ -3,7 +3,7 @@
 #define STRATA_TESTS_CHECKER_TOLD_H
 
 #include "conform/rig.h"
-#include "platform/sim/checker.h"
+#include "platform/sim/checker/checker.h"
 #include "tests/harness/test.h"
 
 enum { TOLD_STREAMS = 3 };

@@ -79,8 +79,8 @@ static void free_of_pinned(int way, bool planned) {
     watched_open(&w, STRATA_CHECKER_ALL);
     strata_address_t address = 0;
     EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
-    strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = address, .size = MIB,
-                                    .ownerless = true, .planned = planned};
+    strata_checker_block_t block = {
+        .name = 1, .device = w.device, .stream = A(&w), .address = address, .size = MIB, .ownerless = true, .planned = planned};
     strata_access_t access = {address, MIB, true};
     strata_checker_allocated(w.checker, &block);
     EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
@@ -105,8 +105,8 @@ TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
     watched_open(&w, STRATA_CHECKER_ALL);
     strata_address_t address = 0;
     EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
-    strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = address, .size = MIB,
-                                    .ownerless = true};
+    strata_checker_block_t block = {
+        .name = 1, .device = w.device, .stream = A(&w), .address = address, .size = MIB, .ownerless = true};
     strata_access_t access = {address, MIB, true};
     strata_checker_allocated(w.checker, &block);
     EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
@@ -379,8 +379,8 @@ TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
         watched_open(&w, STRATA_CHECKER_ALL);
         other_thread_t other = {&w, tells != 0};
         pthread_t thread;
-        strata_checker_block_t block = {.name = 1, .device = w.device, .address = w.chunk, .size = MIB, .ownerless = true,
-                                        .planned = true};
+        strata_checker_block_t block = {
+            .name = 1, .device = w.device, .address = w.chunk, .size = MIB, .ownerless = true, .planned = true};
         strata_checker_allocated(w.checker, &block);
         strata_checker_freed(w.checker, 1);
         if (tells) strata_checker_publish(w.checker, KEY_START);
@@ -555,10 +555,13 @@ TEST(verdicts, a_report_tells_both_sides) {
     EXPECT_HAZARDS(&w, NEW_OWNER, 1);
     const char *report = strata_checker_report(w.checker, 0);
     ASSERT_TRUE(report);
-    static const char *const parts[] = {"a new owner uses memory", "(rule 7)", "1048576 bytes", "line 13", "served to copies",
-                                        "used by work on copies", "<- here", "the other side", "borrowed by kernels", "line 12",
-                                        "used by work on kernels", "<- this", "freed on copies (thread 1)",
-                                        "event 1 recorded on kernels (thread 1)"};
+    /* clang-format off */
+    static const char *const parts[] = {
+        "a new owner uses memory", "(rule 7)", "1048576 bytes", "line 13", "served to copies", "used by work on copies",
+        "<- here", "the other side", "borrowed by kernels", "line 12", "used by work on kernels", "<- this",
+        "freed on copies (thread 1)", "event 1 recorded on kernels (thread 1)",
+    };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(report, parts[i]);
     EXPECT_TRUE(strata_checker_report(w.checker, 1) == NULL);
     watched_close(&w);

@@ -20,8 +20,8 @@ void watched_close(watched_t *w) {
 }
 
 void serve(watched_t *w, uint64_t name, uint64_t mib, strata_handle_t stream) {
-    strata_checker_block_t block = {.name = name, .device = w->device, .stream = stream, .address = w->chunk + mib * MIB,
-                                    .size = MIB};
+    strata_checker_block_t block = {
+        .name = name, .device = w->device, .stream = stream, .address = w->chunk + mib * MIB, .size = MIB};
     strata_checker_allocated(w->checker, &block);
 }
 

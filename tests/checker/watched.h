@@ -3,7 +3,7 @@
 #ifndef STRATA_TESTS_CHECKER_WATCHED_H
 #define STRATA_TESTS_CHECKER_WATCHED_H
 
-#include "platform/sim/checker.h"
+#include "platform/sim/checker/checker.h"
 #include "tests/sim/sim_fixture.h"
 
 enum { WATCHED_STREAMS = 3 };
@@ -13,7 +13,7 @@ typedef struct watched {
     strata_device_t *device;
     strata_checker_t *checker;
     strata_handle_t streams[WATCHED_STREAMS]; /* non-blocking */
-    strata_address_t chunk;                   /* 16 MiB */
+    strata_address_t chunk; /* 16 MiB */
 } watched_t;
 
 void watched_open(watched_t *w, uint32_t rules);
@@ -26,10 +26,10 @@ void work_at(watched_t *w, uint64_t mib, strata_handle_t stream, bool write);
 /* `stream` waits for all that `other` has been given. */
 void order(watched_t *w, strata_handle_t stream, strata_handle_t other);
 
-#define EXPECT_HAZARDS(w, kind, wanted)                                                           \
-    do {                                                                                          \
-        EXPECT_EQ(strata_checker_hazards_of((w)->checker, STRATA_HAZARD_##kind), (wanted));       \
-        EXPECT_EQ(strata_checker_hazards((w)->checker), (wanted));                                \
+#define EXPECT_HAZARDS(w, kind, wanted)                                                                                            \
+    do {                                                                                                                           \
+        EXPECT_EQ(strata_checker_hazards_of((w)->checker, STRATA_HAZARD_##kind), (wanted));                                        \
+        EXPECT_EQ(strata_checker_hazards((w)->checker), (wanted));                                                                 \
     } while (0)
 
 #endif

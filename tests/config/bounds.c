@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/import/import.h"
-#include "config/tree.h"
+#include "config/tree/tree.h"
 #include "tests/config/refused.h"
 
 /* ---- exactly what is allowed, and one more ---- */
@@ -28,7 +28,8 @@ static const char *error_of(void) {
 
 static void expect_bound(bool over, const char *what) {
     const char *error = error_of();
-    if ((strstr(error, what) != NULL) != over) FAIL_TEST("\"%s\" and \"%s\": %s was wanted", error, what, over ? "the bound" : "another");
+    if ((strstr(error, what) != NULL) != over)
+        FAIL_TEST("\"%s\" and \"%s\": %s was wanted", error, what, over ? "the bound" : "another");
 }
 
 /* The mapping that a strategy is counts as one. */
@@ -122,10 +123,27 @@ static strata_status_t set_path(const char *yaml, const char *path) {
 }
 
 TEST(config_bounds, a_pools_and_a_patterns_stack_is_no_devices) {
-    static const char *const good[] = {"pools.weights", "pools.weights.gpu", "pools.weights.stack", "pools.weights.pinned", "streams.copy*",
-                                       "streams.copy*.gpu", "gpu:1", "stack:1", "pinned", "gpu"};
-    static const char *const wrong[] = {"pools.weights.gpu:1", "pools.weights.gpu:0", "pools.weights.stack:1", "pools.weights.pinned:1",
-                                        "streams.copy*.gpu:1", "gpu:1.weights", "weights.gpu", "gpu:", "gpu:x", "gpu:-1", "pools.weights.gpu:"};
+    static const char *const good[] = {"pools.weights",
+                                       "pools.weights.gpu",
+                                       "pools.weights.stack",
+                                       "pools.weights.pinned",
+                                       "streams.copy*",
+                                       "streams.copy*.gpu",
+                                       "gpu:1",
+                                       "stack:1",
+                                       "pinned",
+                                       "gpu"};
+    static const char *const wrong[] = {"pools.weights.gpu:1",
+                                        "pools.weights.gpu:0",
+                                        "pools.weights.stack:1",
+                                        "pools.weights.pinned:1",
+                                        "streams.copy*.gpu:1",
+                                        "gpu:1.weights",
+                                        "weights.gpu",
+                                        "gpu:",
+                                        "gpu:x",
+                                        "gpu:-1",
+                                        "pools.weights.gpu:"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (set_path(POOLS, good[i]) != STRATA_OK) FAIL_TEST("%s: %s", good[i], strata_last_error()->text);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -173,11 +191,12 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
         unsigned last = by_hand ? 4 : environment ? 3 : file ? 2 : base ? 1 : 0;
         const char *set[] = {"auto_growth.chunk_size=6MiB"};
         char own[200];
-        file_of("lower_11.yaml", base ? "extends: strata\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata\n");
+        file_of("lower_11.yaml",
+                base ? "extends: strata\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata\n");
         snprintf(own, sizeof own, "extends: lower_11.yaml\n%s", file ? "stack: [auto_growth: {chunk_size: 4MiB}, system]\n" : "");
         if (environment) setenv("STRATA_SET", "auto_growth.chunk_size=5MiB", 1);
-        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher_11.yaml", own), .environment = true, .set = set,
-                                                                              .set_count = by_hand});
+        strata_strategy_t *strategy = load_request(&(strata_config_request_t){
+            .file = file_of("higher_11.yaml", own), .environment = true, .set = set, .set_count = by_hand});
         unsetenv("STRATA_SET");
         ASSERT_TRUE(strategy != NULL);
         EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), values[last]);
@@ -192,7 +211,8 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
 TEST(config_bounds, the_environments_settings_end_with_the_variable) {
     static char memory[] = "STRATA_SET=auto_growth.chunk_size=5MiB\0auto_growth.chunk_size=9MiB";
     ASSERT_EQ(putenv(memory), 0);
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
+    strata_strategy_t *strategy = load_request(
+        &(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
     unsetenv("STRATA_SET");
     ASSERT_TRUE(strategy != NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "5MiB");
@@ -226,7 +246,8 @@ TEST(config_bounds, errors_stand_where_the_value_stands) {
 TEST(config_bounds, errors_of_an_extended_file_stand_in_that_file) {
     char path[300], begin[400];
     strata_strategy_t *strategy = NULL;
-    snprintf(path, sizeof path, "%s", file_of("lower_15.yaml", "# a comment\nstack:\n  - auto_growth: {chunk_size: 20MB}\n  - system\n"));
+    snprintf(path, sizeof path, "%s",
+             file_of("lower_15.yaml", "# a comment\nstack:\n  - auto_growth: {chunk_size: 20MB}\n  - system\n"));
     const char *higher = file_of("higher_15.yaml", "\n\n\nextends: lower_15.yaml\n");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = higher}, &strategy));
     snprintf(begin, sizeof begin, "%s:3:31: ", path);
@@ -246,14 +267,17 @@ static bool has_layer(const strata_strategy_t *strategy, const char *name) {
 
 /* Signs and zeros in front mean nothing, nine digits behind the point do, and an error behind the end of a line is in the next. */
 TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
-    static const struct { const char *peer, *text, *layer, *option, *value, *without; } rows[] = {
-        {"pytorch", "PYTORCH_ALLOC_CONF=per_process_memory_fraction:0.1234567891", "caching", "memory_fraction", "0.123456789", "fill"},
-        {"paddle", "FLAGS_alloc_fill_value=-0", "fill", "byte", "0", "limit"},
-        {"paddle", "FLAGS_alloc_fill_value=-01", "retry", "timeout", "10s", "fill"},
-        {"paddle", "FLAGS_gpu_allocator_retry_time=00", "auto_growth", "chunk_size", "0", "retry"}};
+    static const struct {
+        const char *peer, *text, *layer, *option, *value, *without;
+    } rows[] = {{"pytorch", "PYTORCH_ALLOC_CONF=per_process_memory_fraction:0.1234567891", "caching", "memory_fraction",
+                 "0.123456789", "fill"},
+                {"paddle", "FLAGS_alloc_fill_value=-0", "fill", "byte", "0", "limit"},
+                {"paddle", "FLAGS_alloc_fill_value=-01", "retry", "timeout", "10s", "fill"},
+                {"paddle", "FLAGS_gpu_allocator_retry_time=00", "auto_growth", "chunk_size", "0", "retry"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         strata_import_t *import = NULL;
-        ASSERT_OK(strata_import_new(&(strata_import_request_t){.peer = rows[i].peer, .text = rows[i].text, .as_of = i ? NULL : "2.12"}, &import));
+        ASSERT_OK(strata_import_new(
+            &(strata_import_request_t){.peer = rows[i].peer, .text = rows[i].text, .as_of = i ? NULL : "2.12"}, &import));
         strata_strategy_t *strategy = load_request(&(strata_config_request_t){.import = import});
         ASSERT_TRUE(strategy != NULL);
         EXPECT_STREQ(value_of(strategy, rows[i].layer, rows[i].option), rows[i].value);
@@ -262,7 +286,8 @@ TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
         strata_import_delete(import);
     }
     strata_import_t *import = NULL;
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_import_new(&(strata_import_request_t){.peer = "paddle", .text = "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1"},
-                                                       &import));
+    EXPECT_STATUS(STRATA_E_STRATEGY,
+                  strata_import_new(
+                      &(strata_import_request_t){.peer = "paddle", .text = "FLAGS_free_idle_chunk=true\nFLAGS_\x01=1"}, &import));
     EXPECT_CONTAINS(strata_last_error()->text, "<paddle>:2:7: a byte that is no printable ASCII letter");
 }

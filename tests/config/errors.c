@@ -75,8 +75,8 @@ TEST(errors, layers) {
     expect_refused("stack:\n  - {}\n  - system\n", 2, 5, "a layer is missing", "write its name");
     expect_refused("stack:\n  - [system]\n", 2, 5, "a layer is missing", "write its name");
     expect_refused("stack:\n  - retry: {}\n    system: {}\n", 3, 5, "\"system\" is a second", "\"- system\"");
-    expect_refused("stack:\n  - auto_growth:\n    chunk_size: 1MiB\n  - system\n", 3, 5,
-                   "stands beside \"auto_growth\", not in it", "write - auto_growth: {chunk_size:");
+    expect_refused("stack:\n  - auto_growth:\n    chunk_size: 1MiB\n  - system\n", 3, 5, "stands beside \"auto_growth\", not in it",
+                   "write - auto_growth: {chunk_size:");
     expect_refused("stack:\n  - auto_growth: {name: a}\n  - auto_growth: {name: a}\n  - system\n", 3, 5,
                    "two layers are called \"a\"", "write another name");
     expect_refused("stack:\n  - auto_growth: {name: pinned}\n  - system\n", 2, 25, "no name for a layer", "write up to 64");
@@ -96,15 +96,15 @@ TEST(errors, options) {
     expect_refused("stack:\n  - retry: {wait_first: yes}\n  - system\n", 2, 25, "neither true nor false", "write true");
     expect_refused("stack:\n  - auto_growth: {chunk_size: 99TiB}\n  - system\n", 2, 31, "too large",
                    "write a value from 0 to 16TiB");
-    expect_refused("stack:\n  - auto_growth: 20MiB\n  - system\n", 2, 18, "are a mapping",
-                   "write - auto_growth: {chunk_size: 0}");
+    expect_refused("stack:\n  - auto_growth: 20MiB\n  - system\n", 2, 18, "are a mapping", "write - auto_growth: {chunk_size: 0}");
     expect_refused("stack:\n  - stat: {every: 1}\n  - system\n", 2, 12, "\"stat\" has no options", "take \"every\" out");
     expect_refused("stack:\n  - system: device\n", 2, 13, "are a mapping", "write - system: {memory: place}");
 }
 
 TEST(errors, pools_that_do_not_fit_one_another) {
     expect_refused("stack:\n  - auto_growth: {split_pools: true, small_pool_size: 1MiB}\n  - system\n", 2, 32,
-                   "auto_growth.split_pools: split_pools and small_pool_size are two ways to divide the chunks", "write one of them");
+                   "auto_growth.split_pools: split_pools and small_pool_size are two ways to divide the chunks",
+                   "write one of them");
     expect_refused("stack:\n  - auto_growth: {small_chunk_size: 2MiB}\n  - system\n", 2, 37, "there is no small pool",
                    "write small_pool_size: 1MiB");
     expect_refused("stack:\n  - auto_growth: {small_preallocate: 2MiB}\n  - system\n", 2, 38,
@@ -113,8 +113,8 @@ TEST(errors, pools_that_do_not_fit_one_another) {
 }
 
 TEST(errors, options_that_do_not_fit_the_place) {
-    expect_refused("stack:\n  - auto_growth: {alignment: 300}\n  - system\n", 2, 30,
-                   "auto_growth.alignment: 300 is no alignment", "write a power of two of at least 256");
+    expect_refused("stack:\n  - auto_growth: {alignment: 300}\n  - system\n", 2, 30, "auto_growth.alignment: 300 is no alignment",
+                   "write a power of two of at least 256");
     expect_refused("stack:\n  - auto_growth: {name: a, alignment: 64}\n  - system\n", 2, 39, "a.alignment: 64 is no alignment",
                    "at least 256");
     strata_strategy_delete(load_text("places:\n  host:\n    - auto_growth: {alignment: 64}\n    - system\n"));
@@ -123,13 +123,15 @@ TEST(errors, options_that_do_not_fit_the_place) {
 TEST(errors, an_alignment_that_nothing_below_serves) {
     expect_refused("stack:\n  - auto_growth: {alignment: 1024}\n  - system\n", 2, 30,
                    "auto_growth.alignment: what \"auto_growth\" gets must begin at multiples of 1KiB, and \"system\" below it "
-                   "serves multiples of 256", "put aligned between them");
+                   "serves multiples of 256",
+                   "put aligned between them");
     expect_refused("stack:\n  - auto_growth: {alignment: 512}\n  - stat\n  - buffered\n  - cuda_malloc_async\n", 2, 30,
                    "\"stat\" below it serves multiples of 256", "put aligned between them");
-    expect_refused("stack:\n  - aligned\n  - auto_growth: {alignment: 512}\n  - naive_best_fit: {min_block: 4KiB}\n  - system\n", 3, 30,
-                   "\"naive_best_fit\" below it serves multiples of 256", "put aligned between them");
-    expect_refused("stack:\n  - auto_growth: {alignment: 512}\n  - fallback: {stacks: [[aligned, system], [auto_growth, system]]}\n", 2,
-                   30, "\"fallback\" below it serves multiples of 256", "put aligned between them");
+    expect_refused("stack:\n  - aligned\n  - auto_growth: {alignment: 512}\n  - naive_best_fit: {min_block: 4KiB}\n  - system\n", 3,
+                   30, "\"naive_best_fit\" below it serves multiples of 256", "put aligned between them");
+    expect_refused(
+        "stack:\n  - auto_growth: {alignment: 512}\n  - fallback: {stacks: [[aligned, system], [auto_growth, system]]}\n", 2, 30,
+        "\"fallback\" below it serves multiples of 256", "put aligned between them");
     expect_refused("places:\n  managed:\n    - auto_growth: {alignment: 2MiB}\n    - system\n", 3, 32, "multiples of 2MiB",
                    "put aligned between them");
 }
@@ -138,7 +140,8 @@ TEST(errors, alignments_that_what_stands_below_serves) {
     static const char *const right[] = {
         "stack:\n  - auto_growth: {alignment: 1KiB}\n  - aligned\n  - system\n",
         "stack:\n  - auto_growth: {alignment: 1KiB}\n  - stat\n  - buffered\n  - aligned: {from: 1MiB}\n  - cuda_malloc_async\n",
-        "stack:\n  - auto_growth: {name: a, alignment: 1KiB}\n  - auto_growth: {name: b, alignment: 1KiB}\n  - aligned\n  - system\n",
+        "stack:\n  - auto_growth: {name: a, alignment: 1KiB}\n  - auto_growth: {name: b, alignment: 1KiB}\n  - aligned\n  - "
+        "system\n",
         "stack:\n  - auto_growth: {alignment: 512}\n  - bfc\n  - system\n",
         "stack:\n  - auto_growth: {alignment: 512}\n  - fallback: {stacks: [[aligned, system], [system: {memory: pinned}]]}\n",
         "places:\n  pinned:\n    - auto_growth: {alignment: 64KiB}\n    - system\n",

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/tree.h"
+#include "config/tree/tree.h"
 #include "tests/config/refused.h"
 
 enum { LARGEST = STRATA_TREE_BYTES };
@@ -27,8 +27,7 @@ static measured_t measure(void) {
 /* In a second, and in 64 MiB more than the process ever had. */
 static void expect_small(measured_t before) {
     measured_t now = measure();
-    double seconds =
-        (double)(now.begin.tv_sec - before.begin.tv_sec) + (double)(now.begin.tv_nsec - before.begin.tv_nsec) / 1e9;
+    double seconds = (double)(now.begin.tv_sec - before.begin.tv_sec) + (double)(now.begin.tv_nsec - before.begin.tv_nsec) / 1e9;
     EXPECT_TRUE(seconds < 1.0);
     EXPECT_LT(now.peak - before.peak, 64 * 1024);
 }

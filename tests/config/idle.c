@@ -3,19 +3,26 @@
 
 #include "tests/config/refused.h"
 
-
 TEST(idle_options, one_that_cannot_act_is_refused_where_it_is_said) {
     static const struct {
         const char *layer, *beside;
-    } cases[] = {{"retry: {depth: 3}", "patience"}, {"retry: {slack: 0.5}", "patience"}, {"retry: {wait_first: true, steps: wait}", "steps"},
-                 {"fault: {onward: true}", "at"}, {"fault: {seed: 4}", "probability"}, {"fault: {says: device}", "no request is refused"},
-                 {"trace: {events: 100}", "path"}, {"trace: {when_full: drop}", "path"},
-                 {"fill: {write: false}", "synchronise"}, {"fill: {write: false, synchronise: true, byte: 3}", "write"},
+    } cases[] = {{"retry: {depth: 3}", "patience"},
+                 {"retry: {slack: 0.5}", "patience"},
+                 {"retry: {wait_first: true, steps: wait}", "steps"},
+                 {"fault: {onward: true}", "at"},
+                 {"fault: {seed: 4}", "probability"},
+                 {"fault: {says: device}", "no request is refused"},
+                 {"trace: {events: 100}", "path"},
+                 {"trace: {when_full: drop}", "path"},
+                 {"fill: {write: false}", "synchronise"},
+                 {"fill: {write: false, synchronise: true, byte: 3}", "write"},
                  {"bfc: {allow_growth: false, initial_region: 4MiB}", "allow_growth"},
-                 {"bfc: {reclaim: ladder, garbage_collection: false}", "reclaim"}, {"bfc: {coalesce_regions: true}", "contiguous"},
+                 {"bfc: {reclaim: ladder, garbage_collection: false}", "reclaim"},
+                 {"bfc: {coalesce_regions: true}", "contiguous"},
                  {"caching: {max_non_split_rounding: 40MiB}", "max_split_size"},
                  {"caching: {reclaim: ladder, search_after_events: true}", "reclaim"},
-                 {"caching: {pool_no_split: true}", "named pool"}, {"caching: {pools_on_oom: true}", "named pool"}};
+                 {"caching: {pool_no_split: true}", "named pool"},
+                 {"caching: {pools_on_oom: true}", "named pool"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
         strata_strategy_t *strategy = NULL;

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/import/rows.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/config/refused.h"
 
 static char *text_of(FILE *file) {
@@ -122,8 +122,8 @@ TEST(imports, pytorch) {
 }
 
 TEST(imports, pytorch_whole_variables) {
-    made_t made =
-        make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'", NULL);
+    made_t made = make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'",
+                       NULL);
     EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "32MiB");
     EXPECT_STREQ(made.told, "<pytorch>:1:27: PYTORCH_ALLOC_CONF is passed over: the other variable is read before it\n");
     EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->line, 2);
@@ -136,8 +136,7 @@ TEST(imports, pytorch_whole_variables) {
 
 /* The variable and the first key inside it begin at one place: the option is the key's, whose value is of one line. */
 TEST(imports, a_variable_of_several_lines_is_written_by_its_keys) {
-    made_t made =
-        make("pytorch", "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'", NULL);
+    made_t made = make("pytorch", "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'", NULL);
     EXPECT_CONTAINS(made.file, "      max_split_size: 32MiB  # max_split_size_mb:32\n");
     EXPECT_CONTAINS(made.file, "      max_non_split_rounding: 30MiB  # max_non_split_rounding_mb:30\n");
     expect_round_trip(&made);
@@ -176,8 +175,10 @@ TEST(imports, nothing_is_collected_under_the_whole_memory) {
 }
 
 TEST(imports, what_has_no_equivalent_is_told) {
-    made_t made = make("pytorch", "expandable_segments:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
-                                  "max_split_size_mb:40,max_split_size_mb:50", NULL);
+    made_t made = make("pytorch",
+                       "expandable_segments:True,release_lock_on_cudamalloc:True,garbage_collection_threshold:0.6,"
+                       "max_split_size_mb:40,max_split_size_mb:50",
+                       NULL);
     EXPECT_CONTAINS(made.told, "<pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
     EXPECT_CONTAINS(made.told, "<pytorch>:1:58: garbage_collection_threshold:0.6 is passed over: nothing is collected");
     EXPECT_CONTAINS(made.told, "<pytorch>:1:91: max_split_size_mb:40 is passed over: it is said again behind it");
@@ -189,9 +190,8 @@ TEST(imports, what_has_no_equivalent_is_told) {
     made = make("pytorch", "backend:cudaMallocAsync,max_split_size_mb:40", NULL);
     EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "throttle"), "1");
-    EXPECT_STREQ(made.told,
-                 "<pytorch>:1:25: max_split_size_mb:40 is passed over: the preset cuda_malloc_async has no layer with "
-                 "such an option\n");
+    EXPECT_STREQ(made.told, "<pytorch>:1:25: max_split_size_mb:40 is passed over: the preset cuda_malloc_async has no layer with "
+                            "such an option\n");
     end(&made);
 }
 
@@ -230,7 +230,8 @@ TEST(imports, paddle_without_layers) {
 }
 
 TEST(imports, paddle_fills_as_the_strategy_does) {
-    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true", NULL);
+    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true",
+                       NULL);
     EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth system");
     EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is passed over: only the buddy allocators fill their memory\n");
     EXPECT_STREQ(value_of(made.strategy, "fill", "write"), "false");
@@ -239,12 +240,12 @@ TEST(imports, paddle_fills_as_the_strategy_does) {
 }
 
 TEST(imports, paddle_divided_pools) {
-    made_t made =
-        make("paddle",
-             "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
-             "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
-             "FLAGS_auto_growth_chunk_size_in_mb=10",
-             "2025-08");
+    made_t made = make(
+        "paddle",
+        "FLAGS_small_pool_size_in_mb=1 FLAGS_small_pool_auto_growth_chunk_size_in_mb=2 FLAGS_small_pool_pre_alloc_in_mb=4 "
+        "FLAGS_large_pool_auto_growth_chunk_size_in_mb=16 FLAGS_large_pool_pre_alloc_in_mb=20 "
+        "FLAGS_auto_growth_chunk_size_in_mb=10",
+        "2025-08");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_pool_size"), "1MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_chunk_size"), "2MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_preallocate"), "4MiB");
@@ -328,10 +329,9 @@ TEST(imports, tensorflow_without_its_cache) {
 /* ---- every row ---- */
 
 static const char *sample(const import_row_t *row, const import_case_t *one) {
-    static const char *const samples[] = {[IMPORT_CONF] = "",      [IMPORT_BOOL] = "true",     [IMPORT_COUNT] = "3",
-                                          [IMPORT_BYTES] = "4096", [IMPORT_MIB] = "64",        [IMPORT_GIB] = "2",
-                                          [IMPORT_MS] = "50",      [IMPORT_FRACTION] = "0.25", [IMPORT_WORD] = "",
-                                          [IMPORT_TEXT] = "4"};
+    static const char *const samples[] = {
+        [IMPORT_CONF] = "", [IMPORT_BOOL] = "true", [IMPORT_COUNT] = "3",       [IMPORT_BYTES] = "4096", [IMPORT_MIB] = "64",
+        [IMPORT_GIB] = "2", [IMPORT_MS] = "50",     [IMPORT_FRACTION] = "0.25", [IMPORT_WORD] = "",      [IMPORT_TEXT] = "4"};
     return one->word ? one->word : samples[row->kind];
 }
 
@@ -434,15 +434,13 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
     } wrong[] = {
         {"pytorch", "max_split_sizemb:128", NULL,
          "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\" about memory; write max_split_size_mb"},
-        {"pytorch", "backend:native,\n expandable_segment:True", NULL,
-         "<pytorch>:2:2: pytorch knows no \"expandable_segment\""},
+        {"pytorch", "backend:native,\n expandable_segment:True", NULL, "<pytorch>:2:2: pytorch knows no \"expandable_segment\""},
         {"pytorch", "PYTORCH_CUDA_ALLOC_CNF=x:1", NULL,
          "<pytorch>:1:1: pytorch knows no \"PYTORCH_CUDA_ALLOC_CNF\" about memory; write PYTORCH_CUDA_ALLOC_CONF"},
         {"pytorch", "PYTORCH_CUDA_ALLOC_CONF=backend:nativ", NULL,
          "<pytorch>:1:25: \"nativ\" is no value of backend; write native"},
         {"pytorch", "max_split_size_mb", NULL, "<pytorch>:1:18: max_split_size_mb has no value; write max_split_size_mb:VALUE"},
-        {"pytorch", "max_split_size_mb:12x", NULL,
-         "<pytorch>:1:1: \"12x\" is no value of max_split_size_mb; write a whole number"},
+        {"pytorch", "max_split_size_mb:12x", NULL, "<pytorch>:1:1: \"12x\" is no value of max_split_size_mb; write a whole number"},
         {"pytorch", "max_split_size_mb:-1", NULL, "\"-1\" is no value of max_split_size_mb"},
         {"pytorch", "max_split_size_mb:5", NULL,
          "<pytorch>:1:1: caching.max_split_size: \"5MiB\" is too small; write a value from 20MiB"},
@@ -462,8 +460,7 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"pytorch", "expandable_segments:False", "2.0", "pytorch has expandable_segments from 2.1 on, not as of 2.0"},
         {"pytorch", "large_segment_size_mb:32", "2.9", "pytorch has large_segment_size_mb from 2.11 on, not as of 2.9"},
         {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
-        {"pytorch", "roundup_bypass_threshold_mb:64", "2.1",
-         "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
+        {"pytorch", "roundup_bypass_threshold_mb:64", "2.1", "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
         {"pytorch", "", "two", "\"two\" is no version of pytorch that is known; write one of 1.9 to 1.13, 2.0 to 2.13, as in 2.9"},
         {"pytoch", "", NULL, "nothing is known of an allocator \"pytoch\"; write pytorch"},
         {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
@@ -475,8 +472,7 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"paddle", "FLAGS_alloc_fill_value=256", NULL,
          "<paddle>:1:1: fill.byte: \"256\" is too large; write a value from 0 to 255"},
         {"paddle", "FLAGS_free_idle_chunks=1", NULL, "write FLAGS_free_idle_chunk"},
-        {"tensorflow", "TF_GPU_ALLOCATOR='cuda_malloc", NULL,
-         "<tensorflow>:1:1: the value of TF_GPU_ALLOCATOR has no closing '"},
+        {"tensorflow", "TF_GPU_ALLOCATOR='cuda_malloc", NULL, "<tensorflow>:1:1: the value of TF_GPU_ALLOCATOR has no closing '"},
         {"tensorflow", "TF_GPU_ALLOCATOR=cuda_malloc_async TF_BFC_MEMORY_DUMP='a\rstack: [system]'", NULL,
          "<tensorflow>:1:36: a tab or the end of a line is in the value of TF_BFC_MEMORY_DUMP; write it in one line"},
         {"pytorch", "expandable_segments_reserve:[a\nstack: [system]]", NULL,

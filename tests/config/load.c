@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "tests/config/refused.h"
 
 TEST(config, presets_load_and_plan) {
@@ -53,8 +53,8 @@ TEST(config, of_the_presets_paddle_alone_takes_events_at_the_borrow) {
 TEST(config, a_text_means_the_same_in_a_file_as_in_a_setting) {
     static const char *const set[] = {"trace.path=  a b "};
     strata_strategy_t *file = load_text("stack: [trace: {path: \"  a b \"}, system]\n");
-    strata_strategy_t *setting =
-        load_request(&(strata_config_request_t){.text = "stack: [trace, system]\n", .set = set, .set_count = 1});
+    strata_strategy_t *setting = load_request(
+        &(strata_config_request_t){.text = "stack: [trace, system]\n", .set = set, .set_count = 1});
     EXPECT_STREQ(value_of(file, "trace", "path"), "a b");
     EXPECT_STREQ(value_of(setting, "trace", "path"), "a b");
     strata_strategy_delete(file);
@@ -66,7 +66,8 @@ TEST(config, the_report_is_full_or_short) {
     static const struct {
         const char *text;
         bool is_short;
-    } said[] = {{"strategy: s\nstack: [system]\n", false}, {"report: short\nstack: [system]\n", true},
+    } said[] = {{"strategy: s\nstack: [system]\n", false},
+                {"report: short\nstack: [system]\n", true},
                 {"report: full\nstack: [system]\n", false}};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         strata_strategy_t *strategy = NULL, *plain = NULL;
@@ -81,13 +82,15 @@ TEST(config, the_report_is_full_or_short) {
         fclose(out);
         fclose(other);
         EXPECT_EQ(strstr(told, "\nreport: short\n") != NULL, said[i].is_short);
-        EXPECT_EQ(strstr(differs, "report:\n  a                    full\n  b                    short\n") != NULL, said[i].is_short);
+        EXPECT_EQ(strstr(differs, "report:\n  a                    full\n  b                    short\n") != NULL,
+                  said[i].is_short);
         free(told);
         free(differs);
         strata_strategy_delete(strategy);
         strata_strategy_delete(plain);
     }
     strata_strategy_t *none = NULL;
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = "report: none\nstack: [system]\n"}, &none));
+    EXPECT_STATUS(STRATA_E_STRATEGY,
+                  strata_config_load(&(strata_config_request_t){.text = "report: none\nstack: [system]\n"}, &none));
     EXPECT_CONTAINS(strata_last_error()->text, "1:9: \"report\" is full or short, not \"none\"");
 }

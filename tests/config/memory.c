@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/config/refused.h"
 
 static void expect_all_failures(const strata_config_request_t *request) {
@@ -31,12 +31,12 @@ TEST(memory, every_allocation_of_a_load_fails) {
     expect_all_failures(&(strata_config_request_t){.preset = "strata", .set = set, .set_count = 1, .devices = "sim"});
     snprintf(base, sizeof base, "%s", file_of("memory_base.yaml", "peer: none\nstack: [auto_growth: {name: a}, system]\n"));
     expect_all_failures(&(strata_config_request_t){
-        .text = "devices: {gpu:1: {stack: [system]}}\n"
-                "stack: [binning: {routes: [{up_to: 1MiB, stack: [fallback: {stacks: [[system], [system]]}]}, {stack: [system]}]}]\n"});
-    expect_all_failures(&(strata_config_request_t){
-        .text = "pools: {weights: {stack: [system], places: {pinned: [system]}}, scratch: }\nstreams: {\"copy*\": [buffered, system]}\n"});
-    expect_all_failures(
-        &(strata_config_request_t){.file = file_of("memory.yaml", "extends: memory_base.yaml\ndescription: x\n")});
+        .text =
+            "devices: {gpu:1: {stack: [system]}}\n"
+            "stack: [binning: {routes: [{up_to: 1MiB, stack: [fallback: {stacks: [[system], [system]]}]}, {stack: [system]}]}]\n"});
+    expect_all_failures(&(strata_config_request_t){.text = "pools: {weights: {stack: [system], places: {pinned: [system]}}, "
+                                                           "scratch: }\nstreams: {\"copy*\": [buffered, system]}\n"});
+    expect_all_failures(&(strata_config_request_t){.file = file_of("memory.yaml", "extends: memory_base.yaml\ndescription: x\n")});
 }
 
 TEST(memory, every_allocation_of_a_check_fails) {

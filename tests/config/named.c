@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "tests/config/refused.h"
 
 static const char both[] = "stack: [retry, stream_safe, auto_growth, system]\n"
@@ -56,10 +56,21 @@ TEST(named, patterns_fit_whole_names) {
     static const struct {
         const char *pattern, *name;
         bool fits;
-    } cases[] = {{"copy*", "copy", true},     {"copy*", "copy0", true},   {"copy*", "xcopy", false},     {"copy", "copy0", false},
-                 {"*", "anything", true},     {"*", "", true},            {"a*b", "axxb", true},         {"a*b", "axxbc", false},
-                 {"a*b*c", "abbc", true},     {"a*b*c", "acb", false},    {"*ab", "aab", true},          {"**", "x", true},
-                 {"nccl:*/h2d", "nccl:0/h2d", true}, {"nccl:*/h2d", "nccl:0/d2h", false}, {"a*a*a*b", "aaaaaaaaaaaaaaaac", false}};
+    } cases[] = {{"copy*", "copy", true},
+                 {"copy*", "copy0", true},
+                 {"copy*", "xcopy", false},
+                 {"copy", "copy0", false},
+                 {"*", "anything", true},
+                 {"*", "", true},
+                 {"a*b", "axxb", true},
+                 {"a*b", "axxbc", false},
+                 {"a*b*c", "abbc", true},
+                 {"a*b*c", "acb", false},
+                 {"*ab", "aab", true},
+                 {"**", "x", true},
+                 {"nccl:*/h2d", "nccl:0/h2d", true},
+                 {"nccl:*/h2d", "nccl:0/d2h", false},
+                 {"a*a*a*b", "aaaaaaaaaaaaaaaac", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (strata_pattern_fits(cases[i].pattern, cases[i].name) != cases[i].fits)
             FAIL_TEST("%s and %s", cases[i].pattern, cases[i].name);
@@ -67,14 +78,14 @@ TEST(named, patterns_fit_whole_names) {
 
 TEST(named, a_file_lies_over_what_it_extends) {
     (void)file_of("base.yaml", both);
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){
-        .file = file_of("over.yaml", "extends: base.yaml\n"
-                                     "pools:\n"
-                                     "  weights: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
-                                     "  more: [system]\n"
-                                     "streams:\n"
-                                     "  \"copy1\": [system]\n"
-                                     "  \"*\": [buffered, system]\n")});
+    strata_strategy_t *strategy = load_request(
+        &(strata_config_request_t){.file = file_of("over.yaml", "extends: base.yaml\n"
+                                                                "pools:\n"
+                                                                "  weights: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
+                                                                "  more: [system]\n"
+                                                                "streams:\n"
+                                                                "  \"copy1\": [system]\n"
+                                                                "  \"*\": [buffered, system]\n")});
     ASSERT_TRUE(strategy != NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 4);
     EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "8MiB");
@@ -152,7 +163,8 @@ TEST(named, wrong_paths_name_the_nearest) {
 
 TEST(named, wrong_text_is_refused_at_its_place) {
     expect_refused("pools: 3\n", 1, 1, "\"pools\" is a mapping of names to stacks", "write pools: {weights: {stack: [...]}}");
-    expect_refused("version: 1\nstreams: [system]\n", 2, 1, "\"streams\" is a mapping", "write streams: {\"copy*\": {stack: [...]}}");
+    expect_refused("version: 1\nstreams: [system]\n", 2, 1, "\"streams\" is a mapping",
+                   "write streams: {\"copy*\": {stack: [...]}}");
     expect_refused("pools:\n  3d: [system]\n", 2, 3, "\"3d\" is no name for a pool", "a letter first");
     expect_refused("pools:\n  -3: [system]\n", 2, 3, "\"-3\" is no name for a pool", "or digits alone");
     strata_strategy_delete(load_text("pools:\n  3: [system]\n"));
@@ -189,7 +201,8 @@ TEST(named, their_number_is_bounded) {
     many(yaml, "extends: many.yaml\n", 100, 1);
     EXPECT_STATUS(STRATA_E_STRATEGY,
                   strata_config_load(&(strata_config_request_t){.file = file_of("one_more.yaml", yaml)}, &other));
-    EXPECT_CONTAINS(strata_last_error()->text, "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
+    EXPECT_CONTAINS(strata_last_error()->text,
+                    "one_more.yaml:2:1: more than 32 pools with those that this file extends; take some");
 }
 
 static char *text_of(FILE *file) {
@@ -263,7 +276,8 @@ TEST(named, check_tells_every_error) {
 /* ---- keep ---- */
 
 static bool keeps(const char *text, const char *setting) {
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = text, .set = &setting, .set_count = setting ? 1 : 0});
+    strata_strategy_t *strategy = load_request(
+        &(strata_config_request_t){.text = text, .set = &setting, .set_count = setting ? 1 : 0});
     const strata_model_named_t *pool = strategy ? strata_strategy_named(strategy, STRATA_NAMED_POOL, "p") : NULL;
     bool keep = pool && pool->keep;
     EXPECT_TRUE(pool != NULL);
@@ -290,7 +304,8 @@ TEST(named, keep_is_an_option_of_a_pool_that_is_there) {
 }
 
 TEST(named, keep_is_told_and_compared) {
-    static const char *const texts[2] = {"pools: {p: {stack: [buffered, system]}}", "pools: {p: {keep: true, stack: [buffered, system]}}"};
+    static const char *const texts[2] = {"pools: {p: {stack: [buffered, system]}}",
+                                         "pools: {p: {keep: true, stack: [buffered, system]}}"};
     strata_strategy_t *two[2];
     char *told = NULL;
     size_t size = 0;
@@ -309,7 +324,10 @@ TEST(named, keep_is_told_and_compared) {
 TEST(named, a_keep_that_would_do_nothing_is_refused) {
     expect_refused("pools:\n  p: {keep: maybe, stack: [buffered, system]}\n", 2, 13, "neither true nor false", "write keep: true");
     expect_refused("pools:\n  p: {keep: [], stack: [buffered, system]}\n", 2, 13, "true or false", "write keep: true");
-    expect_refused("pools:\n  p: {keep: true, stack: [retry, system]}\n", 2, 13, "no layer of the pool keeps chunks", "auto_growth");
-    expect_refused("pools:\n  p: {keep: true, stack: [cuda_malloc_async]}\n", 2, 13, "no layer of the pool keeps chunks", "pool: own");
-    expect_refused("streams:\n  s: {keep: true, stack: [buffered, system]}\n", 2, 7, "has no key \"keep\"", "write one of stack, places");
+    expect_refused("pools:\n  p: {keep: true, stack: [retry, system]}\n", 2, 13, "no layer of the pool keeps chunks",
+                   "auto_growth");
+    expect_refused("pools:\n  p: {keep: true, stack: [cuda_malloc_async]}\n", 2, 13, "no layer of the pool keeps chunks",
+                   "pool: own");
+    expect_refused("streams:\n  s: {keep: true, stack: [buffered, system]}\n", 2, 7, "has no key \"keep\"",
+                   "write one of stack, places");
 }

@@ -1,5 +1,5 @@
 /* Options from one table of rows: every kind, its bounds, its printing; and the nearest word. */
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "platform/status.h"
 #include "tests/harness/test.h"
 
@@ -33,8 +33,7 @@ static void expect_set(const char *name, const char *text, const char *printed) 
     EXPECT_STREQ(back, printed);
     options_t again = {.flag = false};
     EXPECT_OK(strata_option_set(row, &again, back));
-    EXPECT_TRUE(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4) ==
-                0);
+    EXPECT_TRUE(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4) == 0);
 }
 
 static void expect_unset(const char *name, const char *text, const char *what) {
@@ -123,9 +122,7 @@ static const char *swapped_word(size_t index, const void *context) {
     return swapped[index];
 }
 
-TEST(options, two_swapped_letters_are_one_mistake) {
-    EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, NULL), "abdc");
-}
+TEST(options, two_swapped_letters_are_one_mistake) { EXPECT_STREQ(strata_nearest_word("abcd", 2, swapped_word, NULL), "abdc"); }
 
 TEST(options, nearest_words_are_found) {
     EXPECT_STREQ(nearest("retrie"), "retry");

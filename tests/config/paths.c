@@ -54,10 +54,9 @@ TEST(paths, misspelt_ones_name_the_nearest) {
                  "--set: \"retry\" has no option \"zzzzzzz\"; its options are timeout, wait_first, patience, depth, slack, steps");
     expect_unset("stack: [auto_growth, system]", "stack.auto_growth.chunk_size=20MB",
                  "--set: stack.auto_growth.chunk_size: \"20MB\": there is no unit \"MB\"; write 20MiB");
-    expect_unset(
-        two_caches, "auto_growth.chunk_size=1",
-        "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 2) and \"large\" (line 3); give them names of "
-        "their own with \"name:\" and write NAME.chunk_size");
+    expect_unset(two_caches, "auto_growth.chunk_size=1",
+                 "--set: \"auto_growth.chunk_size\" fits two layers, \"small\" (line 2) and \"large\" (line 3); give them names of "
+                 "their own with \"name:\" and write NAME.chunk_size");
 }
 
 TEST(paths, of_a_wrong_form_are_refused) {

@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "config/import/import.h"
-#include "config/tree.h"
+#include "config/tree/tree.h"
 #include "tests/config/refused.h"
 
 TEST(pitfalls, a_byte_order_mark_is_no_text) {
-    strata_strategy_t *strategy = load_text("\xef\xbb\xbfversion: 1\nstrategy: marked\nstack: [auto_growth: {chunk_size: 2MiB}, system]\n");
+    strata_strategy_t *strategy = load_text(
+        "\xef\xbb\xbfversion: 1\nstrategy: marked\nstack: [auto_growth: {chunk_size: 2MiB}, system]\n");
     EXPECT_STREQ(strategy->name, "marked");
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].origin.line, 3);
     strata_strategy_delete(strategy);
@@ -31,9 +32,10 @@ TEST(pitfalls, text_of_another_encoding_is_called_so) {
 }
 
 TEST(pitfalls, a_colon_that_is_missing_is_told) {
-    expect_refused("stack:\n  - auto_growth {chunk_size: 2MiB}\n  - system\n", 2, 5, "there is no layer \"auto_growth {chunk_size\"",
-                   "write a colon behind the name, as in - auto_growth: {...}");
-    expect_refused("stack: [retry timeout, system]\n", 1, 9, "there is no layer \"retry timeout\"", "write a colon behind the name");
+    expect_refused("stack:\n  - auto_growth {chunk_size: 2MiB}\n  - system\n", 2, 5,
+                   "there is no layer \"auto_growth {chunk_size\"", "write a colon behind the name, as in - auto_growth: {...}");
+    expect_refused("stack: [retry timeout, system]\n", 1, 9, "there is no layer \"retry timeout\"",
+                   "write a colon behind the name");
     expect_refused("stack: [nothing here, system]\n", 1, 9, "there is no layer \"nothing here\"", "write one of retry,");
 }
 
@@ -59,28 +61,32 @@ TEST(pitfalls, a_tab_is_called_a_tab) {
 }
 
 TEST(pitfalls, a_value_is_of_one_line) {
-    static const char *const values[] = {"\"1\\nMiB\"", "\"1\n\n        MiB\"", "\"1\n        MiB\"", "'1\n        MiB'", "1\n        MiB",
-                                         "\"1\\tMiB\""};
+    static const char *const values[] = {"\"1\\nMiB\"",      "\"1\n\n        MiB\"", "\"1\n        MiB\"",
+                                         "'1\n        MiB'", "1\n        MiB",       "\"1\\tMiB\""};
     char text[256];
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         snprintf(text, sizeof text, "stack:\n  - auto_growth:\n      chunk_size: %s\n  - system\n", values[i]);
         expect_refused(text, 3, 19, "the value goes over the end of a line, or has a tab in it", "write it in one line");
     }
     expect_refused("stack: [system]\ndevices: \"sim:\\nh100\"\n", 2, 10, "the value goes over", "write it in one line");
-    expect_refused("stack:\n  - binning:\n      routes:\n        - {up_to: \"1\\nMiB\", stack: [system]}\n        - {stack: [system]}\n", 4, 19,
-                   "the value goes over", "write it in one line");
-    strata_strategy_delete(load_text("description: |\n  of two\n  lines\nstack:\n  - auto_growth:\n      chunk_size: >\n        2MiB\n  - system\n"));
+    expect_refused(
+        "stack:\n  - binning:\n      routes:\n        - {up_to: \"1\\nMiB\", stack: [system]}\n        - {stack: [system]}\n", 4,
+        19, "the value goes over", "write it in one line");
+    strata_strategy_delete(
+        load_text("description: |\n  of two\n  lines\nstack:\n  - auto_growth:\n      chunk_size: >\n        2MiB\n  - system\n"));
 }
 
 TEST(pitfalls, a_route_of_nothing_is_refused) {
-    expect_refused("stack:\n  - binning:\n      routes:\n        - {up_to: 0, stack: [system]}\n        - {up_to: 1MiB, stack: [system]}\n"
-                   "        - {stack: [system]}\n",
-                   4, 19, "up_to: 0: nothing would come here", "write a size above 0, as in up_to: 64KiB");
-    expect_refused("stack:\n  - binning: {routes: [{up_to: 0B, stack: [system]}, {stack: [system]}]}\n", 2, 32, "up_to: 0", "64KiB");
+    expect_refused(
+        "stack:\n  - binning:\n      routes:\n        - {up_to: 0, stack: [system]}\n        - {up_to: 1MiB, stack: [system]}\n"
+        "        - {stack: [system]}\n",
+        4, 19, "up_to: 0: nothing would come here", "write a size above 0, as in up_to: 64KiB");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 0B, stack: [system]}, {stack: [system]}]}\n", 2, 32, "up_to: 0",
+                   "64KiB");
     strata_strategy_t *strategy = NULL;
     const char *set = "binning.up_to_1=0";
-    strata_config_request_t request = {.text = "stack: [binning: {routes: [{up_to: 1MiB, stack: [system]}, {stack: [system]}]}]\n",
-                                       .set = &set, .set_count = 1};
+    strata_config_request_t request = {
+        .text = "stack: [binning: {routes: [{up_to: 1MiB, stack: [system]}, {stack: [system]}]}]\n", .set = &set, .set_count = 1};
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&request, &strategy));
     EXPECT_CONTAINS(strata_last_error()->text, "--set: up_to: 0: nothing would come here");
 }
@@ -95,21 +101,22 @@ static strata_status_t import_as_of(const char *peer, const char *version) {
 }
 
 TEST(pitfalls, a_version_that_there_never_was_is_refused) {
-    static const char *const none[][2] = {{"pytorch", "9.9"},     {"pytorch", "1.14"},      {"pytorch", "0.4"},    {"pytorch", "2.14"},
-                                          {"pytorch", "2026-01"}, {"paddle", "77"},         {"paddle", "2025-13"}, {"paddle", "2025-00"},
-                                          {"paddle", "2026-08-32"},
-                                          {"paddle", "2.6"},      {"tensorflow", "2031-01"}, {"tensorflow", "2.9"}};
+    static const char *const none[][2] = {{"pytorch", "9.9"},    {"pytorch", "1.14"},       {"pytorch", "0.4"},
+                                          {"pytorch", "2.14"},   {"pytorch", "2026-01"},    {"paddle", "77"},
+                                          {"paddle", "2025-13"}, {"paddle", "2025-00"},     {"paddle", "2026-08-32"},
+                                          {"paddle", "2.6"},     {"tensorflow", "2031-01"}, {"tensorflow", "2.9"}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of(none[i][0], none[i][1]));
         EXPECT_CONTAINS(strata_last_error()->text, " that is known; write one of ");
     }
     EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of("pytorch", "9.9"));
-    EXPECT_CONTAINS(strata_last_error()->text, "\"9.9\" is no version of pytorch that is known; write one of 1.9 to 1.13, 2.0 to 2.13");
+    EXPECT_CONTAINS(strata_last_error()->text,
+                    "\"9.9\" is no version of pytorch that is known; write one of 1.9 to 1.13, 2.0 to 2.13");
     EXPECT_STATUS(STRATA_E_STRATEGY, import_as_of("paddle", "77"));
     EXPECT_CONTAINS(strata_last_error()->text, "write one of 2018 to 2026, as in 2025-08");
-    static const char *const known[][2] = {{"pytorch", "1.9"},  {"pytorch", "1.13.1"},  {"pytorch", "2.0"},        {"pytorch", "2.13.1"},
-                                           {"pytorch", "2.9"},  {"paddle", "2025-01"},  {"paddle", "2026-08-31"},  {"paddle", "2026"},
-                                           {"paddle", "2018"},  {"tensorflow", "2026-12"}};
+    static const char *const known[][2] = {
+        {"pytorch", "1.9"},    {"pytorch", "1.13.1"},    {"pytorch", "2.0"}, {"pytorch", "2.13.1"}, {"pytorch", "2.9"},
+        {"paddle", "2025-01"}, {"paddle", "2026-08-31"}, {"paddle", "2026"}, {"paddle", "2018"},    {"tensorflow", "2026-12"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) EXPECT_OK(import_as_of(known[i][0], known[i][1]));
     strata_strategy_t *strategy = NULL;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:pytorch@9.9"}, &strategy));

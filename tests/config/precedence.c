@@ -132,8 +132,7 @@ TEST(precedence, a_strategy_extends_another) {
     strategy = NULL;
     const char *circle = file_of("circle.yaml", "extends: circle.yaml\n");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = circle}, &strategy));
-    snprintf(text, sizeof text, "%s:1:10: files extend one another more than 8 deep, or in a circle; write the stack out",
-             circle);
+    snprintf(text, sizeof text, "%s:1:10: files extend one another more than 8 deep, or in a circle; write the stack out", circle);
     EXPECT_STREQ(strata_last_error()->text, text);
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 
 void expect_refused(const char *yaml, unsigned line, unsigned column, const char *what, const char *write) {
     strata_strategy_t *strategy = NULL;
@@ -29,9 +29,7 @@ strata_strategy_t *load_request(const strata_config_request_t *request) {
     return NULL;
 }
 
-strata_strategy_t *load_text(const char *yaml) {
-    return load_request(&(strata_config_request_t){.text = yaml});
-}
+strata_strategy_t *load_text(const char *yaml) { return load_request(&(strata_config_request_t){.text = yaml}); }
 
 static const strata_model_layer_t *layer_of(const strata_strategy_t *strategy, const char *name) {
     const strata_model_stack_t *stack = &strategy->stacks[STRATA_PLACE_GPU];

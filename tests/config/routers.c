@@ -35,8 +35,8 @@ TEST(routers, are_planned_as_a_tree) {
         const char *name;
         uint32_t count;
         uint8_t below[3];
-    } wanted[] = {{"stream_safe", 1, {2}}, {"sizes", 3, {3, 5, 7}}, {"small", 1, {4}}, {"system", 0, {0}}, {"middle", 1, {6}},
-                  {"system", 0, {0}}, {"fallback", 2, {8, 10}}, {"large", 1, {9}}, {"system", 0, {0}}, {"system", 0, {0}}};
+    } wanted[] = {{"stream_safe", 1, {2}}, {"sizes", 3, {3, 5, 7}},  {"small", 1, {4}}, {"system", 0, {0}}, {"middle", 1, {6}},
+                  {"system", 0, {0}},      {"fallback", 2, {8, 10}}, {"large", 1, {9}}, {"system", 0, {0}}, {"system", 0, {0}}};
     ASSERT_EQ(plan.count, sizeof wanted / sizeof *wanted);
     for (uint32_t n = 1; n <= plan.count; n++) {
         EXPECT_STREQ(plan.nodes[n].name, wanted[n - 1].name);
@@ -75,9 +75,12 @@ TEST(routers, have_paths_into_their_branches) {
     }
     strata_strategy_delete(strategy);
     strategy = NULL;
-    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = by_size, .set_count = 1,
-                                                        .set = (const char *const[]){"sizes.up_to_3=2MiB"}}, &strategy));
-    EXPECT_CONTAINS(strata_last_error()->text, "\"sizes\" has 3 stacks, and the last takes what is left; take up_to of stack 3 out");
+    EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(
+                                         &(strata_config_request_t){
+                                             .text = by_size, .set_count = 1, .set = (const char *const[]){"sizes.up_to_3=2MiB"}},
+                                         &strategy));
+    EXPECT_CONTAINS(strata_last_error()->text,
+                    "\"sizes\" has 3 stacks, and the last takes what is left; take up_to of stack 3 out");
 }
 
 TEST(routers, are_drawn_as_a_tree) {
@@ -120,14 +123,17 @@ TEST(routers, are_refused_at_their_place) {
     expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB}]}\n", 2, 24, "a route is a mapping with a stack", "write");
     expect_refused("stack:\n  - binning: {routes: [{upto: 1MiB, stack: [system]}]}\n", 2, 25, "has no \"upto\"", "write up_to");
     expect_refused("stack:\n  - binning: {routes: [{up_to: , stack: [system]}]}\n", 2, 25, "wants one value", "write up_to: 64KiB");
-    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MB, stack: [system]}, {stack: [system]}]}\n", 2, 32, "no unit", "write");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MB, stack: [system]}, {stack: [system]}]}\n", 2, 32, "no unit",
+                   "write");
     expect_refused("stack:\n  - binning: {routes: [{stack: [system]}, {stack: [system]}]}\n", 2, 32,
                    "stack 1 of \"binning\" has no up_to, and only the last can do without", "write up_to: 64KiB");
     expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_to: 2MiB, stack: [system]}]}\n", 2, 64,
                    "the last takes what is left", "take up_to of stack 2 out");
-    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}]}\n", 2, 32, "\"binning\" has 1 stacks", "take up_to of stack 1 out");
+    expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}]}\n", 2, 32, "\"binning\" has 1 stacks",
+                   "take up_to of stack 1 out");
     expect_refused("stack:\n  - binning: {routes: [{up_to: 1MiB, stack: [system]}, {up_to: 1MiB, stack: [system]}, {stack: "
-                   "[system]}]}\n", 2, 64, "binning.up_to_2: not above that of the route before it", "write a larger size");
+                   "[system]}]}\n",
+                   2, 64, "binning.up_to_2: not above that of the route before it", "write a larger size");
 }
 
 /* No option stands for the limit of an eighth. */
@@ -254,13 +260,14 @@ TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
 
 TEST(own_stacks, are_refused_at_their_place) {
     expect_refused("devices: {gpux: {stack: [system]}}\n", 1, 11, "\"gpux\" is no device", "use: gpu");
-    expect_refused("devices: {gpu:1: {stack: [system]}, gpu:01: {stack: [buffered, system]}}\n", 1, 37,
-                   "\"gpu:01\" is no device", "write gpu:0 to gpu:15");
+    expect_refused("devices: {gpu:1: {stack: [system]}, gpu:01: {stack: [buffered, system]}}\n", 1, 37, "\"gpu:01\" is no device",
+                   "write gpu:0 to gpu:15");
     expect_refused("devices: {gpu:00: {stack: [system]}}\n", 1, 11, "\"gpu:00\" is no device", "write gpu:0 to gpu:15");
     expect_refused("devices: {gpu:16: {stack: [system]}}\n", 1, 11, "\"gpu:16\" is no device", "write gpu:0 to gpu:15");
     expect_refused("devices: {gpu:1: [system]}\n", 1, 11, "a device is a mapping", "write gpu:1: {stack:");
     expect_refused("devices: {gpu:1: {stak: [system]}}\n", 1, 19, "no key \"stak\"", "write stack");
-    expect_refused("devices: {gpu:1: {places: {pinned: [system]}}}\n", 1, 28, "a device has no \"pinned\" of its own", "write managed");
+    expect_refused("devices: {gpu:1: {places: {pinned: [system]}}}\n", 1, 28, "a device has no \"pinned\" of its own",
+                   "write managed");
     expect_refused("devices: {gpu:1: {places: [system]}}\n", 1, 19, "a mapping of places", "write places: {managed:");
     expect_refused("devices: {use: tpu}\n", 1, 16, "names no device", "gpu");
     expect_refused("devices: {use: }\n", 1, 11, "wants one value", "write use: gpu");

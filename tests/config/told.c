@@ -35,8 +35,8 @@ TEST(check, tells_every_error_in_a_line) {
                                "  host: [retry]\n"
                                "  hosd: [system]\n",
                                &count);
-    static const char *const places[] = {"wrong.yaml:1:10: ", "wrong.yaml:2:1: ",  "wrong.yaml:3:10: ", "wrong.yaml:5:22: ",
-                                         "wrong.yaml:5:27: ", "wrong.yaml:6:5: ",  "wrong.yaml:7:31: ", "wrong.yaml:7:44: ",
+    static const char *const places[] = {"wrong.yaml:1:10: ", "wrong.yaml:2:1: ",   "wrong.yaml:3:10: ", "wrong.yaml:5:22: ",
+                                         "wrong.yaml:5:27: ", "wrong.yaml:6:5: ",   "wrong.yaml:7:31: ", "wrong.yaml:7:44: ",
                                          "wrong.yaml:12:3: ", "wrong.yaml:10:12: ", "wrong.yaml:11:10: "};
     EXPECT_EQ(count, sizeof places / sizeof *places);
     size_t lines = 0;
@@ -51,8 +51,7 @@ TEST(check, tells_every_error_in_a_line) {
 
 TEST(check, says_nothing_of_a_right_file) {
     size_t count;
-    EXPECT_STREQ(checked("right.yaml", "version: 1\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n", &count),
-                 "");
+    EXPECT_STREQ(checked("right.yaml", "version: 1\nstack: [stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n", &count), "");
     EXPECT_EQ(count, 0);
 }
 
@@ -169,8 +168,10 @@ TEST(explain, says_who_shares_what_a_thread_has) {
                 {"ignored", "one instance for each thread, shared by all its streams", "one instance for each thread  "}};
     for (int i = 0; i < 2; i++) {
         char yaml[300];
-        snprintf(yaml, sizeof yaml, "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, "
-                 "system]\n", rows[i].streams, rows[i].streams);
+        snprintf(yaml, sizeof yaml,
+                 "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, "
+                 "system]\n",
+                 rows[i].streams, rows[i].streams);
         strata_strategy_t *strategy = load_text(yaml);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain(strategy, out));

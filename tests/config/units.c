@@ -1,5 +1,5 @@
 /* Sizes and times: exact in both directions, and every wrong one told. */
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "platform/status.h"
 #include "tests/harness/test.h"
 
@@ -44,9 +44,17 @@ TEST(units, times_are_exact) {
     static const struct {
         const char *text;
         uint64_t ns;
-    } rows[] = {{"0", 0},         {"0.0", 0},          {"20ns", 20},           {"20us", 20000},      {"100ms", 100000000},
-                {"2s", 2000000000}, {"1.25us", 1250},  {"0.001ms", 1000},      {"1000000000000ms", 1000000000000000000},
-                {"18446744073s", 18446744073000000000ull}, {"never", UINT64_MAX}};
+    } rows[] = {{"0", 0},
+                {"0.0", 0},
+                {"20ns", 20},
+                {"20us", 20000},
+                {"100ms", 100000000},
+                {"2s", 2000000000},
+                {"1.25us", 1250},
+                {"0.001ms", 1000},
+                {"1000000000000ms", 1000000000000000000},
+                {"18446744073s", 18446744073000000000ull},
+                {"never", UINT64_MAX}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) expect_value(strata_parse_time, rows[i].text, rows[i].ns);
 }
 
@@ -82,8 +90,7 @@ TEST(units, a_wrong_unit_is_told_with_the_right_one) {
 }
 
 TEST(units, what_is_no_number_is_refused) {
-    static const char *const texts[] = {"",    " ",    "-1",  "+1",      "MiB",   ".5GiB",
-                                        "nan", "0x10", "1e3", "1..5GiB", "1.GiB", "Unlimited"};
+    static const char *const texts[] = {"", " ", "-1", "+1", "MiB", ".5GiB", "nan", "0x10", "1e3", "1..5GiB", "1.GiB", "Unlimited"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         expect_wrong(strata_parse_size, texts[i], "\"");
         expect_wrong(strata_parse_time, texts[i], "\"");

@@ -9,21 +9,21 @@ static subject_t all[SUBJECTS];
 static char suites[SUBJECTS][80];
 
 /* A case is a function of no arguments: one for each check and subject. */
-#define CASE(check, n) static void check##_##n(void) { checks[CHECK_##check].run(&all[n]); }
-#define EIGHT(F, check, n)                                                                                       \
-    F(check, n##0) F(check, n##1) F(check, n##2) F(check, n##3) F(check, n##4) F(check, n##5) F(check, n##6)     \
-    F(check, n##7)
+#define CASE(check, n)                                                                                                             \
+    static void check##_##n(void) { checks[CHECK_##check].run(&all[n]); }
+#define EIGHT(F, check, n)                                                                                                         \
+    F(check, n##0) F(check, n##1) F(check, n##2) F(check, n##3) F(check, n##4) F(check, n##5) F(check, n##6) F(check, n##7)
 /* Numbers in octal: 00 to 0177. */
-#define EACH(F, check)                                                                                           \
-    EIGHT(F, check, 0) EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04)           \
-    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07) EIGHT(F, check, 010) EIGHT(F, check, 011)        \
-    EIGHT(F, check, 012) EIGHT(F, check, 013) EIGHT(F, check, 014) EIGHT(F, check, 015) EIGHT(F, check, 016)     \
-    EIGHT(F, check, 017)
+#define EACH(F, check)                                                                                                             \
+    EIGHT(F, check, 0)                                                                                                             \
+    EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04) EIGHT(F, check, 05) EIGHT(F, check, 06)        \
+        EIGHT(F, check, 07) EIGHT(F, check, 010) EIGHT(F, check, 011) EIGHT(F, check, 012) EIGHT(F, check, 013)                    \
+            EIGHT(F, check, 014) EIGHT(F, check, 015) EIGHT(F, check, 016) EIGHT(F, check, 017)
 #define CASES(check) EACH(CASE, check)
 CHECKS(CASES)
 
 #define NAME(check, n) check##_##n,
-#define ROW(check) {EACH(NAME, check)},
+#define ROW(check)     {EACH(NAME, check)},
 static const strata_test_fn cases[][SUBJECTS] = {CHECKS(ROW)};
 
 /* A cache as it was before blocks could be looked for and caches trimmed: what it lacks the core does without. */
@@ -111,7 +111,6 @@ __attribute__((constructor)) static void register_suite(void) {
     strata_test_register("conformance", "every_subject_has_its_cases", __FILE__, __LINE__, every_subject_has_its_cases);
     for (size_t i = 0; i < count && i < SUBJECTS; i++) {
         snprintf(suites[i], sizeof suites[i], "conformance_%.60s", all[i].name);
-        for (size_t c = 0; checks[c].name; c++)
-            strata_test_register(suites[i], checks[c].name, __FILE__, __LINE__, cases[c][i]);
+        for (size_t c = 0; checks[c].name; c++) strata_test_register(suites[i], checks[c].name, __FILE__, __LINE__, cases[c][i]);
     }
 }

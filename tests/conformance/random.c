@@ -32,9 +32,9 @@ static void check_seeds(uint64_t first) {
     }
 }
 
-#define EACH_CASE(X) \
-    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
-#define CASE(n) static void seeds_##n(void) { check_seeds(1 + SEEDS * n); }
+#define EACH_CASE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
+#define CASE(n)                                                                                                                    \
+    static void seeds_##n(void) { check_seeds(1 + SEEDS * n); }
 EACH_CASE(CASE)
 #define ENTRY(n) seeds_##n,
 static const strata_test_fn cases[CASES] = {EACH_CASE(ENTRY)};

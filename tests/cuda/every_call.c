@@ -9,9 +9,7 @@
 
 int every_call_gone;
 
-static void gone(void *context) {
-    ++*(int *)context;
-}
+static void gone(void *context) { ++*(int *)context; }
 
 void every_call_clear(every_call_t *things) {
     things->out = things->out2 = EVERY_SENTINEL;
@@ -60,8 +58,7 @@ bool every_call_prepare(every_call_t *t, strata_device_call_t call) {
     if (!s) s = make_memory(t);
     if (!s) s = make_virtual(t);
     if (!s) s = strata_device_capture_begin(d, t->stream, STRATA_CAPTURE_RELAXED);
-    bool captured =
-        call == STRATA_CALL_capture_end || call == STRATA_CALL_capture_status || call == STRATA_CALL_graph_on_destroy;
+    bool captured = call == STRATA_CALL_capture_end || call == STRATA_CALL_capture_status || call == STRATA_CALL_graph_on_destroy;
     if (!s && !captured) s = strata_device_capture_end(d, t->stream, &t->graph);
     fake_run(NULL);
     every_call_clear(t);

@@ -13,9 +13,9 @@ typedef struct every_call {
     strata_address_t address, managed, pinned, pool_address, range, mapped, spare_range;
     strata_physical_t handle, mapped_handle, shared_handle;
     int descriptor;
-    uint64_t out, out2;    /* EVERY_SENTINEL until a call answers */
+    uint64_t out, out2; /* EVERY_SENTINEL until a call answers */
     strata_handle_t out_handle;
-    int out_descriptor;    /* -7 until then */
+    int out_descriptor; /* -7 until then */
 } every_call_t;
 
 /* Opens gpu:0 of the fake and makes what `call` needs; a failure is the running test's. */

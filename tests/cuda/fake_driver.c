@@ -20,7 +20,7 @@ static CUresult fail_code;
 static _Thread_local CUcontext stack[16];
 static _Thread_local size_t depth;
 static _Thread_local CUstreamCaptureMode mode; /* GLOBAL is 0 */
-static char context_marks[FAKE_DEVICES];       /* their addresses are the contexts */
+static char context_marks[FAKE_DEVICES]; /* their addresses are the contexts */
 
 __attribute__((constructor)) static void make_mutex(void) {
     pthread_mutexattr_t attributes;
@@ -30,9 +30,7 @@ __attribute__((constructor)) static void make_mutex(void) {
     pthread_mutexattr_destroy(&attributes);
 }
 
-void fake_lock(void) {
-    pthread_mutex_lock(&mutex);
-}
+void fake_lock(void) { pthread_mutex_lock(&mutex); }
 
 void fake_unlock_guard(int *guard) {
     (void)guard;
@@ -67,8 +65,12 @@ void fake_reset(void) {
         fake.per_thread[i] = (fake_stream_t){.used = true, .device = i, .id = fake.next_stream_id++};
         fake.pools[i] = (fake_pool_t){.used = true, .device = i, .is_default = true, .policies = {1, 1, 1, 1}};
     }
-    fake_options = (fake_options_t){.devices = 2, .driver_version = 13000, .memory = UINT64_C(1) << 30,
-                                    .address_space = UINT64_C(1) << 40, .mappings_max = 64, .pinned_alignment = 4096,
+    fake_options = (fake_options_t){.devices = 2,
+                                    .driver_version = 13000,
+                                    .memory = UINT64_C(1) << 30,
+                                    .address_space = UINT64_C(1) << 40,
+                                    .mappings_max = 64,
+                                    .pinned_alignment = 4096,
                                     .unknown_stream = CUDA_ERROR_INVALID_HANDLE};
     call_count = 0;
     fail_in = 0;
@@ -83,7 +85,11 @@ void fake_reset(void) {
 
 CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version, cuuint64_t flags,
                                CUdriverProcAddressQueryResult *found) {
-    static const struct { const char *symbol; int version; size_t offset; } rows[] = {
+    static const struct {
+        const char *symbol;
+        int version;
+        size_t offset;
+    } rows[] = {
 #define FAKE_ROW(field, name, version, group) {"cu" #name, version, offsetof(strata_cuda_driver_t, field)},
         STRATA_CUDA_ENTRY_MAP(FAKE_ROW)
 #undef FAKE_ROW
@@ -103,13 +109,9 @@ CUresult CUDAAPI fake_get_proc(const char *symbol, void **function, int version,
     return CUDA_ERROR_NOT_FOUND;
 }
 
-uint64_t fake_calls(void) {
-    return call_count;
-}
+uint64_t fake_calls(void) { return call_count; }
 
-const fake_call_t *fake_call_at(uint64_t i) {
-    return &calls[i % FAKE_CALLS_MAX];
-}
+const fake_call_t *fake_call_at(uint64_t i) { return &calls[i % FAKE_CALLS_MAX]; }
 
 uint64_t fake_count(const char *name) {
     uint64_t count = 0;
@@ -129,13 +131,9 @@ void fake_fail(const char *name, uint64_t k, CUresult code) {
     fail_code = code;
 }
 
-bool fake_failed(void) {
-    return fail_in == 0;
-}
+bool fake_failed(void) { return fail_in == 0; }
 
-CUcontext fake_context(int device) {
-    return (CUcontext)(void *)&context_marks[device];
-}
+CUcontext fake_context(int device) { return (CUcontext)(void *)&context_marks[device]; }
 
 static int device_of(CUcontext context) {
     for (int i = 0; i < FAKE_DEVICES; i++)
@@ -143,25 +141,15 @@ static int device_of(CUcontext context) {
     return -1;
 }
 
-CUcontext fake_current(void) {
-    return depth ? stack[depth - 1] : NULL;
-}
+CUcontext fake_current(void) { return depth ? stack[depth - 1] : NULL; }
 
-int fake_current_device(void) {
-    return device_of(fake_current());
-}
+int fake_current_device(void) { return device_of(fake_current()); }
 
-size_t fake_depth(void) {
-    return depth;
-}
+size_t fake_depth(void) { return depth; }
 
-CUstreamCaptureMode fake_mode(void) {
-    return mode;
-}
+CUstreamCaptureMode fake_mode(void) { return mode; }
 
-int fake_retains(int device) {
-    return fake.contexts[device].retains;
-}
+int fake_retains(int device) { return fake.contexts[device].retains; }
 
 /* A capture that forbids unsafe calls to this thread in its mode; the call invalidates it. */
 static bool refused_by_capture(void) {
@@ -181,8 +169,7 @@ static bool refused_by_capture(void) {
 
 CUresult fake_enter(const char *name, int flags, uint64_t value, uint64_t extra) {
     int device = fake_current_device();
-    calls[call_count++ % FAKE_CALLS_MAX] =
-        (fake_call_t){name, value, extra, device, device < 0 ? 0 : fake_pending(device), mode};
+    calls[call_count++ % FAKE_CALLS_MAX] = (fake_call_t){name, value, extra, device, device < 0 ? 0 : fake_pending(device), mode};
     if (fail_in && (!fail_name || strcmp(fail_name, name) == 0) && --fail_in == 0) return fail_code;
     if (fake_options.deinitialised) return CUDA_ERROR_DEINITIALIZED;
     if (fake.init_pid && fake.init_pid != (int)getpid()) return CUDA_ERROR_NOT_INITIALIZED;

@@ -4,23 +4,23 @@
 #define STRATA_TESTS_CUDA_FAKE_DRIVER_H
 
 #include "platform/cuda/cuda.h"
-#include "platform/cuda/cuda_driver.h"
+#include "platform/cuda/driver/cuda_driver.h"
 
 #define FAKE_DEVICES 2
 #define FAKE_GRANULE (UINT64_C(2) << 20)
 
 /* The plan of a test: set after fake_reset(), before the device is opened. */
 typedef struct fake_options {
-    int devices;               /* 2 */
-    int driver_version;        /* 13000 */
-    uint64_t memory;           /* bytes of a device: 1 GiB */
-    uint64_t address_space;    /* bytes to reserve: 1 TiB */
-    uint64_t mappings_max;     /* 64 */
+    int devices; /* 2 */
+    int driver_version; /* 13000 */
+    uint64_t memory; /* bytes of a device: 1 GiB */
+    uint64_t address_space; /* bytes to reserve: 1 TiB */
+    uint64_t mappings_max; /* 64 */
     uint64_t pinned_alignment; /* 4096 */
     bool no_managed, no_concurrent, no_pools, no_virtual, no_fd, no_register; /* attributes that are 0 */
-    CUresult init_code;        /* what cuInit answers */
-    bool deinitialised;        /* every call answers 4 */
-    CUresult unknown_stream;   /* what a call that names a destroyed stream answers: 400 */
+    CUresult init_code; /* what cuInit answers */
+    bool deinitialised; /* every call answers 4 */
+    CUresult unknown_stream; /* what a call that names a destroyed stream answers: 400 */
     CUresult sticky[FAKE_DEVICES]; /* every call in this device's context answers so */
 } fake_options_t;
 
@@ -40,17 +40,17 @@ extern uint64_t fake_asked_plain, fake_asked_otherwise;
 
 /* ---- what was recorded ---- */
 typedef struct fake_call {
-    const char *name;  /* the table's field: "MemAlloc" */
-    uint64_t value;    /* its first telling argument */
-    uint64_t extra;    /* its second */
-    int device;        /* of the current context, or -1 */
-    uint64_t pending;  /* work of that device not done when the call began */
+    const char *name; /* the table's field: "MemAlloc" */
+    uint64_t value; /* its first telling argument */
+    uint64_t extra; /* its second */
+    int device; /* of the current context, or -1 */
+    uint64_t pending; /* work of that device not done when the call began */
     CUstreamCaptureMode mode; /* of the calling thread */
 } fake_call_t;
 
-uint64_t fake_calls(void);                    /* so far */
+uint64_t fake_calls(void); /* so far */
 const fake_call_t *fake_call_at(uint64_t i);
-uint64_t fake_count(const char *name);        /* calls of this name */
+uint64_t fake_count(const char *name); /* calls of this name */
 const fake_call_t *fake_last(const char *name); /* NULL: none */
 /* The k-th call of `name` from now on (1 = the next; NULL: of any) answers `code` and does nothing. */
 void fake_fail(const char *name, uint64_t k, CUresult code);
@@ -62,11 +62,11 @@ size_t fake_depth(void);
 CUstreamCaptureMode fake_mode(void);
 CUcontext fake_context(int device);
 int fake_retains(int device);
-uint64_t fake_used(int device);          /* physical bytes */
+uint64_t fake_used(int device); /* physical bytes */
 uint64_t fake_pending(int device);
-void fake_run(CUstream stream);          /* its work is done; NULL: all work of all devices */
-void fake_submit(CUstream stream);       /* one piece of work by the program */
-uint64_t fake_live_objects(void);        /* streams, events, graphs, instances, pools, allocations, handles, mappings, ranges */
+void fake_run(CUstream stream); /* its work is done; NULL: all work of all devices */
+void fake_submit(CUstream stream); /* one piece of work by the program */
+uint64_t fake_live_objects(void); /* streams, events, graphs, instances, pools, allocations, handles, mappings, ranges */
 CUstreamCaptureStatus fake_capture_of(CUstream stream);
 uint64_t fake_bytes_reachable(CUdeviceptr address); /* 1 when device 0 may use the mapped address */
 uint64_t fake_peer_reachable(CUdeviceptr address, int device);

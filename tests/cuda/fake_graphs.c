@@ -38,8 +38,13 @@ CUresult CUDAAPI fake_StreamBeginCapture(CUstream stream, CUstreamCaptureMode mo
     FAKE_TAKE(fake.graphs, graph);
     FAKE_TAKE(fake.captures, capture);
     graph->device = found->device;
-    *capture = (fake_capture_t){.used = true, .id = fake.next_capture_id++, .device = found->device, .mode = mode,
-                                .thread = pthread_self(), .status = CU_STREAM_CAPTURE_STATUS_ACTIVE, .origin = found,
+    *capture = (fake_capture_t){.used = true,
+                                .id = fake.next_capture_id++,
+                                .device = found->device,
+                                .mode = mode,
+                                .thread = pthread_self(),
+                                .status = CU_STREAM_CAPTURE_STATUS_ACTIVE,
+                                .origin = found,
                                 .graph = graph};
     found->capture = capture;
     return CUDA_SUCCESS;

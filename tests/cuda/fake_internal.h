@@ -6,11 +6,10 @@
 
 #include "tests/cuda/fake_driver.h"
 
-#define FAKE_MANY 128
+#define FAKE_MANY      128
 #define FAKE_CALLS_MAX 65536
 
-typedef enum fake_kind { FAKE_DEVICE_MEMORY = 1, FAKE_MANAGED, FAKE_PINNED, FAKE_POOL, FAKE_GRAPH,
-                         FAKE_REGISTERED } fake_kind_t;
+typedef enum fake_kind { FAKE_DEVICE_MEMORY = 1, FAKE_MANAGED, FAKE_PINNED, FAKE_POOL, FAKE_GRAPH, FAKE_REGISTERED } fake_kind_t;
 
 typedef struct fake_capture {
     bool used;
@@ -56,7 +55,7 @@ typedef struct fake_graph {
     size_t object_count;
     uint64_t alloc_nodes, free_nodes;
     struct fake_memory *memory[8]; /* of its allocation nodes */
-    bool left[8];                  /* allocated by a launch, freed by none */
+    bool left[8]; /* allocated by a launch, freed by none */
     bool freed_inside[8];
 } fake_graph_t;
 
@@ -86,11 +85,27 @@ typedef struct fake_pool {
     uint64_t peers;
 } fake_pool_t;
 
-typedef struct fake_range { bool used; CUdeviceptr address; uint64_t size; } fake_range_t;
-typedef struct fake_physical { bool used, held, shareable; uint64_t size, mappings; int device; } fake_physical_t;
-typedef struct fake_mapping { bool used; CUdeviceptr address; uint64_t size; fake_physical_t *physical; uint64_t access; }
-    fake_mapping_t;
-typedef struct fake_context_state { int retains; uint64_t enabled; } fake_context_state_t;
+typedef struct fake_range {
+    bool used;
+    CUdeviceptr address;
+    uint64_t size;
+} fake_range_t;
+typedef struct fake_physical {
+    bool used, held, shareable;
+    uint64_t size, mappings;
+    int device;
+} fake_physical_t;
+typedef struct fake_mapping {
+    bool used;
+    CUdeviceptr address;
+    uint64_t size;
+    fake_physical_t *physical;
+    uint64_t access;
+} fake_mapping_t;
+typedef struct fake_context_state {
+    int retains;
+    uint64_t enabled;
+} fake_context_state_t;
 
 typedef struct fake_world {
     fake_context_state_t contexts[FAKE_DEVICES];
@@ -118,25 +133,25 @@ CUresult fake_enter(const char *name, int flags, uint64_t value, uint64_t extra)
 void fake_lock(void);
 
 /* Begins a fake entry: locks to the end of the function, records, answers what the world makes of such a call. */
-#define FAKE_ENTER(field, flags, value, extra)                                                          \
-    int guard_ __attribute__((cleanup(fake_unlock_guard))) = 0;                                         \
-    fake_lock();                                                                                        \
-    (void)guard_;                                                                                       \
-    CUresult entered_ = fake_enter(#field, flags, (uint64_t)(value), (uint64_t)(extra));                \
+#define FAKE_ENTER(field, flags, value, extra)                                                                                     \
+    int guard_ __attribute__((cleanup(fake_unlock_guard))) = 0;                                                                    \
+    fake_lock();                                                                                                                   \
+    (void)guard_;                                                                                                                  \
+    CUresult entered_ = fake_enter(#field, flags, (uint64_t)(value), (uint64_t)(extra));                                           \
     if (entered_ != CUDA_SUCCESS) return entered_
 void fake_unlock_guard(int *guard);
 
 /* A free element of one of the world's arrays, marked used. Slots are reused at once, so handles are recycled. */
-#define FAKE_TAKE(array, pointer)                                                       \
-    do {                                                                                \
-        (pointer) = NULL;                                                               \
-        for (size_t i_ = 0; i_ < FAKE_MANY && !(pointer); i_++)                         \
-            if (!(array)[i_].used) (pointer) = &(array)[i_];                            \
-        if (!(pointer)) return CUDA_ERROR_OUT_OF_MEMORY;                                \
-        memset((pointer), 0, sizeof *(pointer));                                        \
-        (pointer)->used = true;                                                         \
+#define FAKE_TAKE(array, pointer)                                                                                                  \
+    do {                                                                                                                           \
+        (pointer) = NULL;                                                                                                          \
+        for (size_t i_ = 0; i_ < FAKE_MANY && !(pointer); i_++)                                                                    \
+            if (!(array)[i_].used) (pointer) = &(array)[i_];                                                                       \
+        if (!(pointer)) return CUDA_ERROR_OUT_OF_MEMORY;                                                                           \
+        memset((pointer), 0, sizeof *(pointer));                                                                                   \
+        (pointer)->used = true;                                                                                                    \
     } while (0)
-#define FAKE_IS(array, pointer) \
+#define FAKE_IS(array, pointer)                                                                                                    \
     ((uintptr_t)(pointer) >= (uintptr_t)(array) && (uintptr_t)(pointer) < (uintptr_t)((array) + FAKE_MANY) && (pointer)->used)
 
 int fake_current_device(void); /* -1: none */

@@ -4,9 +4,7 @@
 
 #include "tests/cuda/fake_internal.h"
 
-uint64_t fake_used(int device) {
-    return fake.used[device];
-}
+uint64_t fake_used(int device) { return fake.used[device]; }
 
 fake_memory_t *fake_memory_at(CUdeviceptr address) {
     for (size_t i = 0; i < FAKE_MANY; i++)
@@ -14,9 +12,7 @@ fake_memory_t *fake_memory_at(CUdeviceptr address) {
     return NULL;
 }
 
-static uint64_t rounded(uint64_t size) {
-    return (size + FAKE_GRANULE - 1) & ~(FAKE_GRANULE - 1);
-}
+static uint64_t rounded(uint64_t size) { return (size + FAKE_GRANULE - 1) & ~(FAKE_GRANULE - 1); }
 
 /* Plain memory takes whole granules of the device; pools account for their own. */
 CUresult fake_memory_new(fake_kind_t kind, uint64_t size, fake_memory_t **result) {
@@ -64,10 +60,8 @@ CUresult CUDAAPI fake_MemFree(CUdeviceptr address) {
     FAKE_ENTER(MemFree, FAKE_CONTEXT | FAKE_UNSAFE, address, 0);
     fake_memory_t *memory = fake_memory_at(address);
     if (!memory || memory->kind == FAKE_PINNED || memory->kind == FAKE_REGISTERED) return CUDA_ERROR_INVALID_VALUE;
-    if (memory->kind == FAKE_GRAPH)
-        fake_graph_freed_outside(memory);
-    else
-        fake_memory_delete(memory);
+    if (memory->kind == FAKE_GRAPH) fake_graph_freed_outside(memory);
+    else fake_memory_delete(memory);
     return CUDA_SUCCESS;
 }
 
@@ -132,10 +126,8 @@ CUresult CUDAAPI fake_PointerGetAttribute(void *value, CUpointer_attribute attri
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     unsigned int type = memory->kind == FAKE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     unsigned int managed = memory->kind == FAKE_MANAGED;
-    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
-        memcpy(value, &type, sizeof type);
-    else
-        memcpy(value, &managed, sizeof managed);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) memcpy(value, &type, sizeof type);
+    else memcpy(value, &managed, sizeof managed);
     return CUDA_SUCCESS;
 }
 
@@ -160,8 +152,7 @@ CUresult CUDAAPI fake_MemAdvise(CUdeviceptr address, size_t size, CUmem_advise a
 }
 
 #if CUDA_VERSION >= 12020
-CUresult CUDAAPI fake_MemPrefetchAsyncAt(CUdeviceptr address, size_t size, CUmemLocation to, unsigned int flags,
-                                         CUstream stream) {
+CUresult CUDAAPI fake_MemPrefetchAsyncAt(CUdeviceptr address, size_t size, CUmemLocation to, unsigned int flags, CUstream stream) {
     FAKE_ENTER(MemPrefetchAsyncAt, FAKE_CONTEXT, address, to.type);
     (void)size;
     fake_stream_t *on = fake_stream_of(stream);
@@ -211,8 +202,8 @@ CUresult CUDAAPI fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pr
         return CUDA_ERROR_INVALID_VALUE;
     fake_pool_t *made;
     FAKE_TAKE(fake.pools, made);
-    *made = (fake_pool_t){.used = true, .device = properties->location.id, .shareable = properties->handleTypes != 0,
-                          .policies = {1, 1, 1, 1}};
+    *made = (fake_pool_t){
+        .used = true, .device = properties->location.id, .shareable = properties->handleTypes != 0, .policies = {1, 1, 1, 1}};
 #if CUDA_VERSION >= 12020
     made->max_size = properties->maxSize;
 #endif
@@ -321,9 +312,7 @@ CUresult CUDAAPI fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
     CUresult code = fake_push(on, &captured);
     if (code != CUDA_SUCCESS) return code;
     if (captured) return fake_graph_free(on, memory);
-    if (memory->kind == FAKE_GRAPH)
-        fake_graph_freed_outside(memory);
-    else
-        fake_memory_delete(memory);
+    if (memory->kind == FAKE_GRAPH) fake_graph_freed_outside(memory);
+    else fake_memory_delete(memory);
     return CUDA_SUCCESS;
 }

@@ -20,9 +20,7 @@ fake_stream_t *fake_stream_of(CUstream stream) {
     return FAKE_IS(fake.streams, found) && found->device == device ? found : NULL;
 }
 
-static bool is_legacy(const fake_stream_t *stream) {
-    return stream == &fake.legacy[stream->device];
-}
+static bool is_legacy(const fake_stream_t *stream) { return stream == &fake.legacy[stream->device]; }
 
 static fake_stream_t *stream_at(size_t i) {
     if (i < FAKE_DEVICES) return &fake.legacy[i];
@@ -55,18 +53,14 @@ void fake_run(CUstream stream) {
         if (!stream || (void *)stream == (void *)stream_at(i)) stream_at(i)->done = stream_at(i)->submitted;
 }
 
-void fake_submit(CUstream stream) {
-    ((fake_stream_t *)(void *)stream)->submitted++;
-}
+void fake_submit(CUstream stream) { ((fake_stream_t *)(void *)stream)->submitted++; }
 
 CUstreamCaptureStatus fake_capture_of(CUstream stream) {
     fake_capture_t *capture = ((fake_stream_t *)(void *)stream)->capture;
     return capture ? capture->status : CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-void fake_invalidate(fake_capture_t *capture) {
-    capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-}
+void fake_invalidate(fake_capture_t *capture) { capture->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; }
 
 /* A captured blocking stream of the device: the legacy stream is then of no use. */
 static fake_capture_t *blocking_capture(int device) {

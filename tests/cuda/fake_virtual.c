@@ -47,13 +47,9 @@ static uint64_t reachable(CUdeviceptr address, int device) {
     return 0;
 }
 
-uint64_t fake_bytes_reachable(CUdeviceptr address) {
-    return reachable(address, 0);
-}
+uint64_t fake_bytes_reachable(CUdeviceptr address) { return reachable(address, 0); }
 
-uint64_t fake_peer_reachable(CUdeviceptr address, int device) {
-    return reachable(address, device);
-}
+uint64_t fake_peer_reachable(CUdeviceptr address, int device) { return reachable(address, device); }
 
 CUresult CUDAAPI fake_MemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
                                                   CUmemAllocationGranularity_flags option) {
@@ -97,8 +93,8 @@ CUresult CUDAAPI fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t siz
     if (size > fake_options.memory - fake.used[device]) return CUDA_ERROR_OUT_OF_MEMORY;
     fake_physical_t *physical;
     FAKE_TAKE(fake.physical, physical);
-    *physical = (fake_physical_t){.used = true, .held = true, .shareable = properties->requestedHandleTypes != 0, .size = size,
-                                  .device = device};
+    *physical = (fake_physical_t){
+        .used = true, .held = true, .shareable = properties->requestedHandleTypes != 0, .size = size, .device = device};
     fake.used[device] += size;
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
     return CUDA_SUCCESS;
@@ -160,8 +156,8 @@ CUresult CUDAAPI fake_MemSetAccess(CUdeviceptr address, size_t size, const CUmem
 /* A descriptor of a pipe's worth: real, so that the receiver can close it. It names its handle by number. */
 static CUmemGenericAllocationHandle exported[1024];
 
-CUresult CUDAAPI fake_MemExportToShareableHandle(void *result, CUmemGenericAllocationHandle handle,
-                                                 CUmemAllocationHandleType type, unsigned long long flags) {
+CUresult CUDAAPI fake_MemExportToShareableHandle(void *result, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                                 unsigned long long flags) {
     FAKE_ENTER(MemExportToShareableHandle, FAKE_CONTEXT | FAKE_UNSAFE, handle, type);
     fake_physical_t *physical = physical_of(handle);
     if (!physical || !physical->shareable || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)

@@ -39,8 +39,7 @@ static void check_unsafe_calls(CUstreamCaptureMode mode) {
         program.CtxPopCurrent(&popped);
         if (every_call_make(&things, (strata_device_call_t)call) != STRATA_OK ||
             fake_capture_of(stream) != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-            FAIL_TEST("%s beside a capture: %s", strata_device_call_name((strata_device_call_t)call),
-                      strata_last_error()->text);
+            FAIL_TEST("%s beside a capture: %s", strata_device_call_name((strata_device_call_t)call), strata_last_error()->text);
         EXPECT_EQ(fake_mode(), CU_STREAM_CAPTURE_MODE_GLOBAL);
         every_call_clear(&things);
         strata_device_close(things.device);
@@ -61,8 +60,8 @@ TEST(cuda, row2_statistics_and_attributes_run_relaxed) {
     EXPECT_OK(strata_device_mem_info(things.device, &left, &total));
     EXPECT_OK(strata_device_pool_set(things.device, things.pool, STRATA_POOL_RELEASE_THRESHOLD, 1));
     EXPECT_OK(strata_device_pool_get(things.device, things.pool, STRATA_POOL_USED_HIGH, &left));
-    static const char *const calls[] = {"MemGetInfo", "MemPoolSetAttribute", "MemPoolGetAttribute", "MemAlloc", "MemCreate",
-                                        "MemMap", "MemSetAccess", "MemHostAlloc", "MemPoolCreate"};
+    static const char *const calls[] = {"MemGetInfo", "MemPoolSetAttribute", "MemPoolGetAttribute", "MemAlloc",     "MemCreate",
+                                        "MemMap",     "MemSetAccess",        "MemHostAlloc",        "MemPoolCreate"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (fake_last(calls[i])->mode != CU_STREAM_CAPTURE_MODE_RELAXED) FAIL_TEST("%s ran in another mode", calls[i]);
     strata_device_close(things.device);

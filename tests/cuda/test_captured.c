@@ -18,8 +18,8 @@ static void begin(captured_t *c, const char *stack) {
     strata_cuda_driver_t program = fake_table();
     CUcontext popped;
     fake_reset();
-    strata_open_options_t options = {.struct_size = sizeof options, .text = stack, .devices = "gpu:0",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = stack, .devices = "gpu:0", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     *c = (captured_t){.place = strata_gpu(0)};
     ASSERT_OK(strata_open(&options, &c->s));
     ASSERT_OK(strata_stream_create(c->s, c->place, 0, &c->stream));

@@ -5,15 +5,17 @@
 #include "tests/harness/test.h"
 
 TEST(cuda, codes_are_mapped) {
-    static const struct { int code; strata_status_t status; } rows[] = {
-        {1, STRATA_E_DEVICE}, {2, STRATA_E_NO_MEMORY}, {4, STRATA_E_SHUTDOWN}, {201, STRATA_E_DEVICE}, {400, STRATA_E_DEVICE},
-        {600, STRATA_E_NOT_READY}, {801, STRATA_E_DEVICE}, {900, STRATA_E_CAPTURE}, {901, STRATA_E_CAPTURE},
-        {902, STRATA_E_CAPTURE}, {903, STRATA_E_CAPTURE}, {904, STRATA_E_CAPTURE}, {905, STRATA_E_CAPTURE},
-        {906, STRATA_E_CAPTURE}, {907, STRATA_E_CAPTURE}, {226, STRATA_E_DEVICE_LOST}, {700, STRATA_E_DEVICE_LOST},
-        {702, STRATA_E_DEVICE_LOST}, {710, STRATA_E_DEVICE_LOST}, {714, STRATA_E_DEVICE_LOST}, {715, STRATA_E_DEVICE_LOST},
-        {716, STRATA_E_DEVICE_LOST}, {717, STRATA_E_DEVICE_LOST}, {718, STRATA_E_DEVICE_LOST}, {719, STRATA_E_DEVICE_LOST},
-        {721, STRATA_E_DEVICE_LOST}, {810, STRATA_E_DEVICE_LOST}, {911, STRATA_E_DEVICE_LOST}, {214, STRATA_E_DEVICE_LOST},
-        {220, STRATA_E_DEVICE_LOST}, {709, STRATA_E_DEVICE_LOST}, {999, STRATA_E_DEVICE_LOST}};
+    static const struct {
+        int code;
+        strata_status_t status;
+    } rows[] = {{1, STRATA_E_DEVICE},        {2, STRATA_E_NO_MEMORY},     {4, STRATA_E_SHUTDOWN},      {201, STRATA_E_DEVICE},
+                {400, STRATA_E_DEVICE},      {600, STRATA_E_NOT_READY},   {801, STRATA_E_DEVICE},      {900, STRATA_E_CAPTURE},
+                {901, STRATA_E_CAPTURE},     {902, STRATA_E_CAPTURE},     {903, STRATA_E_CAPTURE},     {904, STRATA_E_CAPTURE},
+                {905, STRATA_E_CAPTURE},     {906, STRATA_E_CAPTURE},     {907, STRATA_E_CAPTURE},     {226, STRATA_E_DEVICE_LOST},
+                {700, STRATA_E_DEVICE_LOST}, {702, STRATA_E_DEVICE_LOST}, {710, STRATA_E_DEVICE_LOST}, {714, STRATA_E_DEVICE_LOST},
+                {715, STRATA_E_DEVICE_LOST}, {716, STRATA_E_DEVICE_LOST}, {717, STRATA_E_DEVICE_LOST}, {718, STRATA_E_DEVICE_LOST},
+                {719, STRATA_E_DEVICE_LOST}, {721, STRATA_E_DEVICE_LOST}, {810, STRATA_E_DEVICE_LOST}, {911, STRATA_E_DEVICE_LOST},
+                {214, STRATA_E_DEVICE_LOST}, {220, STRATA_E_DEVICE_LOST}, {709, STRATA_E_DEVICE_LOST}, {999, STRATA_E_DEVICE_LOST}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fake_reset();
         strata_device_t *device;
@@ -91,13 +93,9 @@ static void check_thread_is_kept(int current, CUstreamCaptureMode mode) {
     }
 }
 
-TEST(cuda, context_is_restored_none) {
-    check_thread_is_kept(-1, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
+TEST(cuda, context_is_restored_none) { check_thread_is_kept(-1, CU_STREAM_CAPTURE_MODE_GLOBAL); }
 
-TEST(cuda, context_is_restored_other_device) {
-    check_thread_is_kept(1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-}
+TEST(cuda, context_is_restored_other_device) { check_thread_is_kept(1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
 
 TEST(cuda, context_is_restored_own) {
     check_thread_is_kept(0, CU_STREAM_CAPTURE_MODE_RELAXED);

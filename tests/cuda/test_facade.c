@@ -14,8 +14,8 @@ static bool begin(const char *preset, ends_t *ends) {
     fake_reset();
     fake_options.memory = UINT64_C(16) << 30;
     fake_options.address_space = UINT64_C(1) << 44;
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "gpu:0",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .preset = preset, .devices = "gpu:0", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     *ends = (ends_t){.place = strata_gpu(0)};
     strata_status_t status = strata_open(&options, &ends->s);
     if (status == STRATA_OK) status = strata_stream_create(ends->s, ends->place, 0, &ends->stream);
@@ -98,7 +98,9 @@ static uint64_t threshold_of_the_default_pool(void) {
 TEST(cuda_facade, two_on_one_gpu_leave_its_default_pool_as_it_was_found) {
     ends_t first, second;
     fake_reset();
-    strata_open_options_t options = {.struct_size = sizeof options, .text = "stack: [cuda_malloc_async]", .devices = "gpu:0",
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .text = "stack: [cuda_malloc_async]",
+                                     .devices = "gpu:0",
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     ASSERT_OK(strata_open(&options, &first.s));
     ASSERT_OK(strata_allocate(first.s, strata_gpu(0), NULL, 1000, &first.block));
@@ -128,7 +130,8 @@ static void *use_pinned(void *argument) {
     for (; !atomic_load(&user->enough); user->rounds++) {
         strata_block_t block;
         if (strata_allocate(user->s, strata_pinned(), NULL, 1000, &block) == STRATA_OK)
-            user->failures += strata_record_stream(user->s, block.ref, NULL) != STRATA_OK || strata_free(user->s, block.ref) != STRATA_OK;
+            user->failures += strata_record_stream(user->s, block.ref, NULL) != STRATA_OK ||
+                              strata_free(user->s, block.ref) != STRATA_OK;
         else user->failures++;
     }
     return NULL;
@@ -141,8 +144,8 @@ static void wait_for_rounds(pinned_user_t *user, int rounds) {
 /* For ThreadSanitizer: who waits for all devices looks at them without a lock while one more is opened. */
 TEST(cuda_facade, a_device_is_opened_while_all_are_looked_at) {
     fake_reset();
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "gpu",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .preset = "strata", .devices = "gpu", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     static pinned_user_t user;
     pthread_t thread;
     strata_block_t block;
@@ -188,8 +191,12 @@ static unsigned long long flags_with(const char *setting) {
     fake_reset();
     strata_t s;
     strata_block_t block;
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = "system", .devices = "gpu:0", .set = &setting,
-                                     .set_count = setting ? 1 : 0, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .preset = "system",
+                                     .devices = "gpu:0",
+                                     .set = &setting,
+                                     .set_count = setting ? 1 : 0,
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     EXPECT_OK(strata_open(&options, &s));
     EXPECT_OK(strata_allocate(s, strata_pinned(), NULL, 1 << 20, &block));
     unsigned long long flags = fake_last("MemHostAlloc") ? fake_last("MemHostAlloc")->extra : ~0ull;

@@ -12,9 +12,7 @@ typedef struct thread_state {
     CUstreamCaptureMode mode;
 } thread_state_t;
 
-static thread_state_t state_of_thread(void) {
-    return (thread_state_t){fake_current(), fake_depth(), fake_mode()};
-}
+static thread_state_t state_of_thread(void) { return (thread_state_t){fake_current(), fake_depth(), fake_mode()}; }
 
 static bool is_state(const thread_state_t *wanted) {
     thread_state_t now = state_of_thread();
@@ -50,8 +48,14 @@ static int questions_that_fail(strata_handle_t (*stream_of)(const every_call_t *
     return asked;
 }
 
-static strata_handle_t null_stream(const every_call_t *things) { (void)things; return NULL; }
-static strata_handle_t legacy_stream(const every_call_t *things) { (void)things; return STRATA_STREAM_LEGACY; }
+static strata_handle_t null_stream(const every_call_t *things) {
+    (void)things;
+    return NULL;
+}
+static strata_handle_t legacy_stream(const every_call_t *things) {
+    (void)things;
+    return STRATA_STREAM_LEGACY;
+}
 static strata_handle_t own_stream(const every_call_t *things) { return things->stream; }
 
 /* The legacy stream, by either name, is asked about before whatever is put there: malloc_async, free_async, wait, fill, prefetch,
@@ -252,11 +256,13 @@ TEST(cuda_left_right, a_user_object_that_fails_leaves_no_count) {
 
 /* What a capture records is done in the thread's own mode, all else in relaxed mode. */
 TEST(cuda_left_right, what_a_capture_records_is_called_in_the_threads_own_mode) {
-    static const struct { strata_device_call_t call; const char *name; } rows[] = {
-        {STRATA_CALL_event_record, "EventRecord"}, {STRATA_CALL_stream_wait, "StreamWaitEvent"},
-        {STRATA_CALL_fill, "MemsetD8Async"}, {STRATA_CALL_capture_begin, "StreamBeginCapture"},
-        {STRATA_CALL_capture_end, "StreamEndCapture"}, {STRATA_CALL_capture_status, "StreamGetCaptureInfo"},
-        {STRATA_CALL_stream_id, "StreamGetId"}};
+    static const struct {
+        strata_device_call_t call;
+        const char *name;
+    } rows[] = {{STRATA_CALL_event_record, "EventRecord"},     {STRATA_CALL_stream_wait, "StreamWaitEvent"},
+                {STRATA_CALL_fill, "MemsetD8Async"},           {STRATA_CALL_capture_begin, "StreamBeginCapture"},
+                {STRATA_CALL_capture_end, "StreamEndCapture"}, {STRATA_CALL_capture_status, "StreamGetCaptureInfo"},
+                {STRATA_CALL_stream_id, "StreamGetId"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int mode = CU_STREAM_CAPTURE_MODE_GLOBAL; mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
             fake_reset();

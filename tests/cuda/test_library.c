@@ -9,8 +9,7 @@
 static const char *probe(const char *program, const char *driver, const char *environment) {
     static char output[65536];
     char command[4096];
-    snprintf(command, sizeof command, "LD_LIBRARY_PATH='" STRATA_CUDA_LIBRARIES "/%s' %s '%s' 2>&1", driver, environment,
-             program);
+    snprintf(command, sizeof command, "LD_LIBRARY_PATH='" STRATA_CUDA_LIBRARIES "/%s' %s '%s' 2>&1", driver, environment, program);
     output[0] = '\0';
     FILE *pipe = popen(command, "r");
     if (!pipe) return output;

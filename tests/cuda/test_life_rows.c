@@ -67,10 +67,10 @@ TEST(cuda, row18_sticky_error_loses_the_device) {
 }
 
 static const strata_device_call_t on_streams[] = {
-    STRATA_CALL_malloc_async, STRATA_CALL_free_async, STRATA_CALL_event_record, STRATA_CALL_stream_wait, STRATA_CALL_stream_destroy,
-    STRATA_CALL_stream_query, STRATA_CALL_stream_synchronise, STRATA_CALL_stream_id, STRATA_CALL_fill, STRATA_CALL_prefetch,
-    STRATA_CALL_capture_begin, STRATA_CALL_capture_end, STRATA_CALL_capture_status, STRATA_CALL_graph_on_destroy,
-    STRATA_CALL_graph_launch, STRATA_CALL_work};
+    STRATA_CALL_malloc_async,   STRATA_CALL_free_async,       STRATA_CALL_event_record,       STRATA_CALL_stream_wait,
+    STRATA_CALL_stream_destroy, STRATA_CALL_stream_query,     STRATA_CALL_stream_synchronise, STRATA_CALL_stream_id,
+    STRATA_CALL_fill,           STRATA_CALL_prefetch,         STRATA_CALL_capture_begin,      STRATA_CALL_capture_end,
+    STRATA_CALL_capture_status, STRATA_CALL_graph_on_destroy, STRATA_CALL_graph_launch,       STRATA_CALL_work};
 
 /* A driver may say of a destroyed stream's handle that its context is gone. */
 TEST(cuda, row18_a_destroyed_streams_handle_loses_no_device) {
@@ -115,8 +115,7 @@ TEST(cuda, row18_a_context_that_is_gone_loses_its_device_whatever_the_call_names
 static int in_child(every_call_t *things) {
     uint64_t before = fake_calls();
     for (int call = 0; call < (int)STRATA_DEVICE_CALLS; call++)
-        if (every_call_make(things, (strata_device_call_t)call) != STRATA_E_FORKED || every_call_answered(things))
-            return 10 + call;
+        if (every_call_make(things, (strata_device_call_t)call) != STRATA_E_FORKED || every_call_answered(things)) return 10 + call;
     strata_address_t host;
     if (strata_device_host_alloc(things->device, STRATA_MEMORY_HOST, 64, 64, 0, &host) != STRATA_E_FORKED) return 2;
     uint32_t count;

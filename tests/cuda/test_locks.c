@@ -39,7 +39,8 @@ TEST(cuda_locks, under_one_every_call_aborts_but_the_four_that_may_be_made) {
         bool as_it_should = quick ? WIFEXITED(status) && WEXITSTATUS(status) == 0
                                   : WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
         if (!as_it_should)
-            FAIL_TEST("%s under a lock ended with the wait status %#x", strata_device_call_name((strata_device_call_t)call), (unsigned)status);
+            FAIL_TEST("%s under a lock ended with the wait status %#x", strata_device_call_name((strata_device_call_t)call),
+                      (unsigned)status);
     }
 #else
     TEST_SKIP("this build does not check locks");

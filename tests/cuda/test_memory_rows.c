@@ -1,7 +1,7 @@
 /* CUDA's semantics that the device must live with, one test for each fact: memory. */
 #include <unistd.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/cuda/every_call.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"

@@ -1,6 +1,6 @@
 /* Pinned and host memory of a named node: mapped, told to the kernel, pinned in place. */
-#include "platform/host_memory.h"
-#include "platform/host_nodes.h"
+#include "platform/host/host_memory.h"
+#include "platform/host/host_nodes.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"
 
@@ -10,7 +10,8 @@ static strata_device_t *open_device(void) {
     return device;
 }
 
-static strata_status_t get(strata_device_t *device, strata_memory_t memory, uint64_t alignment, uint32_t flags, strata_address_t *address) {
+static strata_status_t get(strata_device_t *device, strata_memory_t memory, uint64_t alignment, uint32_t flags,
+                           strata_address_t *address) {
     return strata_device_host_alloc(device, memory, 5000, alignment, flags, address);
 }
 
@@ -54,8 +55,8 @@ TEST(cuda_node, a_refusal_leaves_nothing) {
         strata_host_fail_at(0, 0);
         fake_fail("MemHostRegister", 1, CUDA_ERROR_OUT_OF_MEMORY);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, get(device, STRATA_MEMORY_PINNED, 64, STRATA_HOST_ON_NODE(0), &address));
-        EXPECT_STATUS(STRATA_E_UNSUPPORTED, get(device, STRATA_MEMORY_PINNED, 64, STRATA_HOST_ON_NODE(0) | STRATA_HOST_WRITE_COMBINED,
-                                                &address));
+        EXPECT_STATUS(STRATA_E_UNSUPPORTED,
+                      get(device, STRATA_MEMORY_PINNED, 64, STRATA_HOST_ON_NODE(0) | STRATA_HOST_WRITE_COMBINED, &address));
     }
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, get(device, STRATA_MEMORY_PINNED, 64, STRATA_HOST_ON_NODE(63), &address));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, get(device, STRATA_MEMORY_HOST, 64, STRATA_HOST_ON_NODE(64), &address));

@@ -1,14 +1,16 @@
 /* Finding and opening: which code says what, whose context is opened, which entries may be missing. */
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/cuda/every_call.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/harness/test.h"
 
 TEST(cuda, open_tells_why_there_is_no_device) {
-    static const struct { int code; strata_status_t status; } rows[] = {
-        {3, STRATA_E_NO_DEVICE}, {34, STRATA_E_NO_DEVICE}, {46, STRATA_E_NO_DEVICE}, {100, STRATA_E_NO_DEVICE},
-        {803, STRATA_E_NO_DEVICE}, {804, STRATA_E_NO_DEVICE}, {999, STRATA_E_NO_DEVICE}, {4, STRATA_E_SHUTDOWN}};
+    static const struct {
+        int code;
+        strata_status_t status;
+    } rows[] = {{3, STRATA_E_NO_DEVICE},   {34, STRATA_E_NO_DEVICE},  {46, STRATA_E_NO_DEVICE},  {100, STRATA_E_NO_DEVICE},
+                {803, STRATA_E_NO_DEVICE}, {804, STRATA_E_NO_DEVICE}, {999, STRATA_E_NO_DEVICE}, {4, STRATA_E_SHUTDOWN}};
     static const char *const calls[] = {"Init", "DeviceGetCount", "DevicePrimaryCtxRetain"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
@@ -219,7 +221,7 @@ TEST(cuda, an_entry_that_cannot_be_asked_for_fails_the_open) {
 }
 
 static void omit(strata_cuda_driver_t *driver, strata_cuda_group_t group) {
-#define OMIT(field, name, version, entry_group) \
+#define OMIT(field, name, version, entry_group)                                                                                    \
     if (group == STRATA_CUDA_##entry_group) driver->field = NULL;
     STRATA_CUDA_ENTRY_MAP(OMIT)
 #undef OMIT

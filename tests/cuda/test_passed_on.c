@@ -211,8 +211,7 @@ TEST(cuda_passed_on, physical_memory_is_what_was_asked_for) {
         EXPECT_EQ(asked.location.id, 1);
         EXPECT_EQ(asked.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
         EXPECT_EQ(asked.allocFlags.gpuDirectRDMACapable, way & 1);
-        EXPECT_EQ(asked.requestedHandleTypes,
-                  way & 2 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
+        EXPECT_EQ(asked.requestedHandleTypes, way & 2 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE);
         EXPECT_EQ(fake_used(1), FAKE_GRANULE);
         strata_device_close(device);
     }

@@ -1,7 +1,7 @@
 /* The device's small map, against a plain array. */
-#include "platform/cuda/cuda_table.h"
+#include "platform/cuda/driver/cuda_table.h"
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 
 #define KEYS 300

@@ -74,8 +74,7 @@ TEST(aligned, rmm_threshold) {
 /* AG::free_idle_chunk: v1(4096) over aligned(4096), four pairs of flags, 10 x {alloc 8192, free, release}: 12288 bytes are live
  * below; after the free none with free_idle_chunk, else 12288. */
 TEST(aligned, paddle_ag_free_idle_chunk) {
-    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"), &test_source_type,
-                                          NULL};
+    const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"), &test_source_type, NULL};
     for (int pair = 0; pair < 4; pair++) {
         bench_t bench;
         bench_begin(&bench);
@@ -127,7 +126,7 @@ TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 50000);
     char text[128];
-    EXPECT_OK(strata_allocation_path(rig.s, a.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig.s, a.ref, text, sizeof text));
     EXPECT_STREQ(text, "aligned > stream_safe > auto_growth | system");
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     EXPECT_OK(strata_erase_stream(rig.s, a.ref, borrower));
@@ -146,11 +145,11 @@ TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
 
 TEST(aligned, what_it_holds_has_no_ref) {
     bench_t bench;
-    strata_path_t path;
+    strata_call_t call;
     strata_record_t *found;
     open_over_source(&bench, NULL);
     strata_record_t *record = bench_allocate(&bench, 1000);
-    EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, strata_ref_of(strata_record_inner(record)), &path, &found));
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, strata_ref_of(strata_record_inner(record)), &call, &found));
     bench_free(&bench, record);
     bench_close(&bench);
 }
@@ -178,7 +177,7 @@ TEST(aligned, one_over_another) {
     strata_block_t a = rig_allocate(&rig, NULL, 100), b = rig_allocate(&rig, NULL, 3 * MIB);
     char text[128];
     EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB) + (uintptr_t)b.ptr % (2 * MIB), 0);
-    EXPECT_OK(strata_allocation_path(rig.s, a.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig.s, a.ref, text, sizeof text));
     EXPECT_STREQ(text, "aligned > limit > aligned > system");
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 2 * MIB + 4 * MIB + 2 * (2 * MIB - 256));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -202,7 +201,8 @@ TEST(aligned, a_number_that_is_no_alignment_is_refused) {
 /* What it holds is of a chunk that is counted already: nothing is counted twice. */
 TEST(aligned, between_two_caches_it_reserves_nothing_more) {
     rig_t rig;
-    decorated_open(&rig, "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
+    decorated_open(&rig,
+                   "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
                    NULL, &(strata_sim_options_t){0});
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);

@@ -7,7 +7,8 @@ void decorated_open(rig_t *rig, const char *stack, const char *host, const strat
     const char *plain = host ? host : "[system]";
     int length = snprintf(text, sizeof text,
                           "version: 1\nstrategy: decorated\ndevices: sim\nstack: %s\nplaces:\n  managed: [system]\n"
-                          "  pinned: %s\n  host: %s\n", stack, plain, plain);
+                          "  pinned: %s\n  host: %s\n",
+                          stack, plain, plain);
     ASSERT_TRUE(length > 0 && (size_t)length < sizeof text);
     strata_strategy_t *strategy = rig_strategy(text, NULL, 0);
     ASSERT_TRUE(strategy);
@@ -16,7 +17,7 @@ void decorated_open(rig_t *rig, const char *stack, const char *host, const strat
 }
 
 static strata_layer_t *layer_of(strata_stack_t *stack, const char *name) {
-    for (uint32_t n = 1; n <= stack->family->plan->count; n++)
+    for (uint32_t n = 1; n <= stack->group->plan->count; n++)
         if (strcmp(stack->layers[n]->type->name, name) == 0) return stack->layers[n];
     FAIL_TEST("no layer %s in the stack", name);
     return NULL;

@@ -45,9 +45,7 @@ static strata_block_t allocate_for(rig_t *rig, const char *tag, size_t size) {
     return block;
 }
 
-static uint64_t figure(rig_t *rig, const char *row) {
-    return decorated_figure(rig_stack(rig, NULL), "guard", row);
-}
+static uint64_t figure(rig_t *rig, const char *row) { return decorated_figure(rig_stack(rig, NULL), "guard", row); }
 
 /* With findings the structures are told to be corrupt: rig_close() would not have that. */
 static void close_corrupt(rig_t *rig, const char *what) {
@@ -292,8 +290,7 @@ TEST(guard, leaves_alone_what_another_stream_still_uses) {
 TEST(guard, waits_for_the_owner_before_it_looks) {
     for (int synchronise = 0; synchronise < 2; synchronise++) {
         rig_t rig;
-        open_guarded(&rig,
-                     synchronise ? "[guard, auto_growth, system]" : "[{guard: {synchronise: false}}, auto_growth, system]");
+        open_guarded(&rig, synchronise ? "[guard, auto_growth, system]" : "[{guard: {synchronise: false}}, auto_growth, system]");
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t b = rig_allocate(&rig, stream, 1000);
         rig_work(&rig, stream, 50 * 1000 * 1000, b.ref);
@@ -376,10 +373,12 @@ TEST(guard, tells_leaks_once_and_in_few_lines) {
 
 /* To the one further down the outer one's block is in use all the same. */
 TEST(guard, tells_a_leak_once_however_many_guards_are_above_it) {
-    static const char *const stacks[] = {"[guard, guard, system]", "[guard, guard, guard, auto_growth, system]",
+    static const char *const stacks[] = {"[guard, guard, system]",
+                                         "[guard, guard, guard, auto_growth, system]",
                                          "[guard, {aligned: {alignment: 4KiB}}, guard, system]",
                                          "[{guard: {report: false}}, {aligned: {alignment: 4KiB}}, guard, auto_growth, system]",
-                                         "[{aligned: {alignment: 4KiB}}, guard, system]", "[guard, auto_growth, guard, system]",
+                                         "[{aligned: {alignment: 4KiB}}, guard, system]",
+                                         "[guard, auto_growth, guard, system]",
                                          "[guard, guard, {thread_local: {initial: 2MiB}}, guard, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         rig_t rig;

@@ -129,12 +129,12 @@ static uint64_t give_up_and_defer(strata_place_t place, size_t size, void *conte
 
 /* Past the limit, once the ladder has made room in it, what is full is the device: the layer below waits for that once. */
 TEST(limit, what_fails_below_behind_the_ladder_waits_below_and_once) {
-#define BESIDE_DEFERRED(timeout)                                                                                       \
-    "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, "                                              \
+#define BESIDE_DEFERRED(timeout)                                                                                                   \
+    "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, "                                                          \
     "{stack: [{limit: {bytes: 48MiB}}, {retry: {timeout: " timeout "}}, system]}]}}]"
-#define BESIDE_DEFERRED_OR_ELSEWHERE(timeout)                                                                          \
-    "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["                 \
-    "[{limit: {bytes: 48MiB}}, {retry: {timeout: " timeout "}}, system], "                                             \
+#define BESIDE_DEFERRED_OR_ELSEWHERE(timeout)                                                                                      \
+    "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["                            \
+    "[{limit: {bytes: 48MiB}}, {retry: {timeout: " timeout "}}, system], "                                                         \
     "[{limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]}]}}]"
     static const char *const stacks[] = {BESIDE_DEFERRED("5ms"), BESIDE_DEFERRED("10s"), BESIDE_DEFERRED_OR_ELSEWHERE("5ms"),
                                          BESIDE_DEFERRED_OR_ELSEWHERE("10s")};
@@ -170,9 +170,10 @@ static uint64_t give_up_and_defer_later(strata_place_t place, size_t size, void 
 TEST(limit, each_way_waits_below_once) {
     rig_t rig;
     strata_block_t none = {.ref = 0};
-    decorated_open(&rig, "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
-                         "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
-                         "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
+    decorated_open(&rig,
+                   "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
+                   "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
+                   "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
                    NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
     deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
     d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
@@ -205,8 +206,9 @@ TEST(limit, what_fails_below_is_climbed_for_once) {
 TEST(limit, hitting_it_climbs_beside_a_way_that_was_climbed_for) {
     rig_t rig;
     hoard_t hoard = {.rig = &rig};
-    decorated_open(&rig, "[{fallback: {stacks: [[{limit: {bytes: 1MiB}}, retry, system], "
-                         "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
+    decorated_open(&rig,
+                   "[{fallback: {stacks: [[{limit: {bytes: 1MiB}}, retry, system], "
+                   "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
                    NULL, &(strata_sim_options_t){0});
     EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up, &hoard, NULL));
     hoard.block = rig_allocate(&rig, NULL, MIB);
@@ -219,8 +221,9 @@ TEST(limit, hitting_it_climbs_beside_a_way_that_was_climbed_for) {
 TEST(limit, ways_that_all_climb_are_climbed_for_once_each) {
     rig_t rig;
     strata_block_t none;
-    decorated_open(&rig, "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
-                         "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
+    decorated_open(&rig,
+                   "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
+                   "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
                    NULL, &(strata_sim_options_t){0});
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
     EXPECT_EQ(rig_figures(&rig).ladders, 2);
@@ -359,9 +362,9 @@ static strata_status_t gate_allocate(strata_layer_t *self, const strata_request_
     return strata_fail(STRATA_E_NO_MEMORY, 0, "the gate fails large requests");
 }
 
-static void gate_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void gate_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 static strata_status_t gate_create(strata_layer_t *self) {
@@ -369,14 +372,20 @@ static strata_status_t gate_create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void gate_destroy(strata_layer_t *self) {
-    (void)self;
-}
+static void gate_destroy(strata_layer_t *self) { (void)self; }
 
 static const strata_layer_type_t gate_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "gate", .doc = "keeps large requests", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = gate_create,
-    .destroy = gate_destroy, .allocate = gate_allocate, .free = gate_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "gate",
+    .doc = "keeps large requests",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_DEVICE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = gate_create,
+    .destroy = gate_destroy,
+    .allocate = gate_allocate,
+    .free = gate_free,
 };
 
 typedef struct asker {

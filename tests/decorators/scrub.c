@@ -24,9 +24,7 @@ static void open_scrubbed(rig_t *rig, const char *stack) {
     decorated_open(rig, stack, NULL, &(strata_sim_options_t){.contents = true});
 }
 
-static uint64_t figure(rig_t *rig, const char *row) {
-    return decorated_figure(rig_stack(rig, NULL), "scrub", row);
-}
+static uint64_t figure(rig_t *rig, const char *row) { return decorated_figure(rig_stack(rig, NULL), "scrub", row); }
 
 TEST(scrub, another_tag_gets_zeros_and_the_same_one_its_own) {
     rig_t rig;

@@ -18,9 +18,7 @@ static const char *const stacks[] = {
     "stat, trace, auto_growth: {chunk_size: 8MiB}, limit, system",
 };
 
-static uint64_t reserved_of(rig_t *rig) {
-    return rig_figures(rig).reserved_bytes;
-}
+static uint64_t reserved_of(rig_t *rig) { return rig_figures(rig).reserved_bytes; }
 
 /* Blocks of 8 MiB; the limit falls to half of what they hold. */
 static void falls_to_the_limit(const char *layers) {
@@ -57,14 +55,16 @@ TEST(facade_above, every_cache_falls_to_the_limit_as_its_blocks_are_freed) {
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks && !strata_test_has_failed(); i++) falls_to_the_limit(stacks[i]);
 }
 
-static const char one_each[] = "strategy: above\nstack: [retry: {timeout: 0}, stream_safe, auto_growth: {chunk_size: 8MiB}, system]\n";
+static const char one_each[] =
+    "strategy: above\nstack: [retry: {timeout: 0}, stream_safe, auto_growth: {chunk_size: 8MiB}, system]\n";
 
 /* A chunk with a live block in it cannot go, and what is free beside the block is nobody's growth. */
 TEST(facade_above, free_parts_of_live_chunks_are_served_and_whole_chunks_are_not) {
     rig_t rig;
     strata_block_t none;
     rig_open(&rig, one_each, NULL, 0, 0, 1);
-    strata_block_t whole = rig_allocate(&rig, NULL, 8 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 4 * MIB);
+    strata_block_t whole = rig_allocate(&rig, NULL, 8 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB),
+                   b = rig_allocate(&rig, NULL, 4 * MIB);
     EXPECT_EQ(reserved_of(&rig), 16 * MIB);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
     EXPECT_OK(strata_free(rig.s, b.ref));
@@ -189,7 +189,8 @@ TEST(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind) 
         workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig)};
         ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
-    for (int i = 0; i < ROUNDS; i++) EXPECT_OK(strata_set_limit(rig.s, rig.gpu, i % 3 ? (uint64_t)(i % 5) * 8 * MIB : STRATA_UNLIMITED));
+    for (int i = 0; i < ROUNDS; i++)
+        EXPECT_OK(strata_set_limit(rig.s, rig.gpu, i % 3 ? (uint64_t)(i % 5) * 8 * MIB : STRATA_UNLIMITED));
     for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
     EXPECT_LE(reserved_of(&rig), 8 * MIB);

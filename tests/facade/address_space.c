@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "facade/facade.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 #include "tests/harness/address_space.h"
 
@@ -43,8 +43,7 @@ TEST(facade_address_space, a_gibibyte_serves_a_small_program_under_every_preset)
             ASSERT_TRUE(bound_address_space((uint64_t)1 << 30, &before));
             strata_status_t status = small_program(strata_strategy_name(i), streams);
             unbound_address_space(&before);
-            if (status != STRATA_OK)
-                FAIL_TEST("%s, %d streams: %s", strata_strategy_name(i), streams, strata_last_error()->text);
+            if (status != STRATA_OK) FAIL_TEST("%s, %d streams: %s", strata_strategy_name(i), streams, strata_last_error()->text);
         }
     }
 }

@@ -49,9 +49,13 @@ TEST(facade_alignment, a_layer_whose_blocks_lie_so_serves_its_own) {
 }
 
 TEST(facade_alignment, others_serve_the_places) {
-    static const char *const stacks[] = {"[retry, stream_safe, auto_growth, system]", "[caching, system]", "[naive_best_fit, system]",
-                                         "[system]", "[auto_growth, aligned, system]",
-                                         "[binning: {routes: [{up_to: 64, stack: [aligned, system]}, {stack: [auto_growth, system]}]}]"};
+    static const char *const stacks[] = {
+        "[retry, stream_safe, auto_growth, system]",
+        "[caching, system]",
+        "[naive_best_fit, system]",
+        "[system]",
+        "[auto_growth, aligned, system]",
+        "[binning: {routes: [{up_to: 64, stack: [aligned, system]}, {stack: [auto_growth, system]}]}]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) serves_up_to(stacks[i], strata_gpu(0), 256);
 }
 
@@ -60,8 +64,9 @@ TEST(facade_alignment, a_refusal_says_which_layer_to_add) {
     rig_open(&rig, POOLED, NULL, 0, 0, 1);
     strata_block_t block;
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, ask(&rig, rig.gpu, 100, 4096, &block));
-    EXPECT_STREQ(strata_last_error()->text, "an alignment of 4KiB: the stack of the place gpu serves up to 256; put aligned above its caches, "
-                                            "as in \"- aligned: {alignment: 256}\", which leaves other requests as they are");
+    EXPECT_STREQ(strata_last_error()->text,
+                 "an alignment of 4KiB: the stack of the place gpu serves up to 256; put aligned above its caches, "
+                 "as in \"- aligned: {alignment: 256}\", which leaves other requests as they are");
     EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, "weights")));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, ask(&rig, rig.gpu, 100, 4096, &block));
     EXPECT_CONTAINS(strata_last_error()->text, "the stack of the place gpu in weights serves up to 256");

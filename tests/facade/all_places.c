@@ -1,17 +1,17 @@
 /* Every place at once, two devices that differ in one process, and the presets that are made for one place. */
 #include "tests/facade/fixture.h"
 
-#define TWO_DEVICES                                                                                \
-    "strategy: everywhere\nextends: managed_prefetch\ndevices:\n  use: sim:h100x2\n  gpu:1:\n"      \
-    "    stack: [retry, stream_safe, auto_growth: {chunk_size: 256MiB}, system]\n"                  \
-    "places:\n  pinned: [stream_safe, buffered, system: {cap: 4GiB, node: near}]\n"                 \
+#define TWO_DEVICES                                                                                                                \
+    "strategy: everywhere\nextends: managed_prefetch\ndevices:\n  use: sim:h100x2\n  gpu:1:\n"                                     \
+    "    stack: [retry, stream_safe, auto_growth: {chunk_size: 256MiB}, system]\n"                                                 \
+    "places:\n  pinned: [stream_safe, buffered, system: {cap: 4GiB, node: near}]\n"                                                \
     "  host: [auto_growth: {chunk_size: 32MiB, alignment: 64}, system: {huge_pages: true}]\n"
 
 enum { PLACES = 6 };
 
 static void list_places(strata_place_t places[PLACES]) {
-    const strata_place_t all[PLACES] = {strata_gpu(0), strata_gpu(1), strata_managed(0), strata_managed(1), strata_pinned(),
-                                        strata_host()};
+    const strata_place_t all[PLACES] = {strata_gpu(0),     strata_gpu(1),   strata_managed(0),
+                                        strata_managed(1), strata_pinned(), strata_host()};
     memcpy(places, all, sizeof all);
 }
 
@@ -21,9 +21,7 @@ static strata_statistics_t figures_of(rig_t *rig, strata_place_t place) {
     return f;
 }
 
-static void note_chunk(const strata_snapshot_row_t *row, void *context) {
-    *(uint64_t *)context = row->chunk;
-}
+static void note_chunk(const strata_snapshot_row_t *row, void *context) { *(uint64_t *)context = row->chunk; }
 
 /* Where the last chunk of a place begins. */
 static uint64_t chunk_of(rig_t *rig, strata_place_t place) {
@@ -33,10 +31,12 @@ static uint64_t chunk_of(rig_t *rig, strata_place_t place) {
 }
 
 TEST(facade_all_places, each_is_served_by_its_own_stack) {
-    static const char *const paths[PLACES] = {
-        "retry > stream_safe > auto_growth | system", "retry > stream_safe > auto_growth | system",
-        "retry > stream_safe > auto_growth | system", "retry > stream_safe > auto_growth | system",
-        "stream_safe > buffered | system", "auto_growth | system"};
+    static const char *const paths[PLACES] = {"retry > stream_safe > auto_growth | system",
+                                              "retry > stream_safe > auto_growth | system",
+                                              "retry > stream_safe > auto_growth | system",
+                                              "retry > stream_safe > auto_growth | system",
+                                              "stream_safe > buffered | system",
+                                              "auto_growth | system"};
     static const uint64_t reserved[PLACES] = {20 * MIB, 256 * MIB, 20 * MIB, 20 * MIB, 3 * MIB, 32 * MIB};
     rig_t rig;
     strata_place_t places[PLACES];
@@ -46,7 +46,7 @@ TEST(facade_all_places, each_is_served_by_its_own_stack) {
     for (int i = 0; i < PLACES; i++) {
         char path[128];
         ASSERT_OK(strata_allocate(rig.s, places[i], NULL, 3 * MIB, &blocks[i]));
-        EXPECT_OK(strata_allocation_path(rig.s, blocks[i].ref, path, sizeof path));
+        EXPECT_OK(strata_allocation_route(rig.s, blocks[i].ref, path, sizeof path));
         EXPECT_STREQ(path, paths[i]);
         EXPECT_EQ(figures_of(&rig, places[i]).reserved_bytes, reserved[i]);
         EXPECT_EQ(figures_of(&rig, places[i]).live_allocations, 1);

@@ -2,18 +2,18 @@
 #include "tests/facade/fixture.h"
 
 /* The fault's name is in the text, and nothing has changed. */
-#define REFUSED(call, word)                                    \
-    do {                                                       \
-        EXPECT_STATUS(STRATA_E_INVALID, call);                 \
-        EXPECT_CONTAINS(strata_last_error()->text, word);      \
+#define REFUSED(call, word)                                                                                                        \
+    do {                                                                                                                           \
+        EXPECT_STATUS(STRATA_E_INVALID, call);                                                                                     \
+        EXPECT_CONTAINS(strata_last_error()->text, word);                                                                          \
     } while (0)
 
 /* Likewise, and the text begins with the function that the program called, not with one of those behind it. */
-#define REFUSED_BY(call, word)                                                                      \
-    do {                                                                                            \
-        REFUSED(call, word);                                                                        \
-        EXPECT_EQ(strncmp(strata_last_error()->text, #call ":", strcspn(#call, "(")), 0);           \
-        EXPECT_EQ(strata_last_error()->text[strcspn(#call, "(")], ':');                             \
+#define REFUSED_BY(call, word)                                                                                                     \
+    do {                                                                                                                           \
+        REFUSED(call, word);                                                                                                       \
+        EXPECT_EQ(strncmp(strata_last_error()->text, #call ":", strcspn(#call, "(")), 0);                                          \
+        EXPECT_EQ(strata_last_error()->text[strcspn(#call, "(")], ':');                                                            \
     } while (0)
 
 static void row(const strata_snapshot_row_t *it, void *context) {
@@ -22,7 +22,8 @@ static void row(const strata_snapshot_row_t *it, void *context) {
 }
 
 static void open_ready(rig_t *rig, strata_block_t *block) {
-    rig_open(rig, "strategy: named\nstack: [stream_safe, auto_growth, system]\npools: {weights: {stack: [system]}}\n", NULL, 0, 0, 1);
+    rig_open(rig, "strategy: named\nstack: [stream_safe, auto_growth, system]\npools: {weights: {stack: [system]}}\n", NULL, 0, 0,
+             1);
     *block = rig_allocate(rig, NULL, MIB);
 }
 
@@ -46,7 +47,7 @@ TEST(facade_arguments, no_room_for_an_answer_is_refused) {
     REFUSED_BY(strata_next_count(rig.s, rig.gpu, NULL), "`count` is NULL");
     REFUSED_BY(strata_block_of(rig.s, block.ptr, NULL), "`block` is NULL");
     REFUSED_BY(strata_base_pointer(rig.s, block.ptr, NULL), "`block` is NULL");
-    REFUSED_BY(strata_allocation_path(rig.s, block.ref, NULL, 10), "`text` is NULL");
+    REFUSED_BY(strata_allocation_route(rig.s, block.ref, NULL, 10), "`text` is NULL");
     REFUSED_BY(strata_stream_of(rig.s, block.ref, NULL), "`stream` is NULL");
     REFUSED_BY(strata_same_stream(rig.s, rig.gpu, NULL, NULL, NULL), "`same` is NULL");
     REFUSED_BY(strata_stream_create(rig.s, rig.gpu, 0, NULL), "`stream` is NULL");
@@ -97,7 +98,7 @@ TEST(facade_arguments, what_may_be_left_out_may_be_null) {
     EXPECT_OK(strata_statistics_prometheus(rig.s, NULL, 0, &needed));
     EXPECT_OK(strata_explain(rig.s, NULL, 0, NULL));
     EXPECT_OK(strata_chunks_text(rig.s, rig.gpu, NULL, 0, &needed));
-    EXPECT_OK(strata_allocation_path(rig.s, block.ref, NULL, 0));
+    EXPECT_OK(strata_allocation_route(rig.s, block.ref, NULL, 0));
     EXPECT_OK(strata_annotate(rig.s, NULL));
     EXPECT_OK(strata_snapshot(rig.s, rig.gpu, row, NULL));
     close_ready(&rig, &block);
@@ -141,7 +142,8 @@ TEST(facade_arguments, a_flag_or_a_mode_that_there_is_not_is_refused) {
         strata_allocate_options_t allocate = {.struct_size = sizeof allocate, .size = 100, .flags = 1u << bit};
         REFUSED(strata_open(&open, &opened), "STRATA_OPEN_ALLOW_CODE");
         REFUSED(strata_change_strategy(rig.s, &open), "STRATA_OPEN_ALLOW_CODE");
-        if (allocate.flags > STRATA_NO_REPORT) REFUSED(strata_allocate_with(rig.s, rig.gpu, NULL, &allocate, &none), "STRATA_NO_GROW");
+        if (allocate.flags > STRATA_NO_REPORT)
+            REFUSED(strata_allocate_with(rig.s, rig.gpu, NULL, &allocate, &none), "STRATA_NO_GROW");
     }
     REFUSED(strata_close(rig.s, (strata_close_mode_t)77, NULL, NULL), "77");
     REFUSED(strata_close(rig.s, (strata_close_mode_t)-1, NULL, NULL), "-1");

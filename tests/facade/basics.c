@@ -97,9 +97,9 @@ TEST(facade, tells_the_recorded_layers) {
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_block_t fresh = rig_allocate(&rig, NULL, 1000), hit = rig_allocate(&rig, NULL, 1000);
     char text[128];
-    EXPECT_OK(strata_allocation_path(rig.s, fresh.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig.s, fresh.ref, text, sizeof text));
     EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
-    EXPECT_OK(strata_allocation_path(rig.s, hit.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig.s, hit.ref, text, sizeof text));
     EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig.s, fresh.ref));
     EXPECT_OK(strata_free(rig.s, hit.ref));
@@ -155,8 +155,8 @@ TEST(facade, two_devices_are_two) {
 }
 
 static strata_status_t open_preset(const char *preset, strata_t *s) {
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "sim",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .preset = preset, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     return strata_open(&options, s);
 }
 

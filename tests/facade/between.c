@@ -69,8 +69,8 @@ static strata_status_t stream_synchronise(strata_device_t *device, strata_handle
 
 void between_begin(between_t *between, rig_t *rig, strata_device_call_t call, between_fn act, void *context) {
     strata_device_t *device = rig->devices[0];
-    *between = (between_t){.table = *device->operations, .real = device->operations, .device = device, .call = call, .act = act,
-                           .context = context};
+    *between = (between_t){
+        .table = *device->operations, .real = device->operations, .device = device, .call = call, .act = act, .context = context};
     between->table.event_create = event_create;
     between->table.stream_create = stream_create;
     between->table.malloc = allocate;
@@ -89,9 +89,7 @@ bool between_end(between_t *between) {
 
 /* ---- in front of a lock ---- */
 
-static bool is_heard(const strata_lock_observer_t *observer) {
-    return observer && atomic_load(&observer->active);
-}
+static bool is_heard(const strata_lock_observer_t *observer) { return observer && atomic_load(&observer->active); }
 
 /* The caller has read nothing yet that the lock guards. */
 static void acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
@@ -110,8 +108,13 @@ static void releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
 }
 
 void before_lock_begin(before_lock_t *before, strata_lock_t *lock, uint32_t n, between_fn act, void *context) {
-    *before = (before_lock_t){.observer = {.acquired = acquired, .releasing = releasing}, .real = lock->observer, .lock = lock,
-                              .caller = pthread_self(), .left = n, .act = act, .context = context};
+    *before = (before_lock_t){.observer = {.acquired = acquired, .releasing = releasing},
+                              .real = lock->observer,
+                              .lock = lock,
+                              .caller = pthread_self(),
+                              .left = n,
+                              .act = act,
+                              .context = context};
     atomic_store(&before->observer.active, true);
     lock->observer = &before->observer;
 }

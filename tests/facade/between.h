@@ -31,7 +31,7 @@ bool between_end(between_t *between);
 
 typedef struct before_lock {
     strata_lock_observer_t observer; /* first */
-    strata_lock_observer_t *real;    /* the lock's own */
+    strata_lock_observer_t *real; /* the lock's own */
     strata_lock_t *lock;
     pthread_t caller;
     uint32_t left; /* of the caller's takings, up to the one that `act` comes before; 0: it came */

@@ -163,8 +163,7 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
 
 /* No event is to be had, and no wait. */
 static void refuse_all(strata_device_t *device) {
-    static const strata_device_call_t calls[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
-                                                 STRATA_CALL_synchronise};
+    static const strata_device_call_t calls[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise, STRATA_CALL_synchronise};
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_sim_fail(device, calls[i], 1, true, STRATA_E_DEVICE));
 }
 
@@ -281,11 +280,9 @@ TEST(facade_between, a_stream_keeps_its_handle_while_a_free_waits_for_it) {
 
 static const char of_all[] = "strategy: all\nstack: [retry, stream_safe, bfc: {initial_region: 2MiB}, system]\n";
 
-static void sweep(void *context) {
-    strata_domain_sweep_orphans(rig_domain(((other_t *)context)->rig));
-}
+static void sweep(void *context) { strata_domain_sweep_orphans(rig_domain(((other_t *)context)->rig)); }
 
-/* The record lies in the trunk, so that nothing tells that the stack is needed but the count of what it serves. */
+/* The record lies in the shared stack, so that nothing tells that the stack is needed but the count of what it serves. */
 TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
     uint32_t swept = 0;
     for (uint32_t n = 1; n <= 12; n++) {
@@ -315,8 +312,8 @@ TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
 
 /* ---- one block, two who free it ---- */
 
-/* A cache that all streams share makes its records in the trunk: the lock of the stack that served the block comes first, so
- * that of the trunk is opened once the block was found. */
+/* A cache that all streams share makes its records in the shared stack: the lock of the stack that served the block comes first, so
+ * that of the shared stack is opened once the block was found. */
 TEST(facade_between, of_two_threads_that_free_a_block_at_once_one_is_told_that_it_is_stale) {
     rig_t rig;
     before_lock_t before;
@@ -361,9 +358,7 @@ static void allocate_many(void *context) {
     for (int i = 0; i < 64; i++) other->blocks[i] = rig_allocate(other->rig, other->stream, SIZE);
 }
 
-static void count_live(const strata_snapshot_row_t *row, void *context) {
-    *(uint32_t *)context += row->state == 1;
-}
+static void count_live(const strata_snapshot_row_t *row, void *context) { *(uint32_t *)context += row->state == 1; }
 
 /* The room is made before the stacks are locked together. */
 TEST(facade_between, a_snapshot_finds_room_for_what_came_while_it_made_room) {

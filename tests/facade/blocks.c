@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "platform/clock.h"
-#include "platform/host_memory.h"
+#include "platform/host/clock.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
 static const char *const presets[] = {"strata", "paddle", "system"};
@@ -91,7 +91,7 @@ TEST(facade_blocks, trim_counts_every_stream_of_the_place) {
 
 typedef struct seen {
     rig_t *rig;
-    uintptr_t end;  /* of the row before */
+    uintptr_t end; /* of the row before */
     size_t rows, live, free, deferred;
     uint64_t bytes, requested, chunk;
     strata_stream_t streams[2];
@@ -308,7 +308,8 @@ TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_stream_t other = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), waits = rig_allocate(&rig, NULL, 6 * MIB), b = rig_allocate(&rig, NULL, 6 * MIB);
+    strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), waits = rig_allocate(&rig, NULL, 6 * MIB),
+                   b = rig_allocate(&rig, NULL, 6 * MIB);
     strata_ref_t victims[3] = {0};
     size_t count = 0;
     EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 13 * MIB, victims, 3, &count));

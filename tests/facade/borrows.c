@@ -19,13 +19,9 @@ static void begin_with(pair_t *pair, const char *strategy) {
     pair->block = rig_allocate(&pair->rig, pair->owner, SIZE);
 }
 
-static void begin(pair_t *pair) {
-    begin_with(pair, "strata");
-}
+static void begin(pair_t *pair) { begin_with(pair, "strata"); }
 
-static void end(pair_t *pair) {
-    rig_close(&pair->rig);
-}
+static void end(pair_t *pair) { rig_close(&pair->rig); }
 
 /* Whether the owner's next request of that size gets the memory of the pair's block; it is given back at once. */
 static bool reused(pair_t *pair) {
@@ -34,13 +30,9 @@ static bool reused(pair_t *pair) {
     return next.ptr == pair->block.ptr;
 }
 
-static void record(pair_t *pair, strata_stream_t stream) {
-    EXPECT_OK(strata_record_stream(pair->rig.s, pair->block.ref, stream));
-}
+static void record(pair_t *pair, strata_stream_t stream) { EXPECT_OK(strata_record_stream(pair->rig.s, pair->block.ref, stream)); }
 
-static void free_block(pair_t *pair) {
-    EXPECT_OK(strata_free(pair->rig.s, pair->block.ref));
-}
+static void free_block(pair_t *pair) { EXPECT_OK(strata_free(pair->rig.s, pair->block.ref)); }
 
 TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
     pair_t p;

@@ -47,8 +47,9 @@ static void request(rig_t *rig, asking_t *a, uint64_t pool, size_t size) {
     EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
-static const char *const uppers[] = {"auto_growth", "thread_local: {initial: 4MiB}", "naive_best_fit: {initial: 4MiB}",
-                                     "bfc", "caching", "buffered", "stream_safe, auto_growth"};
+static const char *const uppers[] = {
+    "auto_growth", "thread_local: {initial: 4MiB}", "naive_best_fit: {initial: 4MiB}", "bfc", "caching",
+    "buffered",    "stream_safe, auto_growth"};
 
 /* The upper cache grows, and lets every other request wait for that. */
 TEST(facade_callbacks, a_cache_below_another_asks_nobody_for_a_chunk) {
@@ -86,8 +87,8 @@ TEST(facade_callbacks, what_a_chunk_could_not_ask_is_asked_by_the_core) {
 TEST(facade_callbacks, a_stack_that_is_being_made_asks_nobody) {
     rig_t rig;
     uint64_t pool = 0;
-    rig_open(&rig, "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n",
-             NULL, 0, 0, 1);
+    rig_open(&rig, "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n", NULL,
+             0, 0, 1);
     EXPECT_OK(strata_pool(rig.s, "kept", &pool));
     asking_t a = {.rig = &rig, .stream = rig_stream(&rig), .size = MIB};
     request(&rig, &a, pool, MIB);

@@ -1,17 +1,16 @@
 /* strata_change_strategy(): the same handle, devices and streams under another strategy. */
 #include <pthread.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
 
 static strata_status_t change_with(rig_t *rig, const char *preset, uint32_t flags) {
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT | flags};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .preset = preset, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT | flags};
     return strata_change_strategy(rig->s, &options);
 }
 
-static strata_status_t change_to(rig_t *rig, const char *preset) {
-    return change_with(rig, preset, 0);
-}
+static strata_status_t change_to(rig_t *rig, const char *preset) { return change_with(rig, preset, 0); }
 
 static strata_status_t change_to_text(rig_t *rig, const char *text) {
     strata_open_options_t options = {.struct_size = sizeof options, .text = text, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
@@ -20,7 +19,7 @@ static strata_status_t change_to_text(rig_t *rig, const char *text) {
 
 static bool path_is(rig_t *rig, strata_ref_t ref, const char *wanted) {
     char text[128];
-    EXPECT_OK(strata_allocation_path(rig->s, ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig->s, ref, text, sizeof text));
     return strcmp(text, wanted) == 0;
 }
 
@@ -79,7 +78,8 @@ TEST(facade_change, a_wrong_strategy_leaves_the_old_one) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, GIB, 1);
     EXPECT_STATUS(STRATA_E_STRATEGY, change_to(&rig, "no such preset"));
-    strata_open_options_t options = {.struct_size = sizeof options, .text = "strategy: x\nstack: [{cuda_malloc_async: {pool: best}}]\n",
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .text = "strategy: x\nstack: [{cuda_malloc_async: {pool: best}}]\n",
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_change_strategy(rig.s, &options));
     options = (strata_open_options_t){.struct_size = sizeof options, .devices = "sim:a100x2"};

@@ -1,7 +1,7 @@
 /* The chunks of a place as text. */
 #include <stdio.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
 static char text[1 << 16], wanted[4096];

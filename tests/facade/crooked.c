@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/facade/fixture.h"
 
 /* ---- below a cache ---- */
@@ -18,14 +18,22 @@ static strata_status_t crooked_allocate(strata_layer_t *self, const strata_reque
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
-static void crooked_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    strata_below_free(strata_record_unwrap(self, record), path);
+static void crooked_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_below_free(strata_record_unwrap(self, record), call);
 }
 
 static const strata_layer_type_t crooked_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_crooked", .doc = "cuts 64 bytes off in front",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = crooked_allocate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_crooked",
+    .doc = "cuts 64 bytes off in front",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_DEVICE,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = crooked_allocate,
     .free = crooked_free,
 };
 
@@ -61,15 +69,23 @@ static strata_status_t untidy_allocate(strata_layer_t *self, const strata_reques
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
-static void untidy_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void untidy_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     record->borrows = 77;
-    strata_below_free(strata_record_unwrap(self, record), path);
+    strata_below_free(strata_record_unwrap(self, record), call);
 }
 
 static const strata_layer_type_t untidy_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_untidy", .doc = "leaves a word in the records that it gives up",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = untidy_allocate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_untidy",
+    .doc = "leaves a word in the records that it gives up",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = untidy_allocate,
     .free = untidy_free,
 };
 
@@ -101,9 +117,17 @@ static strata_status_t demanding_allocate(strata_layer_t *self, const strata_req
 }
 
 static const strata_layer_type_t demanding_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_demanding", .doc = "asks for more than was asked",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = demanding_allocate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_demanding",
+    .doc = "asks for more than was asked",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = demanding_allocate,
     .free = strata_layer_free_below,
 };
 
@@ -147,16 +171,25 @@ TEST(facade_crooked, sizes_beyond_all_measure_are_refused_by_every_cache_and_sou
 
 /* ---- operations that are left out ---- */
 
-static strata_status_t noted(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_path_t *path) {
-    (void)self, (void)record, (void)stream, (void)path;
+static strata_status_t noted(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    (void)self, (void)record, (void)stream, (void)call;
     return STRATA_OK;
 }
 
 static const strata_layer_type_t noting_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_noting", .doc = "notes borrows and takes none back",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = strata_below_allocate,
-    .free = strata_layer_free_below, .record_stream = noted,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_noting",
+    .doc = "notes borrows and takes none back",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = strata_below_allocate,
+    .free = strata_layer_free_below,
+    .record_stream = noted,
 };
 
 TEST(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back) {
@@ -174,10 +207,19 @@ TEST(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back) {
 /* ---- needs ---- */
 
 static const strata_layer_type_t needing_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_needing", .doc = "stands above what is safe across streams",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .needs = STRATA_TRAIT_CROSS_STREAM_SAFE, .passes = ~0u,
-    .guarded = true, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing, .allocate = strata_below_allocate, .free = strata_layer_free_below,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_needing",
+    .doc = "stands above what is safe across streams",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .needs = STRATA_TRAIT_CROSS_STREAM_SAFE,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = strata_below_allocate,
+    .free = strata_layer_free_below,
 };
 
 /* The row of a layer in the matrix of docs/layers.md: the cell below `lower`. */
@@ -204,7 +246,8 @@ TEST(facade_crooked, the_page_says_what_a_needing_layer_misses_and_what_may_stan
     ASSERT_TRUE(out);
     EXPECT_OK(strata_config_layers(out, true));
     fclose(out);
-    static const char *const cells[][2] = {{"stream_safe", "yes"}, {"stat", "with cross_stream_safe"}, {"system", "no: cross_stream_safe"}};
+    static const char *const cells[][2] = {
+        {"stream_safe", "yes"}, {"stat", "with cross_stream_safe"}, {"system", "no: cross_stream_safe"}};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         cell_of(page, "test_needing", cells[i][0], cell, sizeof cell);
         EXPECT_STREQ(cell, cells[i][1]);

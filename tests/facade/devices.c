@@ -2,8 +2,11 @@
 #include "tests/facade/fixture.h"
 
 static strata_status_t open_devices(const char *devices, strata_t *s) {
-    return strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "system",
-                                                .devices = devices, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT}, s);
+    return strata_open(&(strata_open_options_t){.struct_size = sizeof(strata_open_options_t),
+                                                .preset = "system",
+                                                .devices = devices,
+                                                .flags = STRATA_OPEN_IGNORE_ENVIRONMENT},
+                       s);
 }
 
 static bool serves(strata_t s, uint32_t device) {
@@ -24,7 +27,10 @@ TEST(facade_devices, so_many_of_a_profile) {
     static const struct {
         const char *devices, *profile;
         uint32_t count;
-    } rows[] = {{"sim", "sim:h100", 1}, {"sim:h100", "sim:h100", 1}, {"sim:a100", "sim:a100", 1}, {"sim:h100x2", "sim:h100", 2},
+    } rows[] = {{"sim", "sim:h100", 1},
+                {"sim:h100", "sim:h100", 1},
+                {"sim:a100", "sim:a100", 1},
+                {"sim:h100x2", "sim:h100", 2},
                 {"sim:a100x16", "sim:a100", 16}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         strata_t s = 0;
@@ -39,9 +45,22 @@ TEST(facade_devices, so_many_of_a_profile) {
 }
 
 TEST(facade_devices, everything_else_is_refused_with_what_to_write) {
-    static const char *const wrong[] = {"", "cpu", "sims", "sim:", "sim:h10", "sim:h100x", "sim:h100x0", "sim:h100x17",
-                                        "sim:h100x2x2", "sim:x2", "sim:a_profile_of_a_very_long_name_here", "gpu:", "gpu:x",
-                                        "gpu:16", "gpu:1x2", "gpus"};
+    static const char *const wrong[] = {"",
+                                        "cpu",
+                                        "sims",
+                                        "sim:",
+                                        "sim:h10",
+                                        "sim:h100x",
+                                        "sim:h100x0",
+                                        "sim:h100x17",
+                                        "sim:h100x2x2",
+                                        "sim:x2",
+                                        "sim:a_profile_of_a_very_long_name_here",
+                                        "gpu:",
+                                        "gpu:x",
+                                        "gpu:16",
+                                        "gpu:1x2",
+                                        "gpus"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strata_t s = 77;
         EXPECT_STATUS(STRATA_E_STRATEGY, open_devices(wrong[i], &s));
@@ -53,8 +72,12 @@ TEST(facade_devices, everything_else_is_refused_with_what_to_write) {
 /* The words are those of strata_open_options_t, not the command's. */
 TEST(facade_devices, wrong_options_are_called_by_the_function_s_own_names) {
     static const char *const set[] = {"system.size=1"};
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = "system", .devices = "sim", .set = set,
-                                     .set_count = 1, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .preset = "system",
+                                     .devices = "sim",
+                                     .set = set,
+                                     .set_count = 1,
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     strata_t s = 77;
     EXPECT_STATUS(STRATA_E_STRATEGY, open_devices("cpu", &s));
     EXPECT_TRUE(strncmp(strata_last_error()->text, "devices: \"cpu\" names no device", 29) == 0);

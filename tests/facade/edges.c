@@ -45,8 +45,10 @@ TEST(facade_edges, a_growth_that_cannot_be_smaller_is_not_asked_for_again) {
     for (int smaller = 0; smaller < 2; smaller++) {
         rig_t rig;
         strata_block_t none;
-        open_stack(&rig, smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
-                                 : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system", 64 * MIB);
+        open_stack(&rig,
+                   smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
+                           : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system",
+                   64 * MIB);
         strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
         uint64_t before = rig_calls(&rig, STRATA_CALL_malloc);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
@@ -123,10 +125,10 @@ TEST(facade_edges, caching_counts_its_segments_as_they_were_granted) {
     open_stack(&rig, "caching: {memory_fraction: 0.5}, bfc: {allow_growth: true}, system", 1024 * MIB);
     caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 30 * MIB).ref));
-    strata_path_t path = {.stack = self->base.stack};
-    bool entered = strata_path_enter(&path, &self->base);
-    EXPECT_GE(self->base.type->release(&self->base, &path), 30 * MIB);
-    strata_path_leave(&path, &self->base, entered);
+    strata_call_t call = {.stack = self->base.stack};
+    bool entered = strata_call_enter(&call, &self->base);
+    EXPECT_GE(self->base.type->release(&self->base, &call), 30 * MIB);
+    strata_call_leave(&call, &self->base, entered);
     EXPECT_EQ(self->asked_bytes, 0);
     /* What bfc keeps is less than twice a segment, and goes whole. */
     strata_block_t block = rig_allocate(&rig, NULL, 2 * MIB);
@@ -163,9 +165,7 @@ TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
 
 /* ---- scrub ---- */
 
-static uint64_t zeroed(rig_t *rig) {
-    return rig_calls(rig, STRATA_CALL_fill);
-}
+static uint64_t zeroed(rig_t *rig) { return rig_calls(rig, STRATA_CALL_fill); }
 
 /* A request of a private pool, as a capture's is; what it got is free again behind it. Whether it was zeroed. */
 static bool is_zeroed_for(rig_t *rig, uint64_t pool) {

@@ -14,7 +14,8 @@ static strata_statistics_t of_no_pool(rig_t *rig) {
 
 /* Its stack ends with the stream; what it counted does not. */
 TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
-    static const char *const stacks[] = {"stream_safe, system", "cuda_malloc_async", "stream_safe, auto_growth, system", "buffered, system"};
+    static const char *const stacks[] = {"stream_safe, system", "cuda_malloc_async", "stream_safe, auto_growth, system",
+                                         "buffered, system"};
     for (int i = 0; i < 4; i++) {
         char text[100];
         rig_t rig;
@@ -55,7 +56,8 @@ static void *leave_idle(void *argument) {
 
 /* By the first call of another thread on its own default stream. */
 TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back) {
-    static const char *const stacks[] = {"stream_safe, auto_growth, system", "buffered, system", "stream_safe, buffered, auto_growth, system"};
+    static const char *const stacks[] = {"stream_safe, auto_growth, system", "buffered, system",
+                                         "stream_safe, buffered, auto_growth, system"};
     for (int i = 0; i < 3; i++) {
         char text[100];
         rig_t rig;
@@ -80,8 +82,8 @@ TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back
 /* The driver gives the handle of a stream that ended to a new one: that is no owner of what the old one left, and what it says of a
  * block counts. */
 TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
-    static const char *const stacks[] = {"stream_safe, auto_growth, system", "auto_growth, system", "caching, system", "cuda_malloc_async",
-                                         "bfc: {allow_growth: true}, system"};
+    static const char *const stacks[] = {"stream_safe, auto_growth, system", "auto_growth, system", "caching, system",
+                                         "cuda_malloc_async", "bfc: {allow_growth: true}, system"};
     for (int i = 0; i < 5; i++)
         for (int on = 0; on < 2; on++) {
             char text[100];

@@ -46,71 +46,72 @@ typedef struct room {
     bool same;
 } room_t;
 
-#define CALLS(X)                                                                                     \
-    X(strata_allocate(s, place, NULL, 1000, &r.block))                                               \
-    X(strata_allocate_with(s, place, stream, &(strata_allocate_options_t){                           \
-        .struct_size = sizeof(strata_allocate_options_t), .size = 77, .tag = "tag"}, &r.block))      \
-    X(strata_retain(s, ref))                                                                         \
-    X(strata_release_ref(s, ref))                                                                    \
-    X(strata_block_of(s, ptr, &r.block))                                                             \
-    X(strata_base_pointer(s, (char *)ptr + 1, &r.block))                                             \
-    X(strata_allocation_path(s, ref, r.text, sizeof r.text))                                         \
-    X(strata_record_stream(s, ref, stream))                                                          \
-    X(strata_erase_stream(s, ref, stream))                                                           \
-    X(strata_stream_of(s, ref, &r.stream))                                                           \
-    X(strata_next_count(s, place, &r.bytes))                                                         \
-    X(strata_set_safe_frontier(s, place, 1))                                                         \
-    X(strata_same_stream(s, place, NULL, stream, &r.same))                                           \
-    X(strata_set_default_stream(s, place, NULL))                                                     \
-    X(strata_stream_create(s, place, 0, &r.stream))                                                     \
-    X(strata_stream_synchronize(s, place, stream))                                                   \
-    X(strata_stream_work(s, place, stream, 10, NULL, 0))                                             \
-    X(strata_release(s, place, &r.bytes))                                                            \
-    X(strata_release_pool(s, place, STRATA_POOL_ORDINARY, &r.bytes))                                 \
-    X(strata_trim(s, place, 1, &r.bytes))                                                            \
-    X(strata_mem_info(s, place, &r.info))                                                            \
-    X(strata_set_limit(s, place, STRATA_UNLIMITED))                                                  \
-    X(strata_statistics(s, place, stream, &r.figures))                                               \
-    X(strata_statistics_all(s, place, &r.figures))                                                   \
-    X(strata_reset_peaks(s, place))                                                                  \
-    X(strata_statistics_json(s, r.text, sizeof r.text, &r.size))                                     \
-    X(strata_statistics_prometheus(s, r.text, sizeof r.text, &r.size))                               \
-    X(strata_explain(s, r.text, sizeof r.text, &r.size))                                             \
-    X(strata_layer_figures(s, place, nothing_to_tell, NULL))                                         \
-    X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                  \
-    X(strata_snapshot(s, place, nothing_to_leak, NULL))                                              \
-    X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                  \
-    X(strata_cache_below(s, place, stream, 0, &r.cache))                                             \
-    X(strata_validate(s))                                                                            \
-    X(strata_add_out_of_memory_observer(s, nothing_to_observe, NULL, &r.id))                         \
-    X(strata_add_free_memory_callback(s, nothing_to_free, NULL, &r.id))                              \
-    X(strata_remove_callback(s, 1))                                                                  \
-    X(strata_graph_pool_begin(s, place, stream, &r.bytes))                                           \
-    X(strata_graph_pool_end(s, place, stream, 1))                                                    \
-    X(strata_graph_pool_remove(s, place, 1))                                                         \
-    X(strata_pool(s, "pool", &r.bytes))                                                              \
-    X(strata_pool_begin(s, place, STRATA_POOL_ORDINARY))                                             \
-    X(strata_pool_current(s, place, &r.bytes))                                                       \
-    X(strata_pool_of(s, ref, &r.bytes))                                                              \
-    X(strata_statistics_pool(s, place, 0, &r.figures))                                               \
-    X(strata_stream_name(s, place, stream, "copy0"))                                                 \
-    X(strata_pool_end(s, place))                                                                     \
-    X(strata_enable_peer(s, 0, 1))                                                                   \
-    X(strata_export(s, ref, r.text, &r.size))                                                        \
-    X(strata_import(s, place, r.text, 8, &r.block))                                                  \
-    X(strata_step(s))                                                                                \
-    X(strata_annotate(s, "op"))                                                                      \
-    X(strata_annotate(s, NULL))                                                                      \
-    X(strata_neighbours(s, ref, &r.neighbours))                                                      \
-    X(strata_best_victims(s, place, 8, r.refs, 4, &r.size))                                          \
-    X(strata_shadow_start(s, NULL))                                                                  \
-    X(strata_shadow_stop(s, r.text, sizeof r.text))                                                  \
-    X(strata_change_strategy(s, NULL))                                                               \
-    X(strata_free_on(s, ref, stream))                                                                \
-    X(strata_free(s, ref))                                                                           \
-    X(strata_free_pointer(s, ptr))                                                                   \
-    X(strata_free_pointer(s, NULL))                                                                  \
-    X(strata_stream_forget(s, place, stream))                                                        \
+#define CALLS(X)                                                                                                                   \
+    X(strata_allocate(s, place, NULL, 1000, &r.block))                                                                             \
+    X(strata_allocate_with(                                                                                                        \
+        s, place, stream,                                                                                                          \
+        &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = 77, .tag = "tag"}, &r.block))       \
+    X(strata_retain(s, ref))                                                                                                       \
+    X(strata_release_ref(s, ref))                                                                                                  \
+    X(strata_block_of(s, ptr, &r.block))                                                                                           \
+    X(strata_base_pointer(s, (char *)ptr + 1, &r.block))                                                                           \
+    X(strata_allocation_route(s, ref, r.text, sizeof r.text))                                                                      \
+    X(strata_record_stream(s, ref, stream))                                                                                        \
+    X(strata_erase_stream(s, ref, stream))                                                                                         \
+    X(strata_stream_of(s, ref, &r.stream))                                                                                         \
+    X(strata_next_count(s, place, &r.bytes))                                                                                       \
+    X(strata_set_safe_frontier(s, place, 1))                                                                                       \
+    X(strata_same_stream(s, place, NULL, stream, &r.same))                                                                         \
+    X(strata_set_default_stream(s, place, NULL))                                                                                   \
+    X(strata_stream_create(s, place, 0, &r.stream))                                                                                \
+    X(strata_stream_synchronize(s, place, stream))                                                                                 \
+    X(strata_stream_work(s, place, stream, 10, NULL, 0))                                                                           \
+    X(strata_release(s, place, &r.bytes))                                                                                          \
+    X(strata_release_pool(s, place, STRATA_POOL_ORDINARY, &r.bytes))                                                               \
+    X(strata_trim(s, place, 1, &r.bytes))                                                                                          \
+    X(strata_mem_info(s, place, &r.info))                                                                                          \
+    X(strata_set_limit(s, place, STRATA_UNLIMITED))                                                                                \
+    X(strata_statistics(s, place, stream, &r.figures))                                                                             \
+    X(strata_statistics_all(s, place, &r.figures))                                                                                 \
+    X(strata_reset_peaks(s, place))                                                                                                \
+    X(strata_statistics_json(s, r.text, sizeof r.text, &r.size))                                                                   \
+    X(strata_statistics_prometheus(s, r.text, sizeof r.text, &r.size))                                                             \
+    X(strata_explain(s, r.text, sizeof r.text, &r.size))                                                                           \
+    X(strata_layer_figures(s, place, nothing_to_tell, NULL))                                                                       \
+    X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                                                \
+    X(strata_snapshot(s, place, nothing_to_leak, NULL))                                                                            \
+    X(strata_chunks_text(s, place, r.text, sizeof r.text, &r.size))                                                                \
+    X(strata_cache_below(s, place, stream, 0, &r.cache))                                                                           \
+    X(strata_validate(s))                                                                                                          \
+    X(strata_add_out_of_memory_observer(s, nothing_to_observe, NULL, &r.id))                                                       \
+    X(strata_add_free_memory_callback(s, nothing_to_free, NULL, &r.id))                                                            \
+    X(strata_remove_callback(s, 1))                                                                                                \
+    X(strata_graph_pool_begin(s, place, stream, &r.bytes))                                                                         \
+    X(strata_graph_pool_end(s, place, stream, 1))                                                                                  \
+    X(strata_graph_pool_remove(s, place, 1))                                                                                       \
+    X(strata_pool(s, "pool", &r.bytes))                                                                                            \
+    X(strata_pool_begin(s, place, STRATA_POOL_ORDINARY))                                                                           \
+    X(strata_pool_current(s, place, &r.bytes))                                                                                     \
+    X(strata_pool_of(s, ref, &r.bytes))                                                                                            \
+    X(strata_statistics_pool(s, place, 0, &r.figures))                                                                             \
+    X(strata_stream_name(s, place, stream, "copy0"))                                                                               \
+    X(strata_pool_end(s, place))                                                                                                   \
+    X(strata_enable_peer(s, 0, 1))                                                                                                 \
+    X(strata_export(s, ref, r.text, &r.size))                                                                                      \
+    X(strata_import(s, place, r.text, 8, &r.block))                                                                                \
+    X(strata_step(s))                                                                                                              \
+    X(strata_annotate(s, "op"))                                                                                                    \
+    X(strata_annotate(s, NULL))                                                                                                    \
+    X(strata_neighbours(s, ref, &r.neighbours))                                                                                    \
+    X(strata_best_victims(s, place, 8, r.refs, 4, &r.size))                                                                        \
+    X(strata_shadow_start(s, NULL))                                                                                                \
+    X(strata_shadow_stop(s, r.text, sizeof r.text))                                                                                \
+    X(strata_change_strategy(s, NULL))                                                                                             \
+    X(strata_free_on(s, ref, stream))                                                                                              \
+    X(strata_free(s, ref))                                                                                                         \
+    X(strata_free_pointer(s, ptr))                                                                                                 \
+    X(strata_free_pointer(s, NULL))                                                                                                \
+    X(strata_stream_forget(s, place, stream))                                                                                      \
     X(strata_stream_destroy(s, place, stream))
 
 const char *ends_call(const ends_t *ends, size_t number, strata_status_t *status) {
@@ -119,14 +120,16 @@ const char *ends_call(const ends_t *ends, size_t number, strata_status_t *status
     strata_stream_t stream = ends->stream;
     strata_ref_t ref = ends->block.ref;
     void *ptr = ends->block.ptr;
-    room_t r = {.figures = {.struct_size = sizeof r.figures}, .info = {.struct_size = sizeof r.info},
-                .neighbours = {.struct_size = sizeof r.neighbours}, .cache = {.struct_size = sizeof r.cache},
+    room_t r = {.figures = {.struct_size = sizeof r.figures},
+                .info = {.struct_size = sizeof r.info},
+                .neighbours = {.struct_size = sizeof r.neighbours},
+                .cache = {.struct_size = sizeof r.cache},
                 .size = sizeof r.text};
     size_t at = 0;
-#define CALL(call)             \
-    if (at++ == number) {      \
-        *status = call;        \
-        return #call;          \
+#define CALL(call)                                                                                                                 \
+    if (at++ == number) {                                                                                                          \
+        *status = call;                                                                                                            \
+        return #call;                                                                                                              \
     }
     CALLS(CALL)
 #undef CALL

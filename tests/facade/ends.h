@@ -8,7 +8,7 @@ typedef struct ends {
     strata_t s;
     strata_place_t place;
     strata_stream_t stream; /* of the program */
-    strata_block_t block;   /* live */
+    strata_block_t block; /* live */
 } ends_t;
 
 /* Makes the call of a number, in the order of the header; its name, NULL behind the last. strata_close() is not among them. */

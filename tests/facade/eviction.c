@@ -191,8 +191,9 @@ TEST(facade_eviction, answers_are_those_of_a_snapshot_where_ways_part) {
     run_program(PROGRAM_POOLED, NULL);
     run_program(PROGRAM_SPLIT, NULL);
     run_program("stack: [stream_safe, buffered, auto_growth: {chunk_size: 4MiB}, system]", NULL);
-    run_program("stack: [stream_safe, binning: {routes: [{up_to: 64KiB, stack: [auto_growth, system]}, {stack: [buffered, system]}]}]",
-                NULL);
+    run_program(
+        "stack: [stream_safe, binning: {routes: [{up_to: 64KiB, stack: [auto_growth, system]}, {stack: [buffered, system]}]}]",
+        NULL);
 }
 
 TEST(facade_eviction, answers_are_those_of_a_snapshot_in_pools) {

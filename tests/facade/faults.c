@@ -55,8 +55,7 @@ static void every_call_fails(const char *preset, strata_status_t fault, uint64_t
     strata_strategy_t *strategy = strategy_of(preset);
     uint64_t calls = calls_of_a_run(strategy), tried = 0;
     for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += stride, tried++)
-        for (int onward = 0; onward < 2 && !strata_test_has_failed(); onward++)
-            run_with_fault(strategy, k, onward != 0, fault);
+        for (int onward = 0; onward < 2 && !strata_test_has_failed(); onward++) run_with_fault(strategy, k, onward != 0, fault);
     printf("%s: %s at each of %llu device calls of %d operations, once and onward: %llu tried%s\n", strategy->name,
            strata_status_name(fault), (unsigned long long)calls, PROGRAM_LENGTH, (unsigned long long)tried,
            STRIDE == 1 ? "" : " (not every one: this build has sanitizers)");

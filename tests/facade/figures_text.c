@@ -15,8 +15,10 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     size_t needed = 0, again = 0;
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, &needed));
     EXPECT_EQ(needed, strlen(text) + 1);
-    EXPECT_TRUE(strncmp(text, "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, "
-                              "\"allocated_bytes\": 6144, ", 88) == 0);
+    EXPECT_TRUE(strncmp(text,
+                        "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, "
+                        "\"allocated_bytes\": 6144, ",
+                        88) == 0);
     static const char *const parts[] = {"{\"place\": \"gpu:1\", ", "{\"place\": \"managed:0\", ", "{\"place\": \"pinned\", ",
                                         "{\"place\": \"host\", ",
                                         "{\"stream\": \"0x0\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 1000, "};
@@ -69,8 +71,8 @@ TEST(facade_figures, prometheus_tells_counters_from_gauges) {
 
 /* ---- what layers count for themselves ---- */
 
-#define LAYERED                                                                                                   \
-    "version: 1\nstrategy: layered\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB}\n"   \
+#define LAYERED                                                                                                                    \
+    "version: 1\nstrategy: layered\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB}\n"                  \
     "  - stat: {name: below}\n  - limit: {bytes: 50MiB}\n  - system\n"
 
 typedef struct told {
@@ -127,8 +129,10 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
 
 TEST(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_are_read) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
-                   "  - system\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
+             "  - system\n",
+             NULL, 0, 0, 1);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
     told_t told = {.length = 0};

@@ -1,7 +1,7 @@
 /* Freed blocks that wait for several borrowers: when they are over, which goes first, and what the figures say meanwhile. */
 #include <stdio.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
@@ -18,7 +18,8 @@ static void open_stack(rig_t *rig, const char *stack) {
 }
 
 /* A block with two borrowers of which that of the lower handle is busy for `low` ms and the other for `high` ms, freed. */
-static void leave_waiting(rig_t *rig, strata_stream_t owner, const strata_stream_t users[2], uint64_t low, uint64_t high, bool high_first) {
+static void leave_waiting(rig_t *rig, strata_stream_t owner, const strata_stream_t users[2], uint64_t low, uint64_t high,
+                          bool high_first) {
     strata_block_t block = rig_allocate(rig, owner, SIZE);
     rig_work(rig, users[0], low * MILLISECOND, block.ref);
     rig_work(rig, users[1], high * MILLISECOND, block.ref);
@@ -106,16 +107,24 @@ static strata_status_t pass_allocate(strata_layer_t *self, const strata_request_
     return strata_below_allocate(self, request, record);
 }
 
-static void note_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void note_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
     freed.addresses[freed.count++ % (2 * BLOCKS)] = record->ptr;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 static const strata_layer_type_t noting_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_in_order", .doc = "notes what is freed", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing, .allocate = pass_allocate, .free = note_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_in_order",
+    .doc = "notes what is freed",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_DEVICE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = pass_allocate,
+    .free = note_free,
 };
 
 /* Blocks freed in the order 2, 0, 3, 1; bit n of `early`: the borrower of the n-th free is done at the first poll. */

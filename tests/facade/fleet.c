@@ -38,7 +38,7 @@ static bool is_served_too_early(const char *strategy, strata_stream_t stream, ui
     return early;
 }
 
-TEST(facade_fleet, a_default_stream_of_any_device_keeps_pinned_memory_until_its_work_is_over) {
+TEST(facade_all_devices, a_default_stream_of_any_device_keeps_pinned_memory_until_its_work_is_over) {
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             for (uint32_t worker = 0; worker < 2; worker++)
@@ -49,7 +49,7 @@ TEST(facade_fleet, a_default_stream_of_any_device_keeps_pinned_memory_until_its_
 }
 
 /* One device has one stream of that name: its free is deferred, as any, and the host does not wait. */
-TEST(facade_fleet, a_default_stream_of_the_only_device_is_not_waited_for) {
+TEST(facade_all_devices, a_default_stream_of_the_only_device_is_not_waited_for) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_block_t block = allocate(&rig);

@@ -170,8 +170,7 @@ TEST(facade_forget, without_an_event_and_a_wait_its_memory_is_nobodys) {
     strata_block_t a = rig_allocate(&rig, stream, SIZE);
     rig_work(&rig, stream, LONG, a.ref);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    static const strata_device_call_t calls[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
-                                                 STRATA_CALL_synchronise};
+    static const strata_device_call_t calls[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise, STRATA_CALL_synchronise};
     for (int i = 0; i < 3; i++) ASSERT_OK(strata_sim_fail(rig.devices[0], calls[i], 1, true, STRATA_E_DEVICE));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
     strata_sim_clear_faults(rig.devices[0]);

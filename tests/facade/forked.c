@@ -44,9 +44,7 @@ static void *be_busy(void *context) {
     return NULL;
 }
 
-static void *call_once(void *context) {
-    return strata_free(((rig_t *)context)->s, 1) == STRATA_OK ? context : NULL;
-}
+static void *call_once(void *context) { return strata_free(((rig_t *)context)->s, 1) == STRATA_OK ? context : NULL; }
 
 /* Threads that come and go take the lock of the threads' list. */
 static void *start_threads(void *context) {

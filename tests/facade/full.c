@@ -1,9 +1,9 @@
 /* Where the tables of a stack end: the request is told, nothing it took is kept, and what there is goes on. */
 #include <stdio.h>
 
-#include "facade/names.h"
-#include "platform/growing.h"
-#include "platform/host_memory.h"
+#include "facade/streams/names.h"
+#include "platform/host/growing.h"
+#include "platform/host/host_memory.h"
 #include "strategy/model.h"
 #include "tests/facade/fixture.h"
 
@@ -85,10 +85,9 @@ TEST(facade_full, a_full_table_of_any_cache_and_source_is_told_and_costs_nothing
 
 /* Those that make records of their own. */
 TEST(facade_full, a_full_table_under_a_decorator_is_told_and_costs_nothing) {
-    static const char *const stacks[] = {"guard: {report: false}, auto_growth, system",
-                                         "aligned: {alignment: 4KiB}, auto_growth, system",
-                                         "stream_safe, guard: {report: false}, buffered, system",
-                                         "guard: {report: false}, caching, system"};
+    static const char *const stacks[] = {
+        "guard: {report: false}, auto_growth, system", "aligned: {alignment: 4KiB}, auto_growth, system",
+        "stream_safe, guard: {report: false}, buffered, system", "guard: {report: false}, caching, system"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) EXPECT_GT(full_tables(stacks[i]), 0);
 }
 

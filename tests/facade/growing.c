@@ -36,9 +36,17 @@ static strata_status_t stand_there(strata_layer_t *self, const strata_request_t 
 }
 
 static const strata_layer_type_t standing_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_standing", .doc = "stands at the device", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing, .allocate = stand_there, .free = strata_layer_free_below,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_standing",
+    .doc = "stands at the device",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_DEVICE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = stand_there,
+    .free = strata_layer_free_below,
 };
 
 /* Without a retry: it has no patience. */
@@ -63,8 +71,10 @@ static void begin_growth(void *context) {
 static bool grows_once(uint32_t n) {
     rig_t rig;
     before_lock_t before;
-    rig_open(&rig, "stack:\n  - retry: {patience: true, depth: 1, slack: 9}\n  - stream_safe\n  - auto_growth: {chunk_size: 20MiB}\n"
-                   "  - test_standing\n  - system\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "stack:\n  - retry: {patience: true, depth: 1, slack: 9}\n  - stream_safe\n  - auto_growth: {chunk_size: 20MiB}\n"
+             "  - test_standing\n  - system\n",
+             NULL, 0, 0, 1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     meeting = (__typeof__(meeting)){.rig = &rig, .stack = rig_stack(&rig, owner), .stream = owner, .first = pthread_self()};
     strata_block_t pending = rig_allocate(&rig, owner, 20 * MIB);

@@ -52,9 +52,7 @@ static void *lower_the_limit(void *argument) {
     return argument;
 }
 
-static bool is_lowered(void) {
-    return atomic_load(&rig_domain(scene.rig)->quota.limit) == MIB;
-}
+static bool is_lowered(void) { return atomic_load(&rig_domain(scene.rig)->quota.limit) == MIB; }
 
 static strata_status_t slow_malloc(strata_device_t *device, strata_memory_t memory, uint64_t size, strata_address_t *address) {
     begin_beside(lower_the_limit, is_lowered);

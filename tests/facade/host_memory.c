@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
 
 static const strata_sim_options_t DEVICE = {.devices = 2, .capacity = 96 * MIB, .contents = true};
@@ -49,8 +49,8 @@ TEST(facade_host_memory, each_allocation_of_open_fails_system) { open_with_every
 
 /* strata_open() itself: the strategy's text and the devices are made there. */
 static void open_by_text_with_every_failure(const char *preset) {
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = preset, .devices = "sim",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .preset = preset, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     strata_t s = 0;
     uint64_t k = 1, tried = 0;
     for (; k < 100000 && !strata_test_has_failed(); k += k < 40 || tries_every_k() ? 1 : STRIDE * 5, tried++) {

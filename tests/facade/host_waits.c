@@ -92,9 +92,13 @@ TEST(facade_host_waits, one_user_that_nothing_tells_the_end_of_keeps_a_pools_blo
 
 /* The program's capture goes on, whichever layer would wait for the stream, and nobody gets the block. */
 TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
-    static const char *const stacks[] = {"stack: [auto_growth, system]", "stack: [cuda_malloc_async]", "stack: [bfc, system]",
-                                         "stack: [naive_best_fit, system]", "stack: [stream_safe, auto_growth, system]",
-                                         "stack: [caching, system]", "stack: [caching: {streams: ignored}, system]"};
+    static const char *const stacks[] = {"stack: [auto_growth, system]",
+                                         "stack: [cuda_malloc_async]",
+                                         "stack: [bfc, system]",
+                                         "stack: [naive_best_fit, system]",
+                                         "stack: [stream_safe, auto_growth, system]",
+                                         "stack: [caching, system]",
+                                         "stack: [caching: {streams: ignored}, system]"};
     for (int i = 0; i < 7; i++) {
         rig_t rig;
         rig_open(&rig, stacks[i], NULL, 0, 0, 1);

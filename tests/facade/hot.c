@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
 
 TEST(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing) {
@@ -44,8 +44,10 @@ static void find_figure(const strata_layer_figure_t *figure, void *context) {
 /* What docs/hot-path.md says costs nothing: hits go straight to the cache and come to no layer above or below it. */
 TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
-                   "fault, limit: {bytes: 1GiB}, system]\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
+             "fault, limit: {bytes: 1GiB}, system]\n",
+             NULL, 0, 0, 1);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     EXPECT_TRUE(stack->hit != NULL);
     EXPECT_EQ(stack->attention_allocate | stack->attention_free, 0);
@@ -55,7 +57,7 @@ TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
     EXPECT_EQ(requests, 1);
     char path[256];
     strata_block_t b = rig_allocate(&rig, NULL, 65536);
-    EXPECT_OK(strata_allocation_path(rig.s, b.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
     EXPECT_STREQ(path, "retry > stream_safe > stat > trace > auto_growth | fault > limit > system");
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);

@@ -6,9 +6,7 @@
 enum { CAPACITY_MIB = 64 };
 #define SECOND (1000ull * 1000 * 1000)
 
-static void open_small(rig_t *rig, const char *preset) {
-    rig_open(rig, preset, NULL, 0, CAPACITY_MIB * MIB, 1);
-}
+static void open_small(rig_t *rig, const char *preset) { rig_open(rig, preset, NULL, 0, CAPACITY_MIB * MIB, 1); }
 
 TEST(facade_ladder, what_one_stream_caches_serves_another) {
     static const char *const presets[] = {"strata", "paddle"};

@@ -18,7 +18,8 @@ static void serves_to_the_byte(const char *preset) {
     /* A buddy's block has a header, and would ask for more; TensorFlow's last try is above the request, but for the mend. */
     static const struct {
         const char *preset, *set;
-    } mended[] = {{"thread_local", "thread_local.header=0"}, {"naive_best_fit", "naive_best_fit.header=0"},
+    } mended[] = {{"thread_local", "thread_local.header=0"},
+                  {"naive_best_fit", "naive_best_fit.header=0"},
                   {"tensorflow", "bfc.smaller_growth=true"}};
     size_t m = 0;
     while (m < 3 && strcmp(preset, mended[m].preset) != 0) m++;
@@ -175,7 +176,8 @@ static void sixty_four_threads(const char *strategy) {
         workers[i] = (worker_t){.rig = &rig, .stream = stream, .random = i, .stop = &stop};
         ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
-    for (int i = 0; i < 40 || (i < 4000 && refusals(workers) == 0); i++) watch(&rig, i % 2 ? 64 * MIB : (unsigned)(i % 40 + 1) * MIB, 300);
+    for (int i = 0; i < 40 || (i < 4000 && refusals(workers) == 0); i++)
+        watch(&rig, i % 2 ? 64 * MIB : (unsigned)(i % 40 + 1) * MIB, 300);
     stop = true;
     for (uint32_t i = 0; i < THREADS; i++) {
         ASSERT_EQ(pthread_join(workers[i].thread, NULL), 0);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "allocation/log.h"
-#include "platform/host_memory.h"
+#include "allocation/report/log.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/pooled.h"
 
 enum { MOST_HEARD = 64 };
@@ -31,7 +31,8 @@ static void hear(strata_log_level_t level, const char *text, void *context) {
     EXPECT_OK(strata_free(heard->rig->s, block.ref));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(heard->rig->s, heard->rig->gpu, NULL, 2 * GIB, &block));
     heard->closed = strata_close(heard->rig->s, STRATA_CLOSE_FORCE, NULL, NULL);
-    heard->changed = strata_change_strategy(heard->rig->s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"});
+    heard->changed = strata_change_strategy(
+        heard->rig->s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"});
 }
 
 static bool has(const heard_t *heard, strata_log_level_t level, const char *words) {
@@ -100,7 +101,8 @@ TEST(facade_log, what_a_call_gave_back_is_told_before_it_returns) {
     EXPECT_EQ(heard.count, 1);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 8 * MIB));
     EXPECT_EQ(heard.count, 2);
-    EXPECT_OK(strata_change_strategy(rig.s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"}));
+    EXPECT_OK(
+        strata_change_strategy(rig.s, &(strata_open_options_t){.struct_size = sizeof(strata_open_options_t), .preset = "pytorch"}));
     EXPECT_EQ(heard.count, 3);
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 0 reserved"));
     EXPECT_TRUE(has(&heard, STRATA_LOG_INFO, "gave 8MiB back to the device, 16MiB reserved"));

@@ -1,9 +1,9 @@
 /* A place with many streams: neither a request nor a figure may look at all stacks once for each. */
+#include "allocation/core/threads.h"
 #include "allocation/layer/bfc.h"
 #include "allocation/layer/caching.h"
 #include "allocation/layer/cuda_malloc_async.h"
 #include "allocation/layer/naive_best_fit.h"
-#include "allocation/threads.h"
 #include "tests/facade/fixture.h"
 
 enum { STREAMS = 400, PER_STREAM = 12 };
@@ -14,9 +14,7 @@ typedef struct many {
     strata_block_t blocks[STREAMS];
 } many_t;
 
-static uint64_t looked(many_t *many) {
-    return rig_domain(&many->rig)->looked;
-}
+static uint64_t looked(many_t *many) { return rig_domain(&many->rig)->looked; }
 
 static void open_many(many_t *many, const char *strategy) {
     rig_open(&many->rig, strategy, NULL, 0, 0, 1);
@@ -51,7 +49,7 @@ TEST(many_streams, a_figure_looks_at_each_stack_once) {
     open_many(&many, "strata");
     uint64_t before = looked(&many);
     EXPECT_EQ(rig_figures(&many.rig).live_allocations, STREAMS);
-    EXPECT_LE(looked(&many) - before, STREAMS + 3); /* a trunk, the stack of the default stream, the end */
+    EXPECT_LE(looked(&many) - before, STREAMS + 3); /* a shared stack, the stack of the default stream, the end */
     before = looked(&many);
     EXPECT_OK(strata_release(many.rig.s, many.rig.gpu, NULL));
     EXPECT_LE(looked(&many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
@@ -71,7 +69,7 @@ TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
     int at = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
         EXPECT_FALSE(stack->orphan);
-        if (stack->trunk || stack->stream == NULL) continue;
+        if (stack->is_shared || stack->stream == NULL) continue;
         while (at < STREAMS && at % 3 == 0) at++;
         EXPECT_EQ((uintptr_t)stack->stream, (uintptr_t)many.streams[at++]);
     }
@@ -109,9 +107,12 @@ static uint64_t looked_in(many_t *many, const char *type) {
 
 static const struct {
     const char *strategy, *layer;
-} shared_layers[] = {
-    {"pytorch", "caching"}, {"pytorch-1.13", "caching"}, {"tinytorch", "caching"}, {"tensorflow", "bfc"},
-    {"cuda_malloc_async", "cuda_malloc_async"}, {"stack: [{naive_best_fit: {streams: ignored}}, system]", "naive_best_fit"}};
+} shared_layers[] = {{"pytorch", "caching"},
+                     {"pytorch-1.13", "caching"},
+                     {"tinytorch", "caching"},
+                     {"tensorflow", "bfc"},
+                     {"cuda_malloc_async", "cuda_malloc_async"},
+                     {"stack: [{naive_best_fit: {streams: ignored}}, system]", "naive_best_fit"}};
 enum { SHARED_LAYERS = sizeof shared_layers / sizeof *shared_layers };
 
 /* 400 streams: a look at all of them at each new one would be 80,000 looks. */
@@ -123,8 +124,7 @@ TEST(many_streams, a_request_looks_at_few_streams_of_a_shared_layer) {
         open_many(&many, shared_layers[i].strategy);
         EXPECT_LE(looked_in(&many, layer), LOOKS * STREAMS);
         uint64_t before = looked_in(&many, layer);
-        for (int k = 0; k < STREAMS; k++)
-            EXPECT_OK(strata_free(many.rig.s, rig_allocate(&many.rig, many.streams[k], 1000).ref));
+        for (int k = 0; k < STREAMS; k++) EXPECT_OK(strata_free(many.rig.s, rig_allocate(&many.rig, many.streams[k], 1000).ref));
         EXPECT_LE(looked_in(&many, layer) - before, LOOKS * STREAMS);
         EXPECT_OK(strata_validate(many.rig.s));
         close_many(&many);

@@ -21,13 +21,9 @@ static uint64_t let_go_at(rig_t *rig, strata_place_t place) {
     return 0;
 }
 
-static uint64_t end_of(rig_t *rig, strata_stream_t stream) {
-    return strata_sim_stream_end(rig->devices[0], stream);
-}
+static uint64_t end_of(rig_t *rig, strata_stream_t stream) { return strata_sim_stream_end(rig->devices[0], stream); }
 
-static void record(rig_t *rig, strata_ref_t ref, strata_stream_t stream) {
-    EXPECT_OK(strata_record_stream(rig->s, ref, stream));
-}
+static void record(rig_t *rig, strata_ref_t ref, strata_stream_t stream) { EXPECT_OK(strata_record_stream(rig->s, ref, stream)); }
 
 /* ---- the stream that was given at allocate, in a place without owners ---- */
 
@@ -94,9 +90,15 @@ TEST(facade_noted_twice, who_has_a_forgotten_streams_block_cannot_take_itself_ba
 /* ---- several borrowers ---- */
 
 static const char *const knowing[] = {
-    "stream_safe, auto_growth, system", "stream_safe: {event: use}, auto_growth, system",
-    "stream_safe: {poll: block}, auto_growth, system", "caching, system", "cuda_malloc_async",
-    "auto_growth, system", "bfc, system", "naive_best_fit, system", "caching: {streams: ignored}, system",
+    "stream_safe, auto_growth, system",
+    "stream_safe: {event: use}, auto_growth, system",
+    "stream_safe: {poll: block}, auto_growth, system",
+    "caching, system",
+    "cuda_malloc_async",
+    "auto_growth, system",
+    "bfc, system",
+    "naive_best_fit, system",
+    "caching: {streams: ignored}, system",
     "aligned: {always: true}, caching: {streams: ignored}, system",
 };
 enum { KNOWING = sizeof knowing / sizeof *knowing };

@@ -1,7 +1,7 @@
 /* What the program says of its requests, and where that is shown; zeroed requests. */
 #include <stdio.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
 static strata_block_t allocate_for(rig_t *rig, const char *tag, size_t size) {

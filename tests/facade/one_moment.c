@@ -21,9 +21,7 @@ static void move_it(void *context) {
     m->block = rig_allocate(m->rig, m->to, SIZE);
 }
 
-static void count_live(const strata_snapshot_row_t *row, void *context) {
-    *(int *)context += row->state == 1;
-}
+static void count_live(const strata_snapshot_row_t *row, void *context) { *(int *)context += row->state == 1; }
 
 /* In front of the n-th time that the snapshot takes the later stack's lock. */
 static bool snapshot_shows_it_once(const char *preset, uint32_t n) {

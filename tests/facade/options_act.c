@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "platform/device.h"
 #include "tests/facade/fixture.h"
 
@@ -38,7 +38,8 @@ static const struct {
     {"naive_best_fit", STRATA_PLACE_HOST, "host.naive_best_fit",
      "stack: [system]\nplaces: {host: [naive_best_fit: {memory: 1GiB}, system]}"},
     {"thread_local", STRATA_PLACE_GPU, "thread_local", "stack: [thread_local: {fraction: 0.3}, system]"},
-    {"thread_local", STRATA_PLACE_HOST, "host.thread_local", "stack: [system]\nplaces: {host: [thread_local: {memory: 1GiB}, system]}"},
+    {"thread_local", STRATA_PLACE_HOST, "host.thread_local",
+     "stack: [system]\nplaces: {host: [thread_local: {memory: 1GiB}, system]}"},
     {"aligned", STRATA_PLACE_GPU, "aligned", "stack: [aligned, auto_growth: {chunk_size: 2MiB}, system]"},
     {"fault", STRATA_PLACE_GPU, "fault", "stack: [fault, system]"},
     {"fault", STRATA_PLACE_GPU, "fault", "stack: [fault: {at: 3}, system]"},
@@ -88,9 +89,7 @@ typedef struct seen {
     size_t most; /* bytes of a request: where each byte is written, few */
 } seen_t;
 
-static void see(seen_t *seen, uint64_t value) {
-    seen->hash = (seen->hash ^ value) * 1099511628211ull;
-}
+static void see(seen_t *seen, uint64_t value) { seen->hash = (seen->hash ^ value) * 1099511628211ull; }
 
 static void see_figure(const strata_layer_figure_t *figure, void *context) {
     for (const char *at = figure->name; *at; at++) see(context, (unsigned char)*at);
@@ -199,9 +198,11 @@ static void play_borrows(seen_t *seen, rig_t *rig) {
 /* 0: the strategy is refused. */
 static uint64_t run(size_t context, const char *setting) {
     strata_strategy_t *strategy = NULL;
-    strata_config_request_t request = {.text = contexts[context].text, .set = &setting, .set_count = setting ? 1 : 0, .devices = "sim"};
+    strata_config_request_t request = {
+        .text = contexts[context].text, .set = &setting, .set_count = setting ? 1 : 0, .devices = "sim"};
     if (strata_config_load(&request, &strategy) != STRATA_OK) return 0;
-    bool writes = strstr(contexts[context].text, "fill") || strstr(contexts[context].text, "guard") || strstr(contexts[context].text, "scrub");
+    bool writes = strstr(contexts[context].text, "fill") || strstr(contexts[context].text, "guard") ||
+                  strstr(contexts[context].text, "scrub");
     seen_t seen = {.hash = 14695981039346656037ull, .most = writes ? 100000 : SIZE_MAX};
     rig_t rig;
     rig_open_on(&rig, strategy, &(strata_sim_options_t){.capacity = CAPACITY * MIB, .contents = true}, 0);
@@ -225,9 +226,12 @@ static uint64_t run(size_t context, const char *setting) {
 
 static size_t values_of(const strata_option_row_t *row, char values[VALUES][64]) {
     static const char *const of_kind[][VALUES] = {
-        [STRATA_OPTION_BOOL] = {"true", "false"}, [STRATA_OPTION_COUNT] = {"1", "3", "7", "100", "0"},
-        [STRATA_OPTION_SIZE] = {"1MiB", "4KiB", "40MiB", "64", "512", "24MiB", "1GiB", "0"}, [STRATA_OPTION_TIME] = {"0", "3s"},
-        [STRATA_OPTION_FRACTION] = {"0.5", "0.1", "0.9", "3", "1"}, [STRATA_OPTION_TEXT] = {"4", "written_by_options.txt"}};
+        [STRATA_OPTION_BOOL] = {"true", "false"},
+        [STRATA_OPTION_COUNT] = {"1", "3", "7", "100", "0"},
+        [STRATA_OPTION_SIZE] = {"1MiB", "4KiB", "40MiB", "64", "512", "24MiB", "1GiB", "0"},
+        [STRATA_OPTION_TIME] = {"0", "3s"},
+        [STRATA_OPTION_FRACTION] = {"0.5", "0.1", "0.9", "3", "1"},
+        [STRATA_OPTION_TEXT] = {"4", "written_by_options.txt"}};
     size_t count = 0;
     if (row->kind == STRATA_OPTION_CHOICE) {
         for (uint32_t i = 0; i < strata_choice_count(row) && count < VALUES; i++) strata_choice_name(row, i, values[count++], 64);
@@ -275,10 +279,11 @@ static void every_option_of(const char *name) {
 }
 
 #define LAYERS(X)                                                                                                                  \
-    X(retry) X(stream_safe) X(auto_growth) X(buffered) X(caching) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault)     \
-    X(fill) X(guard) X(limit) X(scrub) X(system) X(cuda_malloc_async) X(trace)
+    X(retry)                                                                                                                       \
+    X(stream_safe) X(auto_growth) X(buffered) X(caching) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) X(fill)      \
+        X(guard) X(limit) X(scrub) X(system) X(cuda_malloc_async) X(trace)
 
-#define TEST_OF(layer) \
+#define TEST_OF(layer)                                                                                                             \
     TEST(facade_options, each_does_something_in_##layer) { every_option_of(#layer); }
 LAYERS(TEST_OF)
 

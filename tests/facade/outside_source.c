@@ -1,7 +1,7 @@
 /* A source from outside, by what the public header offers to one: memory of its place, and what it is left with at its end. */
 #include <stdio.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/facade/fixture.h"
 
 static uint32_t left_over; /* records that the source still had when it was destroyed */
@@ -11,32 +11,38 @@ static void give_left(const strata_record_t *record, void *self) {
     EXPECT_OK(strata_layer_give_memory(self, record->ptr, record->size));
 }
 
-static void destroy(strata_layer_t *self) {
-    strata_layer_each_left(self, give_left, self);
-}
+static void destroy(strata_layer_t *self) { strata_layer_each_left(self, give_left, self); }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_layer_get_memory(self, request->size, request->alignment, &address);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     if (status != STRATA_OK) return status;
     *record = strata_record_new(self, request, address, request->size);
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
 /* What the device does not take back stays with the source. */
-static void give_back(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static void give_back(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_layer_give_memory(self, record->ptr, record->size);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     if (status == STRATA_OK) strata_record_delete(self, record);
 }
 
 static const strata_layer_type_t source_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_outside_source", .doc = "memory of its place",
-    .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE, .guarded = true,
-    .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing, .destroy = destroy, .allocate = allocate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_outside_source",
+    .doc = "memory of its place",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = destroy,
+    .allocate = allocate,
     .free = give_back,
 };
 
@@ -44,8 +50,10 @@ static void open_over(rig_t *rig, const char *above) {
     const strata_layer_type_t *types[] = {&source_type};
     char text[300];
     EXPECT_OK(strata_layers_register(types, 1, true));
-    snprintf(text, sizeof text, "strategy: outside\nstack: [%stest_outside_source]\nplaces:\n  pinned: [%stest_outside_source]\n"
-             "  host: [%stest_outside_source]\n", above, above, above);
+    snprintf(text, sizeof text,
+             "strategy: outside\nstack: [%stest_outside_source]\nplaces:\n  pinned: [%stest_outside_source]\n"
+             "  host: [%stest_outside_source]\n",
+             above, above, above);
     rig_open(rig, text, NULL, 0, 64 * MIB, 1);
     left_over = 0;
 }

@@ -1,7 +1,7 @@
 /* Patience of retry: growth waits for what is freed already and only waits for the GPU. */
 #include <stdio.h>
 
-#include "allocation/ladder.h"
+#include "allocation/reclaim/ladder.h"
 #include "tests/facade/fixture.h"
 
 static strata_status_t find_nothing(void *context, uint32_t extra_flags) {
@@ -21,8 +21,12 @@ TEST(facade_patience, it_waits_for_enough_alone_and_not_too_long) {
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     rig_work(&rig, borrower, 10 * ms, a.ref);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_ladder_t ladder = {.domain = rig_domain(&rig), .stack = rig_stack(&rig, owner), .size = 6 * MIB, .timeout = 5 * ms,
-                              .try_again = find_nothing, .context = &tries};
+    strata_ladder_t ladder = {.domain = rig_domain(&rig),
+                              .stack = rig_stack(&rig, owner),
+                              .size = 6 * MIB,
+                              .timeout = 5 * ms,
+                              .try_again = find_nothing,
+                              .context = &tries};
     uint64_t began = strata_sim_now(rig.world);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
     EXPECT_LT(strata_sim_now(rig.world), began + ms);
@@ -60,15 +64,18 @@ static bool grows(const char *retry, uint64_t end) {
 TEST(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back) {
     rig_t rig;
     char path[128];
-    rig_open(&rig, "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
-                   "[system: {memory: managed}]]}\n", NULL, 0, 0, 1);
+    rig_open(
+        &rig,
+        "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
+        "[system: {memory: managed}]]}\n",
+        NULL, 0, 0, 1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     rig_work(&rig, borrower, 1000 * 1000, a.ref);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_allocation_path(rig.s, b.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
     EXPECT_STREQ(path, "retry > fallback > stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -95,7 +102,8 @@ TEST(facade_patience, with_no_timeout_it_looks_once_more) {
 TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
     rig_t rig;
     uint64_t ms = 1000 * 1000;
-    rig_open(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0, 1);
+    rig_open(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0,
+             1);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t much = rig_allocate(&rig, owner, 40 * MIB), blocks[2];
     for (int round = 0; round < 2; round++) {

@@ -228,7 +228,8 @@ TEST(places_host, huge_pages) {
 
 /* The simulated host has the nodes 0 and 1, of which 0 is near to gpu:0. */
 TEST(places_node, memory_comes_from_the_node_that_is_named) {
-    static const char *const sets[][2] = {{"pinned.system.node=1", "host.system.node=1"}, {"pinned.system.node=0", "host.system.node=0"},
+    static const char *const sets[][2] = {{"pinned.system.node=1", "host.system.node=1"},
+                                          {"pinned.system.node=0", "host.system.node=0"},
                                           {"pinned.system.node=near", "host.system.node=near"},
                                           {"pinned.system.node=any", "host.system.node=any"}};
     static const int wanted[] = {1, 0, 0, -1};
@@ -254,7 +255,10 @@ TEST(places_node, one_that_is_not_there_is_told) {
     strata_block_t b = get(&rig, strata_host(), 100);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
-    strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "sim", .set_count = 2,
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .preset = "strata",
+                                     .devices = "sim",
+                                     .set_count = 2,
                                      .set = (const char *const[]){"pinned.system.node=near", "pinned.system.write_combined=true"},
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &rig.s));
@@ -272,7 +276,9 @@ TEST(places_node, where_the_host_lets_nobody_choose) {
         EXPECT_OK(strata_facade_open_on(strategy, rig.devices, rig.count, 0, &rig.s));
         strata_block_t b = {0};
         EXPECT_STATUS(i ? STRATA_E_UNSUPPORTED : STRATA_OK, strata_allocate(rig.s, strata_pinned(), NULL, 100, &b));
-        if (i) EXPECT_CONTAINS(strata_last_error()->text, "system.node: 0: this process cannot choose a node of the host here; write any");
+        if (i)
+            EXPECT_CONTAINS(strata_last_error()->text,
+                            "system.node: 0: this process cannot choose a node of the host here; write any");
         else EXPECT_OK(strata_free(rig.s, b.ref));
         rig_close(&rig);
         strata_strategy_delete(strategy);
@@ -280,15 +286,17 @@ TEST(places_node, where_the_host_lets_nobody_choose) {
 }
 
 TEST(places, an_option_of_another_place_is_refused) {
-    static const char *const wrong[][2] = {{"gpu.system.prefetch=device", "managed memory"},
-                                           {"gpu.system.cap=1GiB", "pinned and host memory"},
-                                           {"host.system.write_combined=true", "pinned memory"},
-                                           {"pinned.system.huge_pages=true", "host memory"},
-                                           {"gpu.system.node=near", "pinned and host memory"},
-                                           {"managed.system.mapped=false", "pinned memory"}};
+    static const char *const wrong[][2] = {
+        {"gpu.system.prefetch=device", "managed memory"},     {"gpu.system.cap=1GiB", "pinned and host memory"},
+        {"host.system.write_combined=true", "pinned memory"}, {"pinned.system.huge_pages=true", "host memory"},
+        {"gpu.system.node=near", "pinned and host memory"},   {"managed.system.mapped=false", "pinned memory"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .devices = "sim",
-                                         .set = wrong[i], .set_count = 1, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+        strata_open_options_t options = {.struct_size = sizeof options,
+                                         .preset = "strata",
+                                         .devices = "sim",
+                                         .set = wrong[i],
+                                         .set_count = 1,
+                                         .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
         strata_t s = 0;
         EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &s));
         EXPECT_CONTAINS(strata_last_error()->text, wrong[i][1]);

@@ -97,13 +97,11 @@ void planted_run(const planted_t *planted) {
 
 static bool noted[64] = {[STRATA_CAUSE_UNKNOWN] = true};
 
-void planted_note(const planted_t *planted) {
-    noted[planted->cause] = true;
-}
+void planted_note(const planted_t *planted) { noted[planted->cause] = true; }
 
 TEST(facade_causes, every_cause_is_planted) {
-#define IS_NOTED(name, number, text, meaning)                                   \
-    if (!noted[number]) FAIL_TEST("no situation has the cause %s", text);       \
+#define IS_NOTED(name, number, text, meaning)                                                                                      \
+    if (!noted[number]) FAIL_TEST("no situation has the cause %s", text);                                                          \
     EXPECT_STREQ(strata_cause_name(STRATA_CAUSE_##name), text);
     STRATA_CAUSE_MAP(IS_NOTED)
 #undef IS_NOTED

@@ -14,10 +14,10 @@ typedef struct scene {
     uint32_t count;
     strata_stream_t streams[2];
     uint64_t pool;
-    strata_place_t place;      /* of the request; gpu:0 where it is not said */
+    strata_place_t place; /* of the request; gpu:0 where it is not said */
     strata_stream_t stream;
     strata_allocate_options_t request;
-    uint64_t foreign;          /* what others hold of the device */
+    uint64_t foreign; /* what others hold of the device */
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t lock;
@@ -26,16 +26,16 @@ typedef struct scene {
 } scene_t;
 
 typedef struct planted {
-    const char *never;          /* what the report must not say, as it is false here; NULL: nothing */
+    const char *never; /* what the report must not say, as it is false here; NULL: nothing */
     const char *name;
     strata_cause_t cause;
-    const char *strategy;       /* a preset, or a text */
-    uint64_t capacity;          /* of the device */
+    const char *strategy; /* a preset, or a text */
+    uint64_t capacity; /* of the device */
     size_t asked;
     void (*plant)(scene_t *scene);
     void (*follow)(scene_t *scene); /* does what the report advises; NULL: `set` does */
-    const char *set;            /* the option that it advises: opened with it, the request is served */
-    const char *says;           /* what the advice names */
+    const char *set; /* the option that it advises: opened with it, the request is served */
+    const char *says; /* what the advice names */
     uint64_t foreign;
 } planted_t;
 
@@ -47,9 +47,9 @@ void planted_note(const planted_t *planted);
 /* A situation, and the test of it. */
 #define PLANTED(id, ...) PLANTED_WITHOUT(NULL, id, __VA_ARGS__)
 /* Likewise, and something that the report must not say. */
-#define PLANTED_WITHOUT(never, id, ...)                                                              \
-    static const planted_t planted_##id = {never, #id, __VA_ARGS__};                                 \
-    __attribute__((constructor)) static void note_##id(void) { planted_note(&planted_##id); }        \
+#define PLANTED_WITHOUT(never, id, ...)                                                                                            \
+    static const planted_t planted_##id = {never, #id, __VA_ARGS__};                                                               \
+    __attribute__((constructor)) static void note_##id(void) { planted_note(&planted_##id); }                                      \
     TEST(facade_causes, id) { planted_run(&planted_##id); }
 
 /* ---- for situations ---- */
@@ -62,7 +62,8 @@ static inline strata_block_t *scene_get(scene_t *scene, strata_place_t place, st
 }
 
 static inline strata_block_t *scene_hold(scene_t *scene, strata_stream_t stream, size_t size) {
-    return scene_get(scene, scene->rig.gpu, stream, &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = size});
+    return scene_get(scene, scene->rig.gpu, stream,
+                     &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = size});
 }
 
 static inline void scene_drop(scene_t *scene, strata_block_t *block) {

@@ -16,7 +16,8 @@ static void raise_the_limit(scene_t *scene) { EXPECT_OK(strata_set_limit(scene->
 
 static void hold_pinned(scene_t *scene) {
     scene->place = strata_pinned();
-    (void)scene_get(scene, scene->place, NULL, &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = 3 * MIB});
+    (void)scene_get(scene, scene->place, NULL,
+                    &(strata_allocate_options_t){.struct_size = sizeof(strata_allocate_options_t), .size = 3 * MIB});
 }
 
 /* A bound that is not all: what the device has is less. */
@@ -54,23 +55,24 @@ static void fail_on_the_device(scene_t *scene) {
 static void recover(scene_t *scene) { strata_sim_clear_faults(scene->rig.devices[0]); }
 
 #define LIMITED "strategy: limited\nstack: [stream_safe, auto_growth, limit: {bytes: 50MiB}, system]\n"
-#define BOUND_AND_FULL                                                                                            \
-    "strategy: both\nstack: [auto_growth: {chunk_size: 0}, limit: {bytes: 50MiB}, system]\n"                       \
+#define BOUND_AND_FULL                                                                                                             \
+    "strategy: both\nstack: [auto_growth: {chunk_size: 0}, limit: {bytes: 50MiB}, system]\n"                                       \
     "pools: {rest: {stack: [system]}}\n"
-#define CAPPED                                                                                                    \
+#define CAPPED                                                                                                                     \
     "strategy: capped\nstack: [system]\nplaces:\n  pinned: [auto_growth: {chunk_size: 0}, system: {memory: pinned, cap: 4MiB}]\n"
 #define BFC_LIMIT "strategy: region\nstack: [bfc: {memory_limit: 50MiB}, system]\n"
-#define SHARE                                                                                                     \
-    "strategy: share\nstack: [system]\nplaces:\n  pinned: [naive_best_fit: {memory: 10MiB, fraction: 0.5}, system: {memory: pinned}]\n"
-#define REFUSES "strategy: refuses\nstack: [auto_growth: {chunk_size: 0}, fault: {above: 32MiB}, system]\n"
+#define SHARE                                                                                                                      \
+    "strategy: share\nstack: [system]\nplaces:\n  pinned: [naive_best_fit: {memory: 10MiB, fraction: 0.5}, system: {memory: "      \
+    "pinned}]\n"
+#define REFUSES      "strategy: refuses\nstack: [auto_growth: {chunk_size: 0}, fault: {above: 32MiB}, system]\n"
 #define WHOLE_BLOCKS "strategy: whole\nstack: [caching: {max_split_size: 50MiB}, system]\n"
 
-PLANTED(one_request_is_larger_than_the_device, STRATA_CAUSE_TOO_LARGE, "pytorch", 256 * MIB, 300 * MIB, plant_nothing, ask_for_less, NULL,
-        "ask for 256MiB at most", 0)
+PLANTED(one_request_is_larger_than_the_device, STRATA_CAUSE_TOO_LARGE, "pytorch", 256 * MIB, 300 * MIB, plant_nothing, ask_for_less,
+        NULL, "ask for 256MiB at most", 0)
 PLANTED(a_layer_limit, STRATA_CAUSE_BOUND, LIMITED, GIB, 40 * MIB, hold_30, scene_drop_all, "limit.bytes=70MiB",
         "a larger limit.bytes: 70MiB or more, now 50MiB", 0)
-PLANTED(a_layer_limit_on_a_device_that_has_no_more_either, STRATA_CAUSE_BOUND, BOUND_AND_FULL, 80 * MIB, 40 * MIB, hold_beside_a_pool,
-        scene_drop_all, NULL, "a higher limit.bytes alone does not, as the device has 10MiB free", 0)
+PLANTED(a_layer_limit_on_a_device_that_has_no_more_either, STRATA_CAUSE_BOUND, BOUND_AND_FULL, 80 * MIB, 40 * MIB,
+        hold_beside_a_pool, scene_drop_all, NULL, "a higher limit.bytes alone does not, as the device has 10MiB free", 0)
 PLANTED(strata_set_limit, STRATA_CAUSE_PLACE_LIMIT, "strata", GIB, 40 * MIB, hold_under_a_limit, raise_the_limit, NULL,
         "a limit of 70MiB or more by strata_set_limit()", 0)
 PLANTED(pinned_memorys_cap, STRATA_CAUSE_BOUND, CAPPED, GIB, 3 * MIB, hold_pinned, scene_drop_all, "pinned.system.cap=6MiB",
@@ -88,4 +90,5 @@ PLANTED(max_split_size, STRATA_CAUSE_UNSPLIT, WHOLE_BLOCKS, 64 * MIB, 30 * MIB, 
 PLANTED(the_hosts_memory, STRATA_CAUSE_HOST, "strata", GIB, 40 * MIB, fail_on_the_host, recover, NULL, "the host's memory", 0)
 PLANTED(a_device_that_refuses_what_it_has, STRATA_CAUSE_DEVICE, "pytorch", GIB, 40 * MIB, fail_on_the_device, recover, NULL,
         "what the driver's error says", 0)
-PLANTED(a_layer_of_another_will, STRATA_CAUSE_LAYER, REFUSES, GIB, 40 * MIB, plant_nothing, NULL, "fault.above=64MiB", "a layer refused: fault", 0)
+PLANTED(a_layer_of_another_will, STRATA_CAUSE_LAYER, REFUSES, GIB, 40 * MIB, plant_nothing, NULL, "fault.above=64MiB",
+        "a layer refused: fault", 0)

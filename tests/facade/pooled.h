@@ -4,12 +4,12 @@
 
 #include "tests/facade/fixture.h"
 
-#define POOLED                                                              \
-    "strategy: pooled\n"                                                    \
-    "stack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n" \
-    "pools:\n"                                                              \
-    "  weights: {stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, system], places: {pinned: [buffered, system]}}\n" \
-    "  scratch: [limit: {bytes: 16MiB}, system]\n"                          \
+#define POOLED                                                                                                                     \
+    "strategy: pooled\n"                                                                                                           \
+    "stack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"                                       \
+    "pools:\n"                                                                                                                     \
+    "  weights: {stack: [stream_safe, auto_growth: {chunk_size: 8MiB}, system], places: {pinned: [buffered, system]}}\n"           \
+    "  scratch: [limit: {bytes: 16MiB}, system]\n"                                                                                 \
     "  same:\n"
 
 /* The pool's number, which must be one. */

@@ -1,7 +1,7 @@
 /* Named pools: who is served from which. */
 #include <pthread.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/pooled.h"
 
 enum { SIZE = 100 * 1000 };
@@ -23,9 +23,9 @@ TEST(facade_pools, a_request_may_name_its_pool) {
     strata_block_t w = get_from(&rig, weights, NULL, SIZE), s = get_from(&rig, scratch, NULL, SIZE);
     strata_block_t o = rig_allocate(&rig, NULL, SIZE), named = get_from(&rig, STRATA_POOL_ORDINARY, NULL, SIZE);
     char path[128];
-    EXPECT_OK(strata_allocation_path(rig.s, w.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(rig.s, w.ref, path, sizeof path));
     EXPECT_STREQ(path, "stream_safe > auto_growth | system");
-    EXPECT_OK(strata_allocation_path(rig.s, s.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(rig.s, s.ref, path, sizeof path));
     EXPECT_STREQ(path, "limit > system");
     EXPECT_EQ(strata_ref_home(o.ref), strata_ref_home(named.ref));
     expect_pool(&rig, w.ref, weights);
@@ -97,8 +97,8 @@ TEST(facade_pools, a_pool_without_layers_has_instances_of_the_places) {
     strata_block_t a = rig_allocate(&rig, NULL, SIZE), b = get_from(&rig, pool_of(&rig, "same"), NULL, SIZE), c;
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE, .pool = pool_of(&rig, "same")};
     char mine[128], theirs[128];
-    EXPECT_OK(strata_allocation_path(rig.s, a.ref, mine, sizeof mine));
-    EXPECT_OK(strata_allocation_path(rig.s, b.ref, theirs, sizeof theirs));
+    EXPECT_OK(strata_allocation_route(rig.s, a.ref, mine, sizeof mine));
+    EXPECT_OK(strata_allocation_route(rig.s, b.ref, theirs, sizeof theirs));
     EXPECT_STREQ(mine, theirs);
     EXPECT_NE(strata_ref_home(a.ref), strata_ref_home(b.ref));
     EXPECT_OK(strata_allocate_with(rig.s, strata_host(), NULL, &options, &c));
@@ -188,8 +188,7 @@ static void *work(void *argument) {
     strata_block_t blocks[8];
     if (w->pool) EXPECT_OK(strata_pool_begin(w->rig->s, w->rig->gpu, w->pool));
     for (int round = 0; round < 50; round++) {
-        for (size_t i = 0; i < 8; i++)
-            EXPECT_OK(strata_allocate(w->rig->s, w->rig->gpu, w->stream, 1000 * (i + 1), &blocks[i]));
+        for (size_t i = 0; i < 8; i++) EXPECT_OK(strata_allocate(w->rig->s, w->rig->gpu, w->stream, 1000 * (i + 1), &blocks[i]));
         for (size_t i = 0; i < 8; i++) {
             EXPECT_OK(strata_pool_of(w->rig->s, blocks[i].ref, &of));
             w->strangers += of != wanted;

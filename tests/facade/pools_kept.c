@@ -1,11 +1,11 @@
 /* Pools that keep their chunks: nobody else's want of memory takes them. */
 #include "tests/facade/pooled.h"
 
-#define KEPT                                                                                                     \
-    "strategy: kept\n"                                                                                           \
-    "stack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"                      \
-    "pools:\n"                                                                                                   \
-    "  weights: {keep: true, stack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 8MiB}, system]}\n" \
+#define KEPT                                                                                                                       \
+    "strategy: kept\n"                                                                                                             \
+    "stack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"                                       \
+    "pools:\n"                                                                                                                     \
+    "  weights: {keep: true, stack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 8MiB}, system]}\n"              \
     "  scratch: [auto_growth, system]\n"
 
 enum { SIZE = 8 * MIB };
@@ -18,9 +18,7 @@ static uint64_t keep_one(rig_t *rig, const char *name, strata_stream_t stream) {
     return pool;
 }
 
-static uint64_t kept(rig_t *rig) {
-    return strata_domain_kept_bytes(rig_domain(rig), NULL);
-}
+static uint64_t kept(rig_t *rig) { return strata_domain_kept_bytes(rig_domain(rig), NULL); }
 
 TEST(facade_pools, a_pool_that_keeps_its_chunks_loses_them_to_nobody_elses_ladder) {
     rig_t rig;
@@ -32,7 +30,7 @@ TEST(facade_pools, a_pool_that_keeps_its_chunks_loses_them_to_nobody_elses_ladde
     EXPECT_EQ(pool_figures(&rig, weights).reserved_bytes, SIZE);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, SIZE);
     EXPECT_EQ(kept(&rig), SIZE);
-    EXPECT_EQ(strata_domain_kept_bytes(rig_domain(&rig), strata_domain_family(rig_domain(&rig), weights, "weights")), 0);
+    EXPECT_EQ(strata_domain_kept_bytes(rig_domain(&rig), strata_domain_group(rig_domain(&rig), weights, "weights")), 0);
     /* Its own request does take them. */
     strata_block_t own = get_from(&rig, weights, NULL, 60 * MIB);
     EXPECT_OK(strata_free(rig.s, own.ref));
@@ -95,7 +93,8 @@ TEST(facade_pools, another_strategy_gets_what_a_pool_kept) {
     rig_t rig;
     rig_open(&rig, KEPT, NULL, 0, 64 * MIB, 1);
     (void)keep_one(&rig, "weights", NULL);
-    strata_open_options_t options = {.struct_size = sizeof options, .flags = STRATA_OPEN_IGNORE_ENVIRONMENT,
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT,
                                      .text = "stack: [retry, stream_safe, auto_growth: {preallocate: 60MiB}, system]"};
     EXPECT_OK(strata_change_strategy(rig.s, &options));
     rig_close(&rig);

@@ -5,7 +5,8 @@ enum { CAPACITY = 64 };
 
 static void open_pool(rig_t *rig, const char *options) {
     char text[512];
-    snprintf(text, sizeof text, "strategy: lending\nstack: [caching, system]\npools: {p: {stack: [caching: {%s}, system]}}\n", options);
+    snprintf(text, sizeof text, "strategy: lending\nstack: [caching, system]\npools: {p: {stack: [caching: {%s}, system]}}\n",
+             options);
     rig_open(rig, text, NULL, 0, CAPACITY * MIB, 1);
 }
 
@@ -54,16 +55,16 @@ TEST(facade_pools, one_that_lends_serves_who_would_fail) {
     one_is_out_of_memory("pools_on_oom: true", true, false);
 }
 
-static uint64_t zeroed(rig_t *rig) {
-    return rig_calls(rig, STRATA_CALL_fill);
-}
+static uint64_t zeroed(rig_t *rig) { return rig_calls(rig, STRATA_CALL_fill); }
 
 /* Who borrows is another owner than the pool, and the pool is another owner behind it. */
 TEST(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways) {
     rig_t rig;
     strata_block_t block, whole;
-    rig_open(&rig, "strategy: lending\nstack: [caching, system]\n"
-                   "pools: {p: {stack: [scrub, auto_growth: {chunk_size: 30MiB}, caching: {pools_on_oom: true}, system]}}\n", NULL, 0, CAPACITY * MIB, 1);
+    rig_open(&rig,
+             "strategy: lending\nstack: [caching, system]\n"
+             "pools: {p: {stack: [scrub, auto_growth: {chunk_size: 30MiB}, caching: {pools_on_oom: true}, system]}}\n",
+             NULL, 0, CAPACITY * MIB, 1);
     uint64_t pool = pool_of(&rig, "p");
     whole = get_from(&rig, pool, NULL, 30 * MIB);
     EXPECT_OK(strata_free(rig.s, whole.ref));

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/pooled.h"
 #include "tests/facade/program.h"
 
@@ -42,7 +42,8 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     uint64_t weights = pool_of(&rig, "weights");
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_EQ(pool_figures(&rig, weights).allocations, 0);
-    strata_block_t a = get_from(&rig, weights, NULL, SIZE), b = get_from(&rig, weights, stream, SIZE), c = rig_allocate(&rig, NULL, 500);
+    strata_block_t a = get_from(&rig, weights, NULL, SIZE), b = get_from(&rig, weights, stream, SIZE),
+                   c = rig_allocate(&rig, NULL, 500);
     strata_statistics_t f = pool_figures(&rig, weights), o = pool_figures(&rig, STRATA_POOL_ORDINARY);
     EXPECT_EQ(f.requested_bytes, 2 * SIZE);
     EXPECT_EQ(f.reserved_bytes, 16 * MIB);
@@ -56,7 +57,8 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     EXPECT_EQ(pool_figures(&rig, 0).requested_bytes, 2 * SIZE);
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
-    EXPECT_CONTAINS(text, "{\"stream\": \"0x0\", \"pool\": \"weights\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 100000, ");
+    EXPECT_CONTAINS(
+        text, "{\"stream\": \"0x0\", \"pool\": \"weights\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 100000, ");
     EXPECT_CONTAINS(text, "\"pools\": [\n    {\"pool\": \"weights\", \"requested_bytes\": 200000, ");
     EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
     EXPECT_CONTAINS(text, "# TYPE strata_pool_requested_bytes gauge\n"
@@ -64,7 +66,8 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     EXPECT_CONTAINS(text, "strata_pool_allocations_total{place=\"gpu:0\",pool=\"weights\"} 2\n");
     /* Layers' own figures are told apart by their pool. */
     EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"3\"} ");
-    EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",pool=\"weights\",layer=\"auto_growth\",number=\"2\"} ");
+    EXPECT_CONTAINS(text,
+                    "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",pool=\"weights\",layer=\"auto_growth\",number=\"2\"} ");
     /* What has ended stays counted. */
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
@@ -256,8 +259,8 @@ TEST(facade_pools, the_report_stays_short) {
 /* A pool is a name: its number holds under every strategy that has it, and streams keep their names. */
 TEST(facade_pools, outlive_a_change_of_strategy) {
     strata_t s;
-    strata_open_options_t options = {.struct_size = sizeof options, .text = POOLED, .devices = "sim",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = POOLED, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     ASSERT_OK(strata_open(&options, &s));
     uint64_t weights, scratch, of;
     strata_block_t block = {0};
@@ -275,13 +278,13 @@ TEST(facade_pools, outlive_a_change_of_strategy) {
     EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, SIZE, &block));
     EXPECT_OK(strata_pool_of(s, block.ref, &of));
     EXPECT_EQ(of, weights);
-    EXPECT_OK(strata_allocation_path(s, block.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(s, block.ref, path, sizeof path));
     EXPECT_STREQ(path, "buffered | system");
     EXPECT_OK(strata_free(s, block.ref));
     EXPECT_STATUS(STRATA_E_INVALID, strata_pool_begin(s, strata_gpu(0), scratch));
     EXPECT_OK(strata_pool_end(s, strata_gpu(0)));
     EXPECT_OK(strata_allocate(s, strata_gpu(0), stream, SIZE, &block));
-    EXPECT_OK(strata_allocation_path(s, block.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(s, block.ref, path, sizeof path));
     EXPECT_STREQ(path, "system");
     EXPECT_OK(strata_free(s, block.ref));
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
@@ -316,7 +319,8 @@ TEST(facade_pools, a_random_program_in_and_out_of_pools) {
         served[i] = pool_figures(&rig, pool_of(&rig, names[i])).allocations;
         EXPECT_GT(served[i], 20);
     }
-    EXPECT_EQ(served[0] + served[1] + served[2] + pool_figures(&rig, STRATA_POOL_ORDINARY).allocations, rig_figures(&rig).allocations);
+    EXPECT_EQ(served[0] + served[1] + served[2] + pool_figures(&rig, STRATA_POOL_ORDINARY).allocations,
+              rig_figures(&rig).allocations);
     program_finish(&program);
     for (; depth > 0; depth--) EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     rig_close(&rig);

@@ -7,9 +7,7 @@ static uint64_t next(program_t *program) {
     return program->random;
 }
 
-static uint64_t below(program_t *program, uint64_t bound) {
-    return next(program) % bound;
-}
+static uint64_t below(program_t *program, uint64_t bound) { return next(program) % bound; }
 
 void program_begin(program_t *program, rig_t *rig) {
     *program = (program_t){.rig = rig, .random = 0x9e3779b97f4a7c15ull};

@@ -26,7 +26,7 @@ TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
         EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_block_of(s, a.ptr, &b));
         EXPECT_STATUS(STRATA_E_STALE, strata_base_pointer(s, a.ptr, &b));
-        EXPECT_STATUS(STRATA_E_STALE, strata_allocation_path(s, a.ref, text, sizeof text));
+        EXPECT_STATUS(STRATA_E_STALE, strata_allocation_route(s, a.ref, text, sizeof text));
         EXPECT_STATUS(STRATA_E_STALE, strata_retain(s, a.ref));
         EXPECT_STATUS(STRATA_E_STALE, strata_trim(s, strata_gpu(0), 0, NULL));
         EXPECT_STATUS(STRATA_E_STALE, strata_explain(s, text, sizeof text, NULL));
@@ -98,15 +98,15 @@ TEST(facade_refs, a_chunk_has_no_ref) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
-    strata_stack_t *trunk = rig_domain(&rig)->stacks[0];
-    ASSERT_TRUE(trunk->trunk);
-    EXPECT_EQ(strata_slab_record(&trunk->slab, 1)->state, STRATA_RECORD_CHUNK);
-    strata_ref_t chunk = strata_ref_of(strata_slab_record(&trunk->slab, 1));
+    strata_stack_t *shared = rig_domain(&rig)->stacks[0];
+    ASSERT_TRUE(shared->is_shared);
+    EXPECT_EQ(strata_slab_record(&shared->slab, 1)->state, STRATA_RECORD_CHUNK);
+    strata_ref_t chunk = strata_ref_of(strata_slab_record(&shared->slab, 1));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, chunk));
     EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(rig.s, chunk, NULL));
     /* The block at the chunk's base is none of the caller's. */
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER,
-                  strata_free_pointer(rig.s, (void *)(uintptr_t)strata_slab_record(&trunk->slab, 1)->ptr));
+                  strata_free_pointer(rig.s, (void *)(uintptr_t)strata_slab_record(&shared->slab, 1)->ptr));
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_close(&rig);
 }

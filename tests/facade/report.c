@@ -82,15 +82,18 @@ TEST(facade_report, says_who_holds_what_and_what_was_tried) {
     strata_block_t none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, two, 200 * MIB, &none));
     const char *text = report_of(one, two), *figures = figures_in(text);
-    EXPECT_CONTAINS(text, "out of memory in gpu:0 on stream TWO: full: 200MiB asked, 104MiB left; live blocks hold 102MiB\n  helps: ");
-    EXPECT_CONTAINS(figures, "asked 200MiB, free on the device 104MiB of 756MiB, reserved here 152MiB, taken by others 500MiB\n"
-                             "  allocated 102MiB, deferred 50MiB, idle 0, largest free block 0\n"
-                             "  stream NULL: reserved 30MiB, allocated 30MiB, deferred 0\n"
-                             "  stream ONE: reserved 122MiB, allocated 72MiB, deferred 50MiB\n"
-                             "  deferred frees: 50MiB wait for stream TWO\n"
-                             "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by nobody named; 10MiB in 2 blocks "
-                             "by conv1 (steps 1 to 3); 2MiB in 1 block by scratch of conv1 (step 3)\n");
-    EXPECT_CONTAINS(figures, "\n  tried: polling gave 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it took ");
+    EXPECT_CONTAINS(text,
+                    "out of memory in gpu:0 on stream TWO: full: 200MiB asked, 104MiB left; live blocks hold 102MiB\n  helps: ");
+    EXPECT_CONTAINS(figures,
+                    "asked 200MiB, free on the device 104MiB of 756MiB, reserved here 152MiB, taken by others 500MiB\n"
+                    "  allocated 102MiB, deferred 50MiB, idle 0, largest free block 0\n"
+                    "  stream NULL: reserved 30MiB, allocated 30MiB, deferred 0\n"
+                    "  stream ONE: reserved 122MiB, allocated 72MiB, deferred 50MiB\n"
+                    "  deferred frees: 50MiB wait for stream TWO\n"
+                    "  live blocks: 60MiB in 1 block by weights (step 0); 30MiB in 1 block by nobody named; 10MiB in 2 blocks "
+                    "by conv1 (steps 1 to 3); 2MiB in 1 block by scratch of conv1 (step 3)\n");
+    EXPECT_CONTAINS(figures,
+                    "\n  tried: polling gave 0, waiting first 0, releasing 40MiB, callbacks 0, smaller growth nothing; it took ");
     expect_few_digits(strstr(figures, "it took ") + strlen("it took "));
     strata_block_t live[] = {weights, unnamed, a, b, scratch};
     for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig.s, live[i].ref));
@@ -187,8 +190,10 @@ TEST(facade_report, stays_short) {
 
 TEST(facade_report, says_that_a_limit_is_reached) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstrategy: limited\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth\n"
-                   "  - limit: {bytes: 50MiB}\n  - system\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "version: 1\nstrategy: limited\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth\n"
+             "  - limit: {bytes: 50MiB}\n  - system\n",
+             NULL, 0, 0, 1);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
@@ -201,8 +206,9 @@ TEST(facade_report, says_that_a_limit_is_reached) {
 /* What each layer counts for itself, over all streams; what is 0 is left out. */
 TEST(facade_report, says_what_layers_count) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
-                   "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n",
+    rig_open(&rig,
+             "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
+             "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n",
              NULL, 0, 0, 1);
     strata_stream_t one = rig_stream(&rig);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
@@ -267,7 +273,9 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
         const char *text = strata_last_error()->text;
         EXPECT_CONTAINS(text, first ? ", smaller growth nothing; it took "
                                     : ", smaller growth nothing, waiting for other frees nothing; it took ");
-        EXPECT_CONTAINS(text, ": waiting: 40MiB asked; 40MiB are freed and still in use on other streams\n  helps: a longer retry.timeout (now 2ms)");
+        EXPECT_CONTAINS(
+            text,
+            ": waiting: 40MiB asked; 40MiB are freed and still in use on other streams\n  helps: a longer retry.timeout (now 2ms)");
         rig_close(&rig);
     }
 }
@@ -311,8 +319,10 @@ static void *come_and_go(void *context) {
     strata_block_t blocks[SLOTS] = {{.ref = 0}};
     for (uint64_t i = 0; !atomic_load(work->over); i++) {
         strata_block_t *block = &blocks[(work->seed = work->seed * 6364136223846793005ull + 1) >> 33 & (SLOTS - 1)];
-        strata_allocate_options_t options = {.struct_size = sizeof options, .size = (work->seed >> 40 & 7) * MIB + 512,
-                                             .flags = STRATA_NO_RETRY | STRATA_NO_REPORT, .tag = "worker"};
+        strata_allocate_options_t options = {.struct_size = sizeof options,
+                                             .size = (work->seed >> 40 & 7) * MIB + 512,
+                                             .flags = STRATA_NO_RETRY | STRATA_NO_REPORT,
+                                             .tag = "worker"};
         if (block->ref) EXPECT_OK(strata_free(work->rig->s, block->ref));
         if (strata_allocate_with(work->rig->s, work->rig->gpu, work->stream, &options, block) != STRATA_OK) block->ref = 0;
     }
@@ -328,7 +338,8 @@ static void expect_sane_sizes(const char *text, double most) {
     for (const char *at = text; *at; at++) {
         char number[40];
         size_t length = 0;
-        if (strncmp(at, "next", 4) == 0) at += strcspn(at, "0123456789"), at += strspn(at, "0123456789,."); /* what doubles, and is no memory */
+        if (strncmp(at, "next", 4) == 0)
+            at += strcspn(at, "0123456789"), at += strspn(at, "0123456789,."); /* what doubles, and is no memory */
         if (strncmp(at, "0x", 2) == 0) at += strspn(at, "0123456789abcdefx"); /* an address */
         if (*at < '0' || *at > '9') continue;
         for (; (*at >= '0' && *at <= '9') || *at == '.' || (*at == ',' && at[1] != ' '); at++)
@@ -343,8 +354,8 @@ static void expect_sane_sizes(const char *text, double most) {
 }
 
 TEST(facade_report, stays_sane_while_other_threads_are_at_work) {
-    static const char *const strategies[] = {"strategy: a\nstack: [retry: {timeout: 1ms}, stream_safe, auto_growth, system]\n", "pytorch",
-                                             "strategy: b\nstack: [bfc, limit: {bytes: 90MiB}, system]\n"};
+    static const char *const strategies[] = {"strategy: a\nstack: [retry: {timeout: 1ms}, stream_safe, auto_growth, system]\n",
+                                             "pytorch", "strategy: b\nstack: [bfc, limit: {bytes: 90MiB}, system]\n"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         rig_t rig;
         _Atomic bool over = false;
@@ -356,7 +367,8 @@ TEST(facade_report, stays_sane_while_other_threads_are_at_work) {
             EXPECT_EQ(pthread_create(&threads[t], NULL, come_and_go, &work[t]), 0);
         }
         for (int n = 0; n < REPORTS; n++) {
-            strata_allocate_options_t options = {.struct_size = sizeof options, .size = 95 * MIB, .flags = n % 2 ? STRATA_NO_RETRY : 0};
+            strata_allocate_options_t options = {
+                .struct_size = sizeof options, .size = 95 * MIB, .flags = n % 2 ? STRATA_NO_RETRY : 0};
             strata_block_t block;
             if (strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block) == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
             else expect_sane_sizes(strchr(strata_last_error()->text, ':') + 4, 2.0 * GIB);
@@ -379,10 +391,11 @@ static void note_event(const strata_out_of_memory_t *event, void *context) {
 TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
     for (int by_strategy = 0; by_strategy < 2; by_strategy++) {
         rig_t rig;
-        rig_open(&rig, by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata", NULL, 0, 64 * MIB, 1);
+        rig_open(&rig, by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata", NULL, 0, 64 * MIB,
+                 1);
         EXPECT_OK(strata_add_out_of_memory_observer(rig.s, note_event, NULL, NULL));
-        strata_allocate_options_t options = {.struct_size = sizeof options, .size = 100 * MIB,
-                                             .flags = by_strategy ? 0 : STRATA_NO_REPORT};
+        strata_allocate_options_t options = {
+            .struct_size = sizeof options, .size = 100 * MIB, .flags = by_strategy ? 0 : STRATA_NO_REPORT};
         strata_block_t none;
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
         EXPECT_STREQ(strata_last_error()->text, heard);

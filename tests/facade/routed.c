@@ -5,7 +5,7 @@
 
 static void expect_path(rig_t *rig, strata_block_t block, const char *wanted) {
     char text[256];
-    EXPECT_OK(strata_allocation_path(rig->s, block.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig->s, block.ref, text, sizeof text));
     EXPECT_STREQ(text, wanted);
 }
 
@@ -76,7 +76,8 @@ TEST(facade_routed, two_sources_give_back_what_each_made) {
 
 TEST(facade_routed, managed_memory_may_follow_the_devices) {
     rig_t rig;
-    rig_open(&rig, "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n", NULL, 0, 16 * MIB, 1);
+    rig_open(&rig, "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n", NULL, 0, 16 * MIB,
+             1);
     strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
     expect_path(&rig, second, "retry > fallback > system");
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
@@ -88,7 +89,8 @@ TEST(facade_routed, managed_memory_may_follow_the_devices) {
 /* A retry in the first stack climbs before the second is asked. */
 TEST(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked) {
     rig_t rig;
-    rig_open(&rig, "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n", NULL, 0, 16 * MIB, 1);
+    rig_open(&rig, "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n", NULL, 0, 16 * MIB,
+             1);
     strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     expect_path(&rig, first, "fallback > retry > system");
@@ -152,10 +154,12 @@ TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
 /* Under a router nobody takes a short way: what a cache serves again got its path anew. */
 TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
     rig_t rig;
-    rig_open(&rig, "stack:\n  - binning:\n      routes:\n"
-                   "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
-                   "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
-                   "        - {stack: [auto_growth, system]}\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "stack:\n  - binning:\n      routes:\n"
+             "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
+             "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
+             "        - {stack: [auto_growth, system]}\n",
+             NULL, 0, 0, 1);
     static const struct {
         size_t size;
         const char *path;
@@ -249,7 +253,8 @@ TEST(facade_routed, an_address_is_found_on_every_way) {
 
 TEST(facade_routed, a_device_has_stacks_of_its_own) {
     rig_t rig;
-    rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL, 0, 0, 2);
+    rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL,
+             0, 0, 2);
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_GPU, STRATA_PLACE_MANAGED};
     for (uint32_t device = 0; device < 2; device++)
         for (int i = 0; i < 2; i++) {
@@ -292,10 +297,12 @@ static void *take_turns(void *context) {
 TEST(facade_routed, threads_share_the_branches_of_pinned_memory) {
     rig_t rig;
     turns_t turns[THREADS];
-    rig_open(&rig, "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
-                   "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
-                   "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
-                   "          - {stack: [buffered, system]}\n", NULL, 0, 0, 1);
+    rig_open(&rig,
+             "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
+             "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
+             "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
+             "          - {stack: [buffered, system]}\n",
+             NULL, 0, 0, 1);
     for (uint64_t i = 0; i < THREADS; i++) {
         turns[i] = (turns_t){.rig = &rig, .random = i + 1};
         ASSERT_EQ(pthread_create(&turns[i].thread, NULL, take_turns, &turns[i]), 0);

@@ -1,7 +1,7 @@
 /* Shared ownership: a block lives until each of its owners has freed it. */
 #include <pthread.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
 static const char *const presets[] = {"strata", "paddle", "system"};

@@ -1,9 +1,9 @@
 /* A stack is made and ended with no lock held: whoever looks for a foreign pointer meanwhile, from any facade, passes it by. */
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/facade/fixture.h"
 
 /* What a layer from outside does as another thread would beside it: a look-up that no facade can answer. */
-static strata_t asked;                   /* 0: none looks */
+static strata_t asked; /* 0: none looks */
 static const strata_stack_t *incomplete; /* that is made or ended: its layers may not be asked */
 static uint32_t looks, finds;
 
@@ -20,9 +20,7 @@ static strata_status_t create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void destroy(strata_layer_t *self) {
-    look_elsewhere(self->stack);
-}
+static void destroy(strata_layer_t *self) { look_elsewhere(self->stack); }
 
 static strata_status_t allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     return strata_below_allocate(self, request, record);
@@ -36,9 +34,18 @@ static const strata_record_t *find(strata_layer_t *self, uint64_t address) {
 }
 
 static const strata_layer_type_t looking_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_looking", .doc = "looks elsewhere", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = create, .destroy = destroy,
-    .allocate = allocate, .free = strata_layer_free_below, .find = find,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_looking",
+    .doc = "looks elsewhere",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = strata_layer_free_below,
+    .find = find,
 };
 
 static void end_by_close(rig_t *rig, strata_stream_t stream) {

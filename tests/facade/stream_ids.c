@@ -1,5 +1,5 @@
 /* STRATA_OPEN_CHECK_STREAM_IDS: handles that the driver gave again to other streams, and that no place forgot in between. */
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 
 typedef struct scene {

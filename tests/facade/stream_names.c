@@ -3,13 +3,13 @@
 
 #include "tests/facade/fixture.h"
 
-#define NAMED                                                          \
-    "strategy: named\n"                                                \
-    "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"  \
-    "places: {managed: [system]}\n"                                    \
-    "pools: {weights: }\n"                                             \
-    "streams:\n"                                                       \
-    "  \"copy*\": {stack: [buffered, system]}\n"                       \
+#define NAMED                                                                                                                      \
+    "strategy: named\n"                                                                                                            \
+    "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n"                                                              \
+    "places: {managed: [system]}\n"                                                                                                \
+    "pools: {weights: }\n"                                                                                                         \
+    "streams:\n"                                                                                                                   \
+    "  \"copy*\": {stack: [buffered, system]}\n"                                                                                   \
     "  \"nccl:*\": {places: {managed: [buffered, system]}}\n"
 
 enum { SIZE = 100 * 1000 };
@@ -24,7 +24,7 @@ static void expect_served_by(rig_t *rig, strata_place_t place, strata_stream_t s
     strata_block_t block = {0};
     char path[128];
     EXPECT_OK(strata_allocate(rig->s, place, stream, SIZE, &block));
-    EXPECT_OK(strata_allocation_path(rig->s, block.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(rig->s, block.ref, path, sizeof path));
     EXPECT_STREQ(path, wanted);
     EXPECT_OK(strata_free(rig->s, block.ref));
 }
@@ -52,16 +52,16 @@ TEST(facade_streams, streams_of_one_pattern_have_a_stack_each) {
     strata_stream_t one = stream_called(&rig, "copy0"), two = stream_called(&rig, "copy1");
     strata_stack_t *first = rig_stack(&rig, one), *second = rig_stack(&rig, two);
     EXPECT_NE(first, second);
-    EXPECT_TRUE(first->family == second->family);
-    EXPECT_STREQ(first->family->name, "copy*");
-    EXPECT_TRUE(rig_stack(&rig, NULL)->family != first->family);
+    EXPECT_TRUE(first->group == second->group);
+    EXPECT_STREQ(first->group->name, "copy*");
+    EXPECT_TRUE(rig_stack(&rig, NULL)->group != first->group);
     /* A pool's stack is the pool's, whatever the stream is called. */
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE};
     strata_block_t block;
     char path[64];
     EXPECT_OK(strata_pool(rig.s, "weights", &options.pool));
     EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, one, &options, &block));
-    EXPECT_OK(strata_allocation_path(rig.s, block.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(rig.s, block.ref, path, sizeof path));
     EXPECT_STREQ(path, "stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig.s, block.ref));
     rig_close(&rig);
@@ -139,8 +139,8 @@ static void *make_it_the_default(void *argument) {
 /* NULL meant the legacy stream from the first, of the thread that opened, which has what was got ahead. */
 TEST(facade_streams, a_default_one_set_behind_the_first_stack_of_any_thread_gets_nothing_ahead) {
     rig_t rig;
-    rig_open(&rig, "strategy: own\nstack: [stream_safe, auto_growth: {preallocate: 64MiB}, thread_local, system]\n", NULL, 0,
-             GIB, 1);
+    rig_open(&rig, "strategy: own\nstack: [stream_safe, auto_growth: {preallocate: 64MiB}, thread_local, system]\n", NULL, 0, GIB,
+             1);
     EXPECT_GT(rig_stack(&rig, NULL)->figures.growths, 0);
     other_thread_t other = {.rig = &rig, .stream = rig_stream(&rig)};
     in_another_thread(make_it_the_default, &other);

@@ -1,5 +1,5 @@
 /* Who is shown to hold, to use and to await what: blocks of shared caches, tags over several steps, streams with one handle. */
-#include "facade/survey.h"
+#include "facade/report/survey.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
@@ -24,8 +24,8 @@ static void see(const strata_snapshot_row_t *row, void *context) {
 
 /* A cache of all streams has the blocks; whose each is stands in its row. */
 TEST(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_serves) {
-    static const char *const stacks[] = {"stack: [caching, system]", "stack: [bfc: {allow_growth: true}, system]", "stack: [auto_growth, system]",
-                                         "stack: [cuda_malloc_async]", "stack: [system]"};
+    static const char *const stacks[] = {"stack: [caching, system]", "stack: [bfc: {allow_growth: true}, system]",
+                                         "stack: [auto_growth, system]", "stack: [cuda_malloc_async]", "stack: [system]"};
     for (int i = 0; i < 5; i++) {
         rig_t rig;
         sought_t sought[2];

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/facade/fixture.h"
 
 static uint64_t idle(rig_t *rig) {
@@ -98,17 +98,27 @@ static uint64_t always_idle(strata_layer_t *self) {
     return trimmed < ENOUGH ? MIB : 0;
 }
 
-static uint64_t always_gives(strata_layer_t *self, uint64_t keep, strata_path_t *path) {
-    (void)self, (void)keep, (void)path;
+static uint64_t always_gives(strata_layer_t *self, uint64_t keep, strata_call_t *call) {
+    (void)self, (void)keep, (void)call;
     trimmed++;
     return 4096;
 }
 
 static const strata_layer_type_t refilled_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_refilled", .doc = "never without idle bytes", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = pass_on, .free = strata_layer_free_below,
-    .trim = always_gives, .idle_bytes = always_idle,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_refilled",
+    .doc = "never without idle bytes",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = pass_on,
+    .free = strata_layer_free_below,
+    .trim = always_gives,
+    .idle_bytes = always_idle,
 };
 
 TEST(facade_trims, a_trim_ends_though_others_fill_what_it_empties) {

@@ -3,10 +3,11 @@
 
 #include "tests/facade/pooled.h"
 
-#define BESIDE_A_POOL                                                                                                    \
-    "stack:\n  - thread_local: {streams: ignored, initial: 4MiB}\n  - system\n"                                          \
+#define BESIDE_A_POOL                                                                                                              \
+    "stack:\n  - thread_local: {streams: ignored, initial: 4MiB}\n  - system\n"                                                    \
     "pools:\n  weights: {stack: [auto_growth, system]}\n"
-#define SHARED "stack:\n  - thread_local: {streams: ignored, initial: 4MiB}\n  - aligned\n  - naive_best_fit: {fraction: 0.1}\n  - system\n"
+#define SHARED                                                                                                                     \
+    "stack:\n  - thread_local: {streams: ignored, initial: 4MiB}\n  - aligned\n  - naive_best_fit: {fraction: 0.1}\n  - system\n"
 
 static void see_nothing(const strata_snapshot_row_t *row, void *context) {
     (void)row;
@@ -19,8 +20,8 @@ static void expect_snapshot(rig_t *rig, uint64_t rows) {
     EXPECT_GE(seen, rows);
 }
 
-/* The pool's trunk is made behind the thread's, with a number below it. */
-TEST(facade_trunks, a_snapshot_takes_those_of_threads_before_those_of_the_device) {
+/* The pool's shared stack is made behind the thread's, with a number below it. */
+TEST(facade_shared_stacks, a_snapshot_takes_those_of_threads_before_those_of_the_device) {
     rig_t rig;
     rig_open(&rig, BESIDE_A_POOL, NULL, 0, 0, 1);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = get_from(&rig, pool_of(&rig, "weights"), NULL, 1000);
@@ -30,18 +31,18 @@ TEST(facade_trunks, a_snapshot_takes_those_of_threads_before_those_of_the_device
     rig_close(&rig);
 }
 
-/* The first number of the device's trunks; 0: there is none. */
-static uint16_t trunk_of_device(rig_t *rig) {
+/* The first number of the device's shared stacks; 0: there is none. */
+static uint16_t shared_stack_of_device(rig_t *rig) {
     uint16_t number = 0;
     STRATA_DOMAIN_EACH(rig_domain(rig), stack)
-        if (stack->trunk && stack->of_thread == 0 && number == 0) number = stack->number;
+        if (stack->is_shared && stack->of_thread == 0 && number == 0) number = stack->number;
     return number;
 }
 
-static uint32_t trunks_of_threads(rig_t *rig, uint16_t number) {
+static uint32_t shared_stacks_of_threads(rig_t *rig, uint16_t number) {
     uint32_t count = 0;
     STRATA_DOMAIN_EACH(rig_domain(rig), stack)
-        count += stack->trunk && stack->of_thread != 0 && (number == 0 || stack->number == number);
+        count += stack->is_shared && stack->of_thread != 0 && (number == 0 || stack->number == number);
     return count;
 }
 
@@ -49,37 +50,37 @@ static uint32_t trunks_of_threads(rig_t *rig, uint16_t number) {
 static bool threads_keep_to_their_numbers(rig_t *rig) {
     bool kept = true;
     STRATA_DOMAIN_EACH(rig_domain(rig), stack)
-        kept = kept && !(stack->trunk && stack->of_thread != 0 && stack->number >= STRATA_STACKS / 8 * 7);
+        kept = kept && !(stack->is_shared && stack->of_thread != 0 && stack->number >= STRATA_STACKS / 8 * 7);
     return kept;
 }
 
 typedef struct other {
     rig_t *rig;
-    uint16_t ended; /* the number of a device's trunk that is nobody's now */
+    uint16_t ended; /* the number of a device's shared stack that is nobody's now */
 } other_t;
 
 static void *allocate_and_look(void *context) {
     other_t *other = context;
     rig_t *rig = other->rig;
     strata_block_t block = rig_allocate(rig, NULL, 1000);
-    EXPECT_EQ(trunks_of_threads(rig, 0), 2); /* the one that opened it, and this */
-    EXPECT_EQ(trunks_of_threads(rig, other->ended), 0);
+    EXPECT_EQ(shared_stacks_of_threads(rig, 0), 2); /* the one that opened it, and this */
+    EXPECT_EQ(shared_stacks_of_threads(rig, other->ended), 0);
     EXPECT_TRUE(threads_keep_to_their_numbers(rig));
     expect_snapshot(rig, 1);
     EXPECT_OK(strata_free(rig->s, block.ref));
     return NULL;
 }
 
-/* The number of a device's trunk that has ended is not a thread's next: a lock keeps its place for as long as the process lives. */
-TEST(facade_trunks, a_number_keeps_its_place_in_the_order_of_locks) {
+/* The number of a device's shared stack that has ended is not a thread's next: a lock keeps its place for as long as the process lives. */
+TEST(facade_shared_stacks, a_number_keeps_its_place_in_the_order_of_locks) {
     rig_t first, second;
     pthread_t thread;
     rig_open(&first, SHARED, NULL, 0, 0, 1);
     strata_block_t a = rig_allocate(&first, NULL, 1000);
-    other_t other = {.rig = &second, .ended = trunk_of_device(&first)};
+    other_t other = {.rig = &second, .ended = shared_stack_of_device(&first)};
     EXPECT_NE(other.ended, 0);
     rig_open(&second, SHARED, NULL, 0, 0, 1);
-    EXPECT_NE(trunk_of_device(&second), 0);
+    EXPECT_NE(shared_stack_of_device(&second), 0);
     EXPECT_OK(strata_free(first.s, a.ref));
     rig_close(&first);
     ASSERT_EQ(pthread_create(&thread, NULL, allocate_and_look, &other), 0);

@@ -8,7 +8,7 @@ typedef struct turns {
     rig_t *rig;
     uint64_t size;
     strata_block_t block; /* of the thread before; no pointer: there was none */
-    uint64_t end;         /* of the work in it */
+    uint64_t end; /* of the work in it */
 } turns_t;
 
 void turns_each(void *(*body)(void *), turns_t *turns);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/layer.h"
-#include "platform/host_memory.h"
+#include "allocation/core/layer.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/between.h"
 
 enum { LONG = 1000 * 1000 };
@@ -127,14 +127,22 @@ static bool failing;
 static strata_status_t failing_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_OK || !failing) return status;
-    strata_below_free(*record, request->path);
+    strata_below_free(*record, request->call);
     return strata_fail(STRATA_E_DEVICE, 0, "the layer fails");
 }
 
 static const strata_layer_type_t failing_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_failing", .doc = "fails at times", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing, .allocate = failing_allocate, .free = strata_layer_free_below,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_failing",
+    .doc = "fails at times",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = failing_allocate,
+    .free = strata_layer_free_below,
 };
 
 static void count_live(const strata_record_t *record, void *context) {
@@ -266,8 +274,7 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
 
 /* The stream that the layers filled it on owns it no more than the stream does that is served next. */
 TEST(facade_undone, what_a_failed_request_filled_is_nobodys_before_the_fill_is_over) {
-    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]",
-                                         "stack: [test_failing, fill, auto_growth, system]",
+    static const char *const stacks[] = {"stack: [scrub, auto_growth, system]", "stack: [test_failing, fill, auto_growth, system]",
                                          "stack: [test_failing, guard: {synchronise: false}, auto_growth, system]"};
     const strata_layer_type_t *type = &failing_type;
     EXPECT_OK(strata_layers_register(&type, 1, true));
@@ -318,8 +325,8 @@ TEST(facade_undone, a_pinned_request_that_fails_in_a_capture_leaves_the_place_to
 
 TEST(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live) {
     rig_t rig;
-    rig_open(&rig, "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n", NULL,
-             0, 0, 1);
+    rig_open(&rig, "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n", NULL, 0, 0,
+             1);
     strata_block_t none = {.ref = 7};
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));

@@ -10,9 +10,7 @@
 #define MILLISECOND (1000ull * 1000)
 enum { THREADS = 8, STREAMS = 8, ROUNDS = 3 };
 
-static void sleep_real(uint64_t ns) {
-    usleep((useconds_t)(ns / 1000));
-}
+static void sleep_real(uint64_t ns) { usleep((useconds_t)(ns / 1000)); }
 
 typedef struct actor {
     rig_t *rig;
@@ -20,16 +18,14 @@ typedef struct actor {
     strata_stream_t stream;
     strata_block_t block; /* that it frees, or got */
     strata_block_t small; /* that it frees before */
-    uint64_t delay;       /* real ns before it acts */
-    _Atomic bool known;   /* to the library: a thread that could still free */
+    uint64_t delay; /* real ns before it acts */
+    _Atomic bool known; /* to the library: a thread that could still free */
     size_t size;
     strata_status_t status;
-    uint64_t took;        /* real ns */
+    uint64_t took; /* real ns */
 } actor_t;
 
-static void start(actor_t *actor, void *(*body)(void *)) {
-    ASSERT_EQ(pthread_create(&actor->thread, NULL, body, actor), 0);
-}
+static void start(actor_t *actor, void *(*body)(void *)) { ASSERT_EQ(pthread_create(&actor->thread, NULL, body, actor), 0); }
 
 static void *free_later(void *argument) {
     actor_t *a = argument;
@@ -91,9 +87,7 @@ static void a_holder_frees_by(void *(*body)(void *), const char *preset, bool el
     rig_close(&rig);
 }
 
-static void a_holder_frees(const char *preset, bool elsewhere) {
-    a_holder_frees_by(free_later, preset, elsewhere);
-}
+static void a_holder_frees(const char *preset, bool elsewhere) { a_holder_frees_by(free_later, preset, elsewhere); }
 
 TEST(facade_waiting, a_free_of_another_thread_ends_the_wait) {
     a_holder_frees("strata", false);

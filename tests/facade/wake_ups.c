@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "allocation/layer.h"
-#include "allocation/option.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)
@@ -15,7 +15,7 @@
 static struct {
     rig_t *rig;
     strata_block_t block; /* ref 0: freed */
-    strata_stream_t on;   /* NULL: an ordinary free; else the free is on that stream, busy for a while */
+    strata_stream_t on; /* NULL: an ordinary free; else the free is on that stream, busy for a while */
     uint32_t at, refusals;
 } waker;
 
@@ -31,15 +31,15 @@ static strata_status_t waker_allocate(strata_layer_t *self, const strata_request
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_E_NO_MEMORY || ++waker.refusals != waker.at) return status;
     pthread_t thread;
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     if (pthread_create(&thread, NULL, free_the_block, NULL) == 0) pthread_join(thread, NULL);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     return strata_fail(STRATA_E_NO_MEMORY, 0, "refused, and then a block was freed");
 }
 
-static void waker_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void waker_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 static strata_status_t nothing_to_create(strata_layer_t *self) {
@@ -47,14 +47,20 @@ static strata_status_t nothing_to_create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void nothing_to_destroy(strata_layer_t *self) {
-    (void)self;
-}
+static void nothing_to_destroy(strata_layer_t *self) { (void)self; }
 
 static const strata_layer_type_t waker_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_waker", .doc = "a block is freed behind a refusal",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE, .passes = ~0u, .state_size = sizeof(strata_layer_t),
-    .create = nothing_to_create, .destroy = nothing_to_destroy, .allocate = waker_allocate, .free = waker_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_waker",
+    .doc = "a block is freed behind a refusal",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_DEVICE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create,
+    .destroy = nothing_to_destroy,
+    .allocate = waker_allocate,
+    .free = waker_free,
 };
 
 typedef enum elsewhere { SAME_STACK, OTHER_STACK, BORROWED } elsewhere_t;

@@ -17,16 +17,16 @@ typedef struct room {
 
 /* ---- refs ---- */
 
-#define CALLS_BY_REF(X)                                        \
-    X(strata_free(s, ref))                                     \
-    X(strata_free_on(s, ref, stream))                          \
-    X(strata_release_ref(s, ref))                              \
-    X(strata_retain(s, ref))                                   \
-    X(strata_record_stream(s, ref, stream))                    \
-    X(strata_erase_stream(s, ref, stream))                     \
-    X(strata_stream_of(s, ref, &r.stream))                     \
-    X(strata_allocation_path(s, ref, r.text, sizeof r.text))   \
-    X(strata_neighbours(s, ref, &r.neighbours))                \
+#define CALLS_BY_REF(X)                                                                                                            \
+    X(strata_free(s, ref))                                                                                                         \
+    X(strata_free_on(s, ref, stream))                                                                                              \
+    X(strata_release_ref(s, ref))                                                                                                  \
+    X(strata_retain(s, ref))                                                                                                       \
+    X(strata_record_stream(s, ref, stream))                                                                                        \
+    X(strata_erase_stream(s, ref, stream))                                                                                         \
+    X(strata_stream_of(s, ref, &r.stream))                                                                                         \
+    X(strata_allocation_route(s, ref, r.text, sizeof r.text))                                                                      \
+    X(strata_neighbours(s, ref, &r.neighbours))                                                                                    \
     X(strata_stream_work(s, strata_gpu(0), stream, 9, &ref, 1))
 
 /* Every call by a ref that names no live allocation of the facade. */
@@ -35,9 +35,9 @@ static void expect_stale(rig_t *rig, strata_ref_t ref, const char *const *words)
     strata_t s = rig->s;
     strata_stream_t stream = NULL;
     strata_statistics_t before = rig_figures(rig), after;
-#define CALL(call)                                                                                \
-    EXPECT_STATUS(STRATA_E_STALE, call);                                                          \
-    EXPECT_EQ(strata_last_error()->status, STRATA_E_STALE);                                       \
+#define CALL(call)                                                                                                                 \
+    EXPECT_STATUS(STRATA_E_STALE, call);                                                                                           \
+    EXPECT_EQ(strata_last_error()->status, STRATA_E_STALE);                                                                        \
     for (int w = 0; words[w]; w++) EXPECT_CONTAINS(strata_last_error()->text, words[w]);
     CALLS_BY_REF(CALL)
 #undef CALL
@@ -75,8 +75,7 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
         EXPECT_OK(strata_free(rig.s, tagged.ref));
         bool own = strata_ref_home(plain.ref) == rig_stack(&rig, stream)->number;
         if (strcmp(strata_preset_name(i), "strata") == 0) EXPECT_TRUE(own);
-        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"",
-                                     NULL};
+        const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"", NULL};
         expect_stale(&rig, tagged.ref, words);
         const char *const plain_words[] = {hexadecimal(plain.ref, plain_ref), "it was freed already",
                                            own ? stream_word(stream, of) : "gpu:0, stack", NULL};
@@ -187,11 +186,17 @@ TEST(facade_wrong_use, names_that_nobody_gave) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
-    strata_stack_t *trunk = rig_domain(&rig)->stacks[0];
-    const strata_ref_t refs[] = {0, 1, UINT64_MAX, a.ref + 1, a.ref - 1, a.ref ^ (1ull << 63), a.ref + (1ull << 28),
+    strata_stack_t *shared = rig_domain(&rig)->stacks[0];
+    const strata_ref_t refs[] = {0,
+                                 1,
+                                 UINT64_MAX,
+                                 a.ref + 1,
+                                 a.ref - 1,
+                                 a.ref ^ (1ull << 63),
+                                 a.ref + (1ull << 28),
                                  strata_ref_make(strata_ref_home(a.ref), STRATA_SLAB_SLOTS - 1, 0),
                                  strata_ref_make(strata_ref_home(a.ref), 0, 0),
-                                 strata_ref_of(strata_slab_record(&trunk->slab, 1)) /* a chunk */};
+                                 strata_ref_of(strata_slab_record(&shared->slab, 1)) /* a chunk */};
     static const char *const words[] = {"ref 0x", NULL}, *const none[] = {"there never was such an allocation", NULL};
     for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) expect_stale(&rig, refs[i], i == 0 ? none : words);
     uint64_t random = 99;
@@ -206,9 +211,9 @@ TEST(facade_wrong_use, names_that_nobody_gave) {
 
 /* ---- pointers ---- */
 
-#define CALLS_BY_POINTER(X)           \
-    X(strata_free_pointer(s, ptr))    \
-    X(strata_block_of(s, ptr, &block)) \
+#define CALLS_BY_POINTER(X)                                                                                                        \
+    X(strata_free_pointer(s, ptr))                                                                                                 \
+    X(strata_block_of(s, ptr, &block))                                                                                             \
     X(strata_base_pointer(s, ptr, &block))
 
 /* `inside`: an address within a block is none for the first two, and found by the third. */
@@ -217,13 +222,13 @@ static void expect_unknown(rig_t *rig, void *ptr, bool inside, const char *const
     strata_block_t block = {.ref = 7};
     strata_statistics_t before = rig_figures(rig), after;
     int number = 0;
-#define CALL(call)                                                                                          \
-    if (inside && ++number == 3) {                                                                          \
-        EXPECT_OK(call);                                                                                    \
-    } else {                                                                                                \
-        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, call);                                                      \
-        for (int w = 0; words[w]; w++) EXPECT_CONTAINS(strata_last_error()->text, words[w]);   \
-        EXPECT_EQ(block.ref, 7);                                                                            \
+#define CALL(call)                                                                                                                 \
+    if (inside && ++number == 3) {                                                                                                 \
+        EXPECT_OK(call);                                                                                                           \
+    } else {                                                                                                                       \
+        EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, call);                                                                             \
+        for (int w = 0; words[w]; w++) EXPECT_CONTAINS(strata_last_error()->text, words[w]);                                       \
+        EXPECT_EQ(block.ref, 7);                                                                                                   \
     }
     CALLS_BY_POINTER(CALL)
 #undef CALL
@@ -325,7 +330,9 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
     const struct {
         strata_t handle;
         const char *why;
-    } handles[] = {{closed, "it was closed"}, {0, "0 names none"}, {UINT64_MAX, "there never was"},
+    } handles[] = {{closed, "it was closed"},
+                   {0, "0 names none"},
+                   {UINT64_MAX, "there never was"},
                    {closed + (1ull << 40), "there never was"}};
     for (size_t i = 0; i < sizeof handles / sizeof *handles; i++) {
         ends_t ends = {.s = handles[i].handle, .place = strata_gpu(0), .stream = stream, .block = a};
@@ -342,7 +349,7 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
 /* Kinds that there are not, devices that the facade has not. */
 TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
     const strata_place_t places[] = {strata_place((strata_place_kind_t)9, 0), strata_gpu(1), strata_gpu(15), strata_gpu(0xffff),
-                                     strata_place(STRATA_PLACE_PINNED, 3), UINT32_MAX};
+                                     strata_place(STRATA_PLACE_PINNED, 3),    UINT32_MAX};
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {

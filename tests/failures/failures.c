@@ -93,18 +93,12 @@ static void run_losing(const trial_t *trial) {
     trial_tell(trial);
 }
 
-static void lose_road(trial_t *trial) {
-    trial_each(trial, count_of_a_run(trial), false, run_losing);
-}
+static void lose_road(trial_t *trial) { trial_each(trial, count_of_a_run(trial), false, run_losing); }
 
 /* ---- all of them ---- */
 
-TEST(failures, out_of_memory_at_every_device_call) {
-    trial_on_every_subject(run_road, TRIAL_DEVICE_CALL, STRATA_E_NO_MEMORY);
-}
+TEST(failures, out_of_memory_at_every_device_call) { trial_on_every_subject(run_road, TRIAL_DEVICE_CALL, STRATA_E_NO_MEMORY); }
 
 TEST(failures, a_refusal_at_every_device_call) { trial_on_every_subject(run_road, TRIAL_DEVICE_CALL, STRATA_E_DEVICE); }
 TEST(failures, the_device_lost_at_every_call) { trial_on_every_subject(lose_road, TRIAL_DEVICE_CALL, STRATA_E_DEVICE_LOST); }
-TEST(failures, no_host_memory_at_every_allocation) {
-    trial_on_every_subject(run_road, TRIAL_HOST_MEMORY, STRATA_E_HOST_MEMORY);
-}
+TEST(failures, no_host_memory_at_every_allocation) { trial_on_every_subject(run_road, TRIAL_HOST_MEMORY, STRATA_E_HOST_MEMORY); }

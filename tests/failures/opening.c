@@ -58,9 +58,7 @@ static void open_road(trial_t *trial) {
 }
 
 TEST(failures, opening_without_host_memory) { trial_on_every_subject(open_road, TRIAL_HOST_MEMORY, STRATA_E_HOST_MEMORY); }
-TEST(failures, opening_on_a_device_without_memory) {
-    trial_on_every_subject(open_road, TRIAL_DEVICE_CALL, STRATA_E_NO_MEMORY);
-}
+TEST(failures, opening_on_a_device_without_memory) { trial_on_every_subject(open_road, TRIAL_DEVICE_CALL, STRATA_E_NO_MEMORY); }
 
 TEST(failures, opening_on_a_device_that_refuses) { trial_on_every_subject(open_road, TRIAL_DEVICE_CALL, STRATA_E_DEVICE); }
 TEST(failures, opening_on_a_device_that_is_lost) { trial_on_every_subject(open_road, TRIAL_DEVICE_CALL, STRATA_E_DEVICE_LOST); }

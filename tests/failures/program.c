@@ -7,9 +7,7 @@ static const struct {
     bool owned; /* has streams of its own */
 } kinds[FAILING_PLACES] = {{STRATA_PLACE_GPU, true}, {STRATA_PLACE_PINNED, false}, {STRATA_PLACE_MANAGED, true}};
 
-static strata_place_t place_of(uint32_t index) {
-    return strata_place(kinds[index].kind, 0);
-}
+static strata_place_t place_of(uint32_t index) { return strata_place(kinds[index].kind, 0); }
 
 static uint64_t next(failing_program_t *p) {
     p->random ^= p->random << 13;
@@ -18,9 +16,7 @@ static uint64_t next(failing_program_t *p) {
     return p->random;
 }
 
-static uint64_t below(failing_program_t *p, uint64_t bound) {
-    return (next(p) >> 11) % bound;
-}
+static uint64_t below(failing_program_t *p, uint64_t bound) { return (next(p) >> 11) % bound; }
 
 static strata_statistics_t figures_of(failing_program_t *p, uint32_t place) {
     strata_statistics_t figures = {.struct_size = sizeof figures};
@@ -61,9 +57,7 @@ static void check_marks(failing_program_t *p, const failing_block_t *b) {
 /* ---- answers ---- */
 
 /* Bytes that the device has given and could take back. */
-static uint64_t reserved(const strata_statistics_t *figures) {
-    return figures->reserved_bytes - figures->quarantined_bytes;
-}
+static uint64_t reserved(const strata_statistics_t *figures) { return figures->reserved_bytes - figures->quarantined_bytes; }
 
 /* What failed has changed nothing, but for caches that are smaller and deferred frees that are done (CONTRACTS 7). What a
  * failing device does not take back stays reserved, and is quarantined. */
@@ -101,8 +95,11 @@ static bool is_ok(failing_program_t *p, strata_status_t status, strata_status_t 
 static size_t some_size(failing_program_t *p) {
     switch (below(p, 36)) {
     case 0: return MIB + (size_t)below(p, 6 * MIB);
-    case 1: case 2: case 3: return 64 * 1024 + (size_t)below(p, MIB);
-    case 4: case 5: return 0;
+    case 1:
+    case 2:
+    case 3: return 64 * 1024 + (size_t)below(p, MIB);
+    case 4:
+    case 5: return 0;
     default: return 1 + (size_t)below(p, 64 * 1024);
     }
 }
@@ -116,8 +113,11 @@ static void step_allocate(failing_program_t *p) {
     uint32_t place = some_place(p);
     strata_stream_t stream = p->streams[below(p, 2)];
     static const uint32_t flags[] = {0, 0, 0, STRATA_ZERO, STRATA_NO_RETRY, STRATA_NO_GROW};
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = some_size(p), .flags = flags[below(p, 6)],
-                                         .tag = below(p, 4) ? NULL : "weights", .pool = below(p, 3) ? 0 : p->pool};
+    strata_allocate_options_t options = {.struct_size = sizeof options,
+                                         .size = some_size(p),
+                                         .flags = flags[below(p, 6)],
+                                         .tag = below(p, 4) ? NULL : "weights",
+                                         .pool = below(p, 3) ? 0 : p->pool};
     uint64_t mark = next(p);
     /* Zeros of megabytes would be most of the time of a run. */
     if (options.flags & STRATA_ZERO) options.size %= 128 * 1024;
@@ -209,9 +209,7 @@ static void step_ask(failing_program_t *p, uint64_t which) {
     case 1: (void)is_ok(p, strata_snapshot(s, place_of(place), count_row, &seen), STRATA_OK, "snapshot"); break;
     case 2: (void)is_ok(p, strata_chunks_text(s, place_of(place), text, sizeof text, &needed), STRATA_OK, "chunks_text"); break;
     case 3: (void)is_ok(p, strata_statistics_json(s, text, sizeof text, &needed), STRATA_OK, "statistics_json"); break;
-    case 4:
-        (void)is_ok(p, strata_best_victims(s, place_of(place), MIB, victims, 4, &needed), STRATA_E_NO_MEMORY, "victims");
-        break;
+    case 4: (void)is_ok(p, strata_best_victims(s, place_of(place), MIB, victims, 4, &needed), STRATA_E_NO_MEMORY, "victims"); break;
     case 5: (void)is_ok(p, strata_annotate(s, p->random % 2 ? "matmul" : NULL), STRATA_OK, "annotate"); break;
     default: (void)is_ok(p, strata_step(s), STRATA_OK, "step"); break;
     }

@@ -11,8 +11,8 @@ enum { FAILING_BLOCKS = 64, FAILING_PLACES = 3, FAILING_OPERATIONS = 260 };
 typedef struct failing_block {
     strata_block_t block;
     size_t requested;
-    uint64_t mark;   /* written at both ends */
-    uint32_t place;  /* index */
+    uint64_t mark; /* written at both ends */
+    uint32_t place; /* index */
     uint32_t owners;
 } failing_block_t;
 
@@ -29,11 +29,11 @@ typedef struct failing_program {
     uint32_t live;
     place_model_t places[FAILING_PLACES];
     strata_statistics_t before[FAILING_PLACES]; /* the last operation */
-    strata_status_t tolerated;                  /* beside E_NO_MEMORY of a request; OK: nothing else */
+    strata_status_t tolerated; /* beside E_NO_MEMORY of a request; OK: nothing else */
     strata_status_t tolerated_too;
-    bool lost;                                  /* whatever fails, fails with E_DEVICE_LOST; bytes are not looked at */
-    bool from_an_orphan;                        /* the request may have got a forgotten stream's block: it goes home deferred */
-    uint32_t refused;                           /* calls that did not answer OK */
+    bool lost; /* whatever fails, fails with E_DEVICE_LOST; bytes are not looked at */
+    bool from_an_orphan; /* the request may have got a forgotten stream's block: it goes home deferred */
+    uint32_t refused; /* calls that did not answer OK */
 } failing_program_t;
 
 /* Uses every place once; no fault is armed yet. */

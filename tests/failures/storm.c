@@ -44,8 +44,8 @@ static uint64_t below(stormer_t *t, uint64_t bound) {
 
 static void mark(stormer_t *t, parcel_t *p, bool write) {
     if (p->block.size < 2 * sizeof p->mark) return;
-    unsigned char *bytes =
-        strata_device_host_view(t->storm->rig->devices[p->device], (uint64_t)(uintptr_t)p->block.ptr, p->block.size);
+    unsigned char *bytes = strata_device_host_view(t->storm->rig->devices[p->device], (uint64_t)(uintptr_t)p->block.ptr,
+                                                   p->block.size);
     if (!bytes) return;
     for (int end = 0; end < 2; end++) {
         unsigned char *at = end ? bytes + p->block.size - sizeof p->mark : bytes;
@@ -68,8 +68,10 @@ static void may_fail(strata_status_t status, strata_status_t also) {
 
 static void allocate(stormer_t *t, uint32_t device) {
     static const size_t most[] = {1000, 1000, 60000, 60000, 60000, 3 << 20};
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1 + (size_t)below(t, most[below(t, 6)]),
-                                         .tag = below(t, 5) ? NULL : "storm", .flags = below(t, 9) ? 0 : STRATA_NO_RETRY,
+    strata_allocate_options_t options = {.struct_size = sizeof options,
+                                         .size = 1 + (size_t)below(t, most[below(t, 6)]),
+                                         .tag = below(t, 5) ? NULL : "storm",
+                                         .flags = below(t, 9) ? 0 : STRATA_NO_RETRY,
                                          .pool = below(t, 3) ? 0 : t->storm->pool};
     strata_place_t place = below(t, 12) ? strata_gpu(device) : strata_pinned();
     parcel_t *p = &t->held[t->count];
@@ -118,9 +120,7 @@ static void use(stormer_t *t, parcel_t *p) {
     }
 }
 
-static void count_row(const strata_snapshot_row_t *row, void *context) {
-    *(uint64_t *)context += row->block.size;
-}
+static void count_row(const strata_snapshot_row_t *row, void *context) { *(uint64_t *)context += row->block.size; }
 
 static void look(stormer_t *t, uint32_t device) {
     strata_t s = t->storm->rig->s;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/option.h"
-#include "config/reader.h"
+#include "allocation/core/option.h"
+#include "config/reader/reader.h"
 
 /* ---- texts ---- */
 
@@ -22,9 +22,7 @@ static void router_text(const strata_layer_type_t *type, char *text, size_t capa
 }
 
 /* A layer that waits does so for 2 ms: a lone thread waits for nothing, unless the device answers no question. */
-static const char *patience(const strata_layer_type_t *type) {
-    return strata_option_find(type, "timeout") ? "timeout: 2ms" : "";
-}
+static const char *patience(const strata_layer_type_t *type) { return strata_option_find(type, "timeout") ? "timeout: 2ms" : ""; }
 
 /* A stack of layers, outermost first, closed by NULL; '*' is the layer itself as `own` says it. */
 static void stack_text(const char *const *layers, const char *own, char *text, size_t capacity) {
@@ -61,7 +59,9 @@ static bool add(failing_subjects_t *subjects, const char *name, const char *pres
 #define FULL "retry: {timeout: 2ms}", "stream_safe"
 static const char *const sources[][6] = {{"*"}, {"auto_growth", "*"}, {FULL, "auto_growth: {chunk_size: 2MiB}", "*"}};
 static const char *const caches[][6] = {{"*", "system"}, {"stream_safe", "*", "system"}, {FULL, "*", "system"}};
-static const char *const decorators[][6] = {{"*", "system"}, {"*", "auto_growth", "system"}, {"auto_growth", "*", "system"},
+static const char *const decorators[][6] = {{"*", "system"},
+                                            {"*", "auto_growth", "system"},
+                                            {"auto_growth", "*", "system"},
                                             {FULL, "*", "auto_growth: {chunk_size: 2MiB}", "system"}};
 static const char *const routers[][6] = {{"*"}, {"stream_safe", "*"}, {FULL, "*"}};
 
@@ -88,7 +88,9 @@ static void add_layer(failing_subjects_t *subjects, const strata_layer_type_t *t
     static const struct {
         const char *const (*stacks)[6];
         size_t count;
-    } of_role[] = {[STRATA_SOURCE] = {sources, 3}, [STRATA_CACHE] = {caches, 3}, [STRATA_DECORATOR] = {decorators, 4},
+    } of_role[] = {[STRATA_SOURCE] = {sources, 3},
+                   [STRATA_CACHE] = {caches, 3},
+                   [STRATA_DECORATOR] = {decorators, 4},
                    [STRATA_ROUTER] = {routers, 3}};
     char own[400], text[FAILING_LETTERS], name[160];
     snprintf(own, sizeof own, "%s: {%s}", type->name, patience(type));
@@ -104,9 +106,10 @@ static void add_layer(failing_subjects_t *subjects, const strata_layer_type_t *t
 }
 
 /* What divides auto_growth's chunks, and ways of several lengths to several kinds of memory. */
-static const char divided[] = "strategy: divided\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {order: any, "
-                              "small_pool_size: 64KiB, small_chunk_size: 1MiB, chunk_size: 8MiB, small_preallocate: 1MiB, "
-                              "preallocate: 4MiB}\n  - system\n";
+static const char divided[] =
+    "strategy: divided\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - auto_growth: {order: any, "
+    "small_pool_size: 64KiB, small_chunk_size: 1MiB, chunk_size: 8MiB, small_preallocate: 1MiB, "
+    "preallocate: 4MiB}\n  - system\n";
 static const char routed[] = "strategy: routed\nstack:\n  - retry: {timeout: 2ms}\n  - stream_safe\n  - binning:\n      routes:\n"
                              "        - {up_to: 16KiB, stack: [auto_growth: {chunk_size: 1MiB}, system]}\n"
                              "        - {up_to: 256KiB, stack: [buffered, auto_growth: {chunk_size: 4MiB, order: any}, system]}\n"

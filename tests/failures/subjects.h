@@ -10,8 +10,8 @@ enum { FAILING_SUBJECTS = 400, FAILING_LETTERS = 1000 };
 #define FAILING_POOL "aside" /* of a few subjects */
 
 typedef struct failing_subject {
-    char name[96];               /* "auto_growth below stream_safe", "preset paddle" */
-    char text[FAILING_LETTERS];  /* a strategy file, or a preset's name */
+    char name[96]; /* "auto_growth below stream_safe", "preset paddle" */
+    char text[FAILING_LETTERS]; /* a strategy file, or a preset's name */
     strata_strategy_t *strategy;
 } failing_subject_t;
 

@@ -3,14 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 
 const strata_sim_options_t trial_devices = {.devices = 2, .capacity = 48 * MIB, .contents = true};
 
-uint32_t trial_flags(const trial_t *trial) {
-    return trial->number % 4 == 0 ? STRATA_OPEN_CHECK_STREAM_IDS : 0;
-}
+uint32_t trial_flags(const trial_t *trial) { return trial->number % 4 == 0 ? STRATA_OPEN_CHECK_STREAM_IDS : 0; }
 
 uint64_t trial_count(const trial_t *trial, rig_t *rig) {
     return trial->cause == TRIAL_DEVICE_CALL ? strata_sim_calls(rig->devices[0]) : strata_host_allocations();
@@ -56,8 +54,8 @@ void trial_end_devices(rig_t *rig) {
 void trial_tell(const trial_t *trial) {
     if (!strata_test_has_failed()) return;
     FAIL_TEST("%s: %s at k = %llu, %s\n%s", trial->subject->name,
-              trial->cause == TRIAL_HOST_MEMORY ? "no host memory" : strata_status_name(trial->fault),
-              (unsigned long long)trial->k, trial->onward ? "onward" : "once", trial->subject->text);
+              trial->cause == TRIAL_HOST_MEMORY ? "no host memory" : strata_status_name(trial->fault), (unsigned long long)trial->k,
+              trial->onward ? "onward" : "once", trial->subject->text);
 }
 
 uint64_t trial_stride(uint64_t count) {
@@ -66,9 +64,7 @@ uint64_t trial_stride(uint64_t count) {
     return stride ? stride : 1;
 }
 
-uint64_t trial_first(const trial_t *trial, uint64_t stride) {
-    return 1 + trial->number * 7919 % stride;
-}
+uint64_t trial_first(const trial_t *trial, uint64_t stride) { return 1 + trial->number * 7919 % stride; }
 
 void trial_each(trial_t *trial, uint64_t count, bool onward, trial_fn once) {
     uint64_t stride = trial_stride(count);

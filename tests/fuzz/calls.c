@@ -7,17 +7,22 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 
 static const char *const strategies[] = {
-    "strata", "paddle", "system", "cuda_malloc_async",
+    "strata",
+    "paddle",
+    "system",
+    "cuda_malloc_async",
     "stack: [retry: {timeout: 2ms}, stream_safe, {binning: {routes: [{up_to: 16KiB, stack: [auto_growth: {chunk_size: 1MiB}, "
     "system]}, {stack: [fallback: {stacks: [[auto_growth: {chunk_size: 16MiB}, system], [buffered, system: {memory: pinned}]]}"
     "]}]}}]",
-    "stack: [stat, guard: {quarantine: 4, report: false}, stream_safe, fill, auto_growth: {order: any, free_idle_chunk: true}, system]",
+    "stack: [stat, guard: {quarantine: 4, report: false}, stream_safe, fill, auto_growth: {order: any, free_idle_chunk: true}, "
+    "system]",
     "stack: [stream_safe, scrub, auto_growth: {chunk_size: 4MiB}, limit: {bytes: 24MiB}, system]",
     "stack: [retry: {patience: true, wait_first: true}, stream_safe, aligned: {alignment: 4KiB}, buffered, auto_growth, system]",
-    "pytorch", "tensorflow",
+    "pytorch",
+    "tensorflow",
     "stack: [retry: {timeout: 2ms}, naive_best_fit: {streams: ignored, initial: 4MiB, reallocate: 2MiB}, system]\n"
     "places: {pinned: [naive_best_fit: {streams: ignored, fraction: 0.5, parts: 256, memory: 1GiB, min_block: 64KiB}, system], "
     "host: [naive_best_fit: {streams: ignored, initial: 1MiB, memory: 64MiB, min_block: 4KiB}, system]}",
@@ -27,13 +32,9 @@ static const char *const strategies[] = {
     "memory_fraction: 0.9, garbage_collection_threshold: 0.5, pools_on_oom: true}, system], places: {pinned: [caching, system]}}}"};
 enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 
-uint8_t calls_byte(calls_t *c) {
-    return c->at < c->end ? *c->at++ : 0;
-}
+uint8_t calls_byte(calls_t *c) { return c->at < c->end ? *c->at++ : 0; }
 
-uint32_t calls_below(calls_t *c, uint32_t bound) {
-    return calls_byte(c) % bound;
-}
+uint32_t calls_below(calls_t *c, uint32_t bound) { return calls_byte(c) % bound; }
 
 /* Read once: the strategies do not change. */
 static strata_strategy_t *strategy_of(uint32_t index) {

@@ -1,7 +1,7 @@
 /* The calls of fuzz_calls(), one function each, and the table by which a byte chooses. */
 #include <string.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/fuzz/calls.h"
 
 enum { TEXT = 1 << 16 };
@@ -117,7 +117,8 @@ static uint64_t some_pool(calls_t *c) {
 }
 
 static void call_allocate_with(calls_t *c) {
-    static const char *const tags[] = {NULL, "", "weights", "a name that goes on, and on, and on, and on, and on, and on, and on, "
+    static const char *const tags[] = {NULL, "", "weights",
+                                       "a name that goes on, and on, and on, and on, and on, and on, and on, "
                                        "and on, and on, and on, and on, and on, until no more than its beginning is kept"};
     strata_place_t place = some_place(c);
     strata_stream_t stream = some_stream(c, place);
@@ -193,7 +194,7 @@ static void call_ask(calls_t *c) {
     strata_block_t same;
     strata_neighbours_t neighbours = {.struct_size = sizeof neighbours};
     strata_stream_t stream;
-    (void)strata_allocation_path(c->s, b->block.ref, path, 1 + calls_byte(c) % sizeof path);
+    (void)strata_allocation_route(c->s, b->block.ref, path, 1 + calls_byte(c) % sizeof path);
     (void)strata_neighbours(c->s, b->block.ref, &neighbours);
     (void)strata_stream_of(c->s, b->block.ref, &stream);
     if (b->block.ptr && strata_block_of(c->s, b->block.ptr, &same) == STRATA_OK)
@@ -266,9 +267,7 @@ static void call_release(calls_t *c) {
     else (void)strata_trim(c->s, place, (uint64_t)keep_mib << 20, NULL);
 }
 
-static void count_row(const strata_snapshot_row_t *row, void *context) {
-    *(size_t *)context += row->state == 1;
-}
+static void count_row(const strata_snapshot_row_t *row, void *context) { *(size_t *)context += row->state == 1; }
 
 static void call_figures(calls_t *c) {
     strata_place_t place = some_place(c);
@@ -336,17 +335,42 @@ static void call_fault(calls_t *c) {
     (void)strata_sim_fail(c->devices[byte & 1], call, 1 + calls_below(c, 16), byte & 2, statuses[byte >> 2 & 3]);
 }
 
-static void call_host_fault(calls_t *c) {
-    strata_host_fail_at(1 + calls_below(c, 8), calls_byte(c) & 1);
-}
+static void call_host_fault(calls_t *c) { strata_host_fail_at(1 + calls_below(c, 8), calls_byte(c) & 1); }
 
-static void (*const calls[])(calls_t *) = {
-    call_allocate, call_allocate, call_allocate,      call_allocate,       call_allocate_with,   call_free,      call_free,
-    call_free,     call_free_on,  call_free_pointer,  call_retain,         call_stale,           call_ask,       call_borrow,
-    call_borrow,   call_erase,    call_work,          call_work,           call_stream_create,   call_forget,    call_stream_destroy,
-    call_release,  call_figures,  call_texts,         call_victims,        call_validate,        call_notes,     call_close,
-    call_fault,    calls_calm,    call_host_fault,    call_unknown_pointer, call_synchronize,    call_same_stream, call_pass_time};
+static void (*const calls[])(calls_t *) = {call_allocate,
+                                           call_allocate,
+                                           call_allocate,
+                                           call_allocate,
+                                           call_allocate_with,
+                                           call_free,
+                                           call_free,
+                                           call_free,
+                                           call_free_on,
+                                           call_free_pointer,
+                                           call_retain,
+                                           call_stale,
+                                           call_ask,
+                                           call_borrow,
+                                           call_borrow,
+                                           call_erase,
+                                           call_work,
+                                           call_work,
+                                           call_stream_create,
+                                           call_forget,
+                                           call_stream_destroy,
+                                           call_release,
+                                           call_figures,
+                                           call_texts,
+                                           call_victims,
+                                           call_validate,
+                                           call_notes,
+                                           call_close,
+                                           call_fault,
+                                           calls_calm,
+                                           call_host_fault,
+                                           call_unknown_pointer,
+                                           call_synchronize,
+                                           call_same_stream,
+                                           call_pass_time};
 
-void calls_one(calls_t *c) {
-    calls[calls_below(c, sizeof calls / sizeof *calls)](c);
-}
+void calls_one(calls_t *c) { calls[calls_below(c, sizeof calls / sizeof *calls)](c); }

@@ -1,8 +1,8 @@
 /* What names devices: the library's `devices`, the command's --device. Only names of devices are taken, and the same
  * by all. */
-#include "config/config.h"
-#include "replay/target.h"
 #include "strategy/devices.h"
+#include "config/config.h"
+#include "replay/run/target.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_devices(const uint8_t *bytes, size_t count) {

@@ -15,15 +15,15 @@
 #include "strata/strata.h"
 
 /* X(target, what the bytes are) */
-#define FUZZ_TARGET_MAP(X)                                                   \
-    X(strategy, "a strategy file, checked, loaded, explained and served")    \
-    X(settings, "--set strings over a preset, one a line")                   \
-    X(environment, "STRATA_STRATEGY in the first line, then STRATA_SET")     \
-    X(imports, "a peer in the first line, then a string of it")              \
-    X(devices, "what names the devices, for the library and the command")    \
-    X(trace, "a trace, plain or gzip, read, written and read again")         \
-    X(report, "a comparison as JSON")                                        \
-    X(calls, "calls of the C API over two small simulated devices")          \
+#define FUZZ_TARGET_MAP(X)                                                                                                         \
+    X(strategy, "a strategy file, checked, loaded, explained and served")                                                          \
+    X(settings, "--set strings over a preset, one a line")                                                                         \
+    X(environment, "STRATA_STRATEGY in the first line, then STRATA_SET")                                                           \
+    X(imports, "a peer in the first line, then a string of it")                                                                    \
+    X(devices, "what names the devices, for the library and the command")                                                          \
+    X(trace, "a trace, plain or gzip, read, written and read again")                                                               \
+    X(report, "a comparison as JSON")                                                                                              \
+    X(calls, "calls of the C API over two small simulated devices")                                                                \
     X(profile, "the numbers of a device profile")
 
 #define FUZZ_DECLARE(name, meaning) void fuzz_##name(const uint8_t *bytes, size_t count);
@@ -31,13 +31,13 @@ FUZZ_TARGET_MAP(FUZZ_DECLARE)
 #undef FUZZ_DECLARE
 
 /* A promise that holds for every input. */
-#define FUZZ_EXPECT(condition)                                                                           \
-    do {                                                                                                 \
-        if (!(condition)) fuzz_broken(__FILE__, __LINE__, #condition);                                   \
+#define FUZZ_EXPECT(condition)                                                                                                     \
+    do {                                                                                                                           \
+        if (!(condition)) fuzz_broken(__FILE__, __LINE__, #condition);                                                             \
     } while (0)
-#define FUZZ_EXPECT_OK(call)                                                                             \
-    do {                                                                                                 \
-        if ((call) != STRATA_OK) fuzz_broken(__FILE__, __LINE__, #call);                                 \
+#define FUZZ_EXPECT_OK(call)                                                                                                       \
+    do {                                                                                                                           \
+        if ((call) != STRATA_OK) fuzz_broken(__FILE__, __LINE__, #call);                                                           \
     } while (0)
 
 /* Says what is broken, with the thread's last error, and aborts. */

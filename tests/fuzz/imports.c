@@ -3,7 +3,7 @@
 
 #include "config/config.h"
 #include "config/import/import.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { FILE_BYTES = 1 << 18 };

@@ -8,11 +8,11 @@ enum { BLOCKS = 8 };
 
 /* The 7 whole numbers and the bool, then 16 bits for each price. */
 static void fill(strata_sim_profile_t *profile, const uint8_t *bytes, size_t count) {
-    uint64_t *numbers[] = {&profile->total_bytes,   &profile->context_bytes, &profile->foreign_bytes, &profile->granule_bytes,
-                           &profile->pack_below_bytes, &profile->address_bytes, &profile->mappings_max,
-                           &profile->pool_chunk_bytes};
-    strata_sim_cost_t *costs[] = {&profile->malloc, &profile->free, &profile->host_alloc, &profile->malloc_async,
-                                  &profile->event_record, &profile->synchronise};
+    uint64_t *numbers[] = {&profile->total_bytes,   &profile->context_bytes,    &profile->foreign_bytes,
+                           &profile->granule_bytes, &profile->pack_below_bytes, &profile->address_bytes,
+                           &profile->mappings_max,  &profile->pool_chunk_bytes};
+    strata_sim_cost_t *costs[] = {&profile->malloc,       &profile->free,         &profile->host_alloc,
+                                  &profile->malloc_async, &profile->event_record, &profile->synchronise};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && count >= 9; i++, bytes += 9, count -= 9) {
         if (bytes[0] & 1) continue; /* as it was */
         memcpy(numbers[i], bytes + 1, 8);

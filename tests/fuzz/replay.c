@@ -42,16 +42,14 @@ static size_t run_folder(const char *folder, void (*target)(const uint8_t *, siz
     return count;
 }
 
-#define REPLAY(name, meaning)                                                                                    \
-    TEST(fuzzed, name) {                                                                                           \
-        EXPECT_GT(run_folder(STRATA_SOURCE_DIR "/tests/fuzz/seeds/" #name, fuzz_##name), 1);                     \
-        fuzz_##name(NULL, 0);                                                                                    \
+#define REPLAY(name, meaning)                                                                                                      \
+    TEST(fuzzed, name) {                                                                                                           \
+        EXPECT_GT(run_folder(STRATA_SOURCE_DIR "/tests/fuzz/seeds/" #name, fuzz_##name), 1);                                       \
+        fuzz_##name(NULL, 0);                                                                                                      \
     }
 FUZZ_TARGET_MAP(REPLAY)
 
-TEST(fuzzed, strategy_over_the_presets) {
-    EXPECT_GT(run_folder(STRATA_SOURCE_DIR "/strategy/presets", fuzz_strategy), 3);
-}
+TEST(fuzzed, strategy_over_the_presets) { EXPECT_GT(run_folder(STRATA_SOURCE_DIR "/strategy/presets", fuzz_strategy), 3); }
 
 /* What stands in such a strategy may be any path. */
 TEST(fuzzed, a_strategy_that_names_a_file_is_served_to_nobody) {

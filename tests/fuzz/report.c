@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/json_scan.h"
+#include "tools/screen/json_scan.h"
 
 typedef struct bounds {
     const char *begin, *end;

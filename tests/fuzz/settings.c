@@ -53,8 +53,8 @@ void fuzz_settings(const uint8_t *bytes, size_t count) {
     const char *lines[SETTINGS];
     size_t used = cut(text, lines, SETTINGS);
     bool known = strata_preset_text(lines[0]) != NULL;
-    expect_loaded_or_refused(&(strata_config_request_t){
-        .preset = known ? lines[0] : "strata", .set = lines + known, .set_count = used - known});
+    expect_loaded_or_refused(
+        &(strata_config_request_t){.preset = known ? lines[0] : "strata", .set = lines + known, .set_count = used - known});
     free(text);
 }
 

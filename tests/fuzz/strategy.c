@@ -1,10 +1,10 @@
 /* A strategy file: loading and checking agree, what is refused says where, and what is accepted can be told about and serves. */
 #include <string.h>
 
-#include "allocation/option.h"
+#include "allocation/core/option.h"
 #include "config/config.h"
 #include "facade/facade.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { DEVICES = 2, SIZES = 6 };

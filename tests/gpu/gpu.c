@@ -19,6 +19,4 @@ strata_device_t *gpu_open(uint32_t ordinal, char *why) {
     return NULL;
 }
 
-void gpu_count_up(void *counter) {
-    atomic_fetch_add((_Atomic int *)counter, 1);
-}
+void gpu_count_up(void *counter) { atomic_fetch_add((_Atomic int *)counter, 1); }

@@ -20,15 +20,15 @@ std::vector<Case> &cases() {
 }
 
 class CCase : public testing::Test {
-public:
+  public:
     explicit CCase(void (*run)()) : run_(run) {}
     void TestBody() override { run_(); }
 
-private:
+  private:
     void (*run_)();
 };
 
-}  // namespace
+} // namespace
 
 extern "C" {
 
@@ -49,9 +49,7 @@ void strata_test_skipped(const char *file, int line, const char *why) {
     [&] { GTEST_SKIP_(why) << " (" << file << ":" << line << ")"; }();
 }
 
-bool strata_test_has_failed() {
-    return testing::Test::HasFailure();
-}
+bool strata_test_has_failed() { return testing::Test::HasFailure(); }
 }
 
 int main(int argc, char **argv) {

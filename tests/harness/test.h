@@ -11,17 +11,17 @@ void strata_test_register(const char *suite, const char *name, const char *file,
 /* Skips the running test, visibly. Return right after it. */
 void strata_test_skipped(const char *file, int line, const char *why);
 
-#define TEST(suite, name)                                                                  \
-    static void suite##_##name(void);                                                      \
-    __attribute__((constructor)) static void suite##_##name##_register(void) {             \
-        strata_test_register(#suite, #name, __FILE__, __LINE__, suite##_##name);           \
-    }                                                                                      \
+#define TEST(suite, name)                                                                                                          \
+    static void suite##_##name(void);                                                                                              \
+    __attribute__((constructor)) static void suite##_##name##_register(void) {                                                     \
+        strata_test_register(#suite, #name, __FILE__, __LINE__, suite##_##name);                                                   \
+    }                                                                                                                              \
     static void suite##_##name(void)
 
-#define TEST_SKIP(why)                                 \
-    do {                                               \
-        strata_test_skipped(__FILE__, __LINE__, why);  \
-        return;                                        \
+#define TEST_SKIP(why)                                                                                                             \
+    do {                                                                                                                           \
+        strata_test_skipped(__FILE__, __LINE__, why);                                                                              \
+        return;                                                                                                                    \
     } while (0)
 
 #endif

@@ -11,7 +11,7 @@
 #include "tests/harness/test.h"
 
 const char *const c_files[] = {".c", ".h", ".cc", ".def", NULL};
-const char *const text_files[] = {".c",    ".h",  ".cc",  ".def", ".md",            ".txt", ".cmake", ".in", ".map",
+const char *const text_files[] = {".c",    ".h",  ".cc",   ".def", ".md",          ".txt",         ".cmake",  ".in", ".map",
                                   ".yaml", ".sh", ".json", ".py",  "scripts/demo", "scripts/test", ".ci/run", NULL};
 
 void report_add(report_t *report, const char *format, ...) {
@@ -30,9 +30,7 @@ void report_add(report_t *report, const char *format, ...) {
     report->text[report->length] = '\0';
 }
 
-bool starts_with(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
-}
+bool starts_with(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 bool ends_with(const char *text, const char *with) {
     size_t length = strlen(text), wanted = strlen(with);
@@ -143,9 +141,7 @@ size_t tree_check(const char *const *endings, rule_fn rule, report_t *report) {
     return walk.seen;
 }
 
-size_t tree_check_folders(rule_fn rule, report_t *report) {
-    return tree_check(NULL, rule, report);
-}
+size_t tree_check_folders(rule_fn rule, report_t *report) { return tree_check(NULL, rule, report); }
 
 void expect_clean(const char *const *endings, rule_fn rule) {
     static report_t report;

@@ -70,8 +70,9 @@ static void add_defined(names_t *names, const char *text) {
 
 /* The lines of ldd: "\tname => path (address)", or the loader's path alone. */
 static void check_needed(const char *text, const char *sanitizers, report_t *report) {
-    static const char *const allowed[] = {"linux-vdso.", "libyaml-0.", "libz.", "libc.", "libm.", "libdl.", "libpthread.", "librt.",
-                                          "/lib/ld-", "/lib64/ld-", "statically linked"};
+    static const char *const allowed[] = {"linux-vdso.",      "libyaml-0.",  "libz.",  "libc.",    "libm.",
+                                          "libdl.",           "libpthread.", "librt.", "/lib/ld-", "/lib64/ld-",
+                                          "statically linked"};
     static const char *const sanitizer[] = {"libasan.", "libubsan.", "libtsan.", "libstdc++.", "libgcc_s."};
     char line[512];
     while (next_line(&text, line, sizeof line)) {
@@ -103,7 +104,8 @@ TEST(house, exports_rule_can_fail) {
     add_marked(&headers, "#define STRATA_API x\nSTRATA_API const char *strata_a(int b);\nSTRATA_API int\nstrata_b(void);\n"
                          "STRATA_API extern const int strata_c[];\n");
     EXPECT_EQ(headers.count, 3);
-    add_defined(&library, "0000000000001139 T strata_a@@STRATA_1\n0000000000001140 R strata_c\n000000 A STRATA_1\n00001 B yaml_x\n");
+    add_defined(&library,
+                "0000000000001139 T strata_a@@STRATA_1\n0000000000001140 R strata_c\n000000 A STRATA_1\n00001 B yaml_x\n");
     check_names(&headers, &library, "missing", &report);
     check_names(&library, &headers, "surplus", &report);
     EXPECT_STREQ(report.text, "strata_b missing\nyaml_x surplus\n");

@@ -6,19 +6,19 @@
 
 /* Each with the one reason why it may. */
 static const char *const may_take[] = {
-    "platform/host_memory.c",      /* the place */
-    "platform/status.c",           /* a thread's last error: a failure there could not be told, and is lived with */
-    "platform/lock.c",             /* the checker of debug builds, which ends the program otherwise */
+    "platform/host/host_memory.c", /* the place */
+    "platform/status.c", /* a thread's last error: a failure there could not be told, and is lived with */
+    "platform/host/lock.c", /* the checker of debug builds, which ends the program otherwise */
     "platform/cuda/cuda_memory.c", /* what is served to the program as host memory, by its own refusals */
-    "platform/sim/",               /* the books of a simulated driver: a real one's are not Strata's either */
-    "facade/about.c",              /* strata_explain() prints to a stream of the C library's, which keeps its own memory */
-    "config/source.c",             /* what an import warns of, likewise: without memory it warns of nothing */
+    "platform/sim/", /* the books of a simulated driver: a real one's are not Strata's either */
+    "facade/open/about.c", /* strata_explain() prints to a stream of the C library's, which keeps its own memory */
+    "config/tree/source.c", /* what an import warns of, likewise: without memory it warns of nothing */
     NULL,
 };
 
-static const char *const calls[] = {"malloc",   "calloc",        "realloc",        "reallocarray", "strdup",  "strndup",
-                                    "aligned_alloc", "posix_memalign", "memalign", "valloc", "asprintf", "vasprintf",
-                                    "open_memstream", "fmemopen", "getline", "getdelim", NULL};
+static const char *const calls[] = {"malloc",         "calloc",         "realloc",  "reallocarray", "strdup",   "strndup",
+                                    "aligned_alloc",  "posix_memalign", "memalign", "valloc",       "asprintf", "vasprintf",
+                                    "open_memstream", "fmemopen",       "getline",  "getdelim",     NULL};
 
 static void check_memory(const char *path, const char *text, report_t *report) {
     report_calls(path, text, calls, may_take, report);
@@ -33,7 +33,8 @@ TEST(house, host_memory_rule_can_fail) {
     expect_found(check_memory, "platform/simple.c", "return malloc(size);\n", "calls malloc()");
     expect_nothing(check_memory, "platform/sim/x.c", "return malloc(size);\n");
     expect_nothing(check_memory, "tests/x.c", "return malloc(size);\n");
-    expect_nothing(check_memory, "facade/x.c", "d->malloc(d, 8); strata_device_malloc(d, 8); strata_host_strdup(a); /* as calloc() does */\n");
+    expect_nothing(check_memory, "facade/x.c",
+                   "d->malloc(d, 8); strata_device_malloc(d, 8); strata_host_strdup(a); /* as calloc() does */\n");
 }
 
 /* An exception that no file needs any more goes. */

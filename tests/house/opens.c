@@ -4,17 +4,17 @@
 
 /* Each with the one reason why it may. */
 static const char *const may_open[] = {
-    "platform/file.c",             /* what is read */
-    "trace/output.c",              /* what is written */
-    "trace/begun.c",               /* what was being written when a signal ended the command */
-    "strategy/code.c",             /* layers from outside */
-    "platform/cuda/cuda_driver.c", /* the driver */
+    "platform/host/file.c", /* what is read */
+    "trace/text/output.c", /* what is written */
+    "trace/begun.c", /* what was being written when a signal ended the command */
+    "strategy/registry/code.c", /* layers from outside */
+    "platform/cuda/driver/cuda_driver.c", /* the driver */
     NULL,
 };
 
 static void check_opens(const char *path, const char *text, report_t *report) {
-    static const char *const calls[] = {"open", "openat", "creat", "fopen", "freopen", "gzopen", "mkstemp", "dlopen", "rename",
-                                        "remove", "unlink", "opendir", "popen", "system", "execv", "execvp", "socket", NULL};
+    static const char *const calls[] = {"open",   "openat", "creat",   "fopen", "freopen", "gzopen", "mkstemp", "dlopen", "rename",
+                                        "remove", "unlink", "opendir", "popen", "system",  "execv",  "execvp",  "socket", NULL};
     report_calls(path, text, calls, may_open, report);
 }
 
@@ -24,14 +24,14 @@ TEST(house, files_opened_rule_can_fail) {
     expect_found(check_opens, "config/x.c", "int f = open(path, 0);\n", "config/x.c: calls open()");
     expect_found(check_opens, "tools/x.c", "if (!fopen(path, \"r\")) return;\n", "calls fopen()");
     expect_found(check_opens, "facade/x.c", "\tsystem(\"rm\");\n", "calls system()");
-    expect_nothing(check_opens, "platform/file.c", "int f = open(path, 0);\n");
+    expect_nothing(check_opens, "platform/host/file.c", "int f = open(path, 0);\n");
     expect_nothing(check_opens, "tests/x.c", "int f = open(path, 0);\n");
     expect_nothing(check_opens, "config/x.c", "reader_open(path); self->open(path); /* as open() does */\n");
 }
 
 /* ---- signals belong to the program ---- */
 
-static const char *const may_handle[] = {"tools/signals.c", NULL};
+static const char *const may_handle[] = {"tools/screen/signals.c", NULL};
 
 static void check_signals(const char *path, const char *text, report_t *report) {
     static const char *const calls[] = {"signal", "sigaction", "sigset", "sigwait", "signalfd", "atexit", NULL};
@@ -42,5 +42,5 @@ TEST(house, signals_are_handled_by_the_command_alone) {
     expect_clean(c_files, check_signals);
     expect_found(check_signals, "facade/x.c", "(void)signal(SIGINT, end);\n", "facade/x.c: calls signal()");
     expect_found(check_signals, "tools/x.c", "if (sigaction(SIGINT, &a, NULL)) return;\n", "calls sigaction()");
-    expect_nothing(check_signals, "tools/signals.c", "sigaction(SIGINT, &a, NULL);\n");
+    expect_nothing(check_signals, "tools/screen/signals.c", "sigaction(SIGINT, &a, NULL);\n");
 }

@@ -12,8 +12,9 @@ static int rank_of(const char *path) {
     static const struct {
         const char *folder;
         int rank;
-    } ranks[] = {{"include/", PUBLIC}, {"platform/", 0}, {"trace/", 0},  {"allocation/", 1}, {"planning/", 1},   {"strategy/", 2},
-                 {"config/", 3},       {"facade/", 4},   {"replay/", 5}, {"conform/", 5}, {"torture/", 5}, {"tools/", 6},      {"integration/", 6}};
+    } ranks[] = {{"include/", PUBLIC}, {"platform/", 0}, {"trace/", 0},      {"allocation/", 1}, {"planning/", 1},
+                 {"strategy/", 2},     {"config/", 3},   {"facade/", 4},     {"replay/", 5},     {"conform/", 5},
+                 {"torture/", 5},      {"tools/", 6},    {"integration/", 6}};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         if (starts_with(path, ranks[i].folder)) return ranks[i].rank;
     return ANYTHING; /* tests, benchmarks, examples */
@@ -48,7 +49,7 @@ static void rule_includes(const char *path, const char *text, report_t *report) 
 }
 
 static bool names_platform(const char *line) {
-    static const char *const words[] = {"CUDA",     "NVCC", "HIP",     "ROCM",        "WIN32",      "APPLE",  "linux",
+    static const char *const words[] = {"CUDA",     "NVCC", "HIP",     "ROCM",       "WIN32",       "APPLE", "linux",
                                         "__unix__", "BSD",  "ANDROID", "__x86_64__", "__aarch64__", "__arm", "__has_include"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(line, words[i])) return true;
@@ -70,9 +71,7 @@ static void rule_platform(const char *path, const char *text, report_t *report) 
     }
 }
 
-TEST(house, includes_point_downwards) {
-    expect_clean(c_files, rule_includes);
-}
+TEST(house, includes_point_downwards) { expect_clean(c_files, rule_includes); }
 
 TEST(house, includes_rule_can_fail) {
     expect_found(rule_includes, "platform/x.c", "#include \"strategy/presets.h\"\n", "platform/x.c:1: rank 0 includes");
@@ -80,12 +79,11 @@ TEST(house, includes_rule_can_fail) {
     expect_found(rule_includes, "include/strata/x.h", "#include \"platform/status.h\"\n", "rank -1 includes");
     expect_found(rule_includes, "strategy/x.c", "#include \"presets.h\"\n", "no file from the root");
     expect_found(rule_includes, "platform/sim/x.c", "#include \"../status.h\"\n", "no file from the root");
-    expect_nothing(rule_includes, "config/x.c", "#include <stdio.h>\n#include \"strategy/presets.h\"\n#include \"strata/strata.h\"\n");
+    expect_nothing(rule_includes, "config/x.c",
+                   "#include <stdio.h>\n#include \"strategy/presets.h\"\n#include \"strata/strata.h\"\n");
 }
 
-TEST(house, platforms_differ_in_platform_only) {
-    expect_clean(c_files, rule_platform);
-}
+TEST(house, platforms_differ_in_platform_only) { expect_clean(c_files, rule_platform); }
 
 TEST(house, platform_rule_can_fail) {
     expect_found(rule_platform, "facade/x.c", "int a;\n#ifdef STRATA_HAVE_CUDA\n#endif\n", "facade/x.c:2");

@@ -35,8 +35,8 @@ static void rule_function_length(const char *path, const char *text, report_t *r
             start = 0;
         } else if (inside && line[0] == '}') {
             if (number - start + 1 > MOST_FUNCTION_LINES)
-                report_add(report, "%s:%zu: %zu lines, %d are the most: %s", path, start, number - start + 1,
-                           MOST_FUNCTION_LINES, heading);
+                report_add(report, "%s:%zu: %zu lines, %d are the most: %s", path, start, number - start + 1, MOST_FUNCTION_LINES,
+                           heading);
             inside = false;
             start = 0;
         }
@@ -61,14 +61,31 @@ static bool is_word(const char *text, const char *at, size_t length) {
 
 /* The words are written in pieces, so that this file does not break its own rule. */
 static void rule_marks(const char *path, const char *text, report_t *report) {
-    static const char *const marks[] = {"TO" "DO", "FIX" "ME", "XX" "X", "HA" "CK", "<<<<" "<<<", ">>>>" ">>>"};
-    static const char *const machines[] = {"/wo" "rk/", "/ho" "me/", "/ro" "ot/", "/Us" "ers/"};
+    static const char *const marks[] = {"TO"
+                                        "DO",
+                                        "FIX"
+                                        "ME",
+                                        "XX"
+                                        "X",
+                                        "HA"
+                                        "CK",
+                                        "<<<<"
+                                        "<<<",
+                                        ">>>>"
+                                        ">>>"};
+    static const char *const machines[] = {"/wo"
+                                           "rk/",
+                                           "/ho"
+                                           "me/",
+                                           "/ro"
+                                           "ot/",
+                                           "/Us"
+                                           "ers/"};
     char line[1024];
     for (int number = 1; next_line(&text, line, sizeof line); number++) {
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
             const char *at = strstr(line, marks[i]);
-            if (at && is_word(line, at, strlen(marks[i])))
-                report_add(report, "%s:%d: left over: %s", path, number, line);
+            if (at && is_word(line, at, strlen(marks[i]))) report_add(report, "%s:%d: left over: %s", path, number, line);
         }
         for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
             const char *at = strstr(line, machines[i]);
@@ -97,17 +114,11 @@ static void expect_lengths(rule_fn rule, size_t most, const char *first, const c
     free(too_long);
 }
 
-TEST(house, files_are_short) {
-    expect_clean(c_files, rule_file_length);
-}
+TEST(house, files_are_short) { expect_clean(c_files, rule_file_length); }
 
-TEST(house, files_rule_can_fail) {
-    expect_lengths(rule_file_length, MOST_LINES, "int a;", "int b;", "601 lines");
-}
+TEST(house, files_rule_can_fail) { expect_lengths(rule_file_length, MOST_LINES, "int a;", "int b;", "601 lines"); }
 
-TEST(house, functions_are_short) {
-    expect_clean(c_files, rule_function_length);
-}
+TEST(house, functions_are_short) { expect_clean(c_files, rule_function_length); }
 
 TEST(house, functions_rule_can_fail) {
     expect_lengths(rule_function_length, MOST_FUNCTION_LINES, "static int f(int a) {", "}", "x.c:1: 61 lines");
@@ -127,13 +138,24 @@ TEST(house, readme_rule_can_fail) {
     expect_nothing(rule_readme, "traces", "");
 }
 
-TEST(house, nothing_is_left_behind) {
-    expect_clean(text_files, rule_marks);
-}
+TEST(house, nothing_is_left_behind) { expect_clean(text_files, rule_marks); }
 
 TEST(house, marks_rule_can_fail) {
-    expect_found(rule_marks, "a.c", "int a; /* TO" "DO: b */\n", "a.c:1: left over");
-    expect_found(rule_marks, "a.md", "x\n<<<<" "<<< HEAD\n", "a.md:2: left over");
-    expect_found(rule_marks, "a.sh", "cd /ho" "me/someone\n", "a.sh:1: a path of one machine");
-    expect_nothing(rule_marks, "a.sh", "mktemp -d /tmp/strata-XX" "XXXX; mktemp -XX" "X; cd frame/wo" "rk/x; cat /usr/include/x.h\n");
+    expect_found(rule_marks, "a.c",
+                 "int a; /* TO"
+                 "DO: b */\n",
+                 "a.c:1: left over");
+    expect_found(rule_marks, "a.md",
+                 "x\n<<<<"
+                 "<<< HEAD\n",
+                 "a.md:2: left over");
+    expect_found(rule_marks, "a.sh",
+                 "cd /ho"
+                 "me/someone\n",
+                 "a.sh:1: a path of one machine");
+    expect_nothing(rule_marks, "a.sh",
+                   "mktemp -d /tmp/strata-XX"
+                   "XXXX; mktemp -XX"
+                   "X; cd frame/wo"
+                   "rk/x; cat /usr/include/x.h\n");
 }

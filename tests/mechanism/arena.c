@@ -13,7 +13,7 @@ typedef struct arena {
     strata_slab_t slab;
     strata_bins_t bins;
     strata_tree_t tree;
-    bool exact;            /* the tree is used, not the bins */
+    bool exact; /* the tree is used, not the bins */
     uint32_t owner[UNITS]; /* the naive map: the live slot of each unit; 0: free */
     uint32_t live[MOST_LIVE], live_count;
     uint32_t runs; /* of free units, when they were last counted */

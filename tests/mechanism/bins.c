@@ -140,7 +140,7 @@ TEST(bins, the_loose_block_is_found_as_if_it_were_linked) {
     EXPECT_EQ(world.bins.loose, b);
     EXPECT_EQ(world.bins.heads[model_bin(1024 * UNIT)], a);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1027 * UNIT), b); /* its size */
-    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), a);  /* smaller, of the same later bin */
+    EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), a); /* smaller, of the same later bin */
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 1026 * UNIT), b);
     uint32_t c = world_add(&world, 512 * UNIT);
     EXPECT_EQ(strata_bins_find(&world.bins, &world.slab, 100 * UNIT), c); /* of a bin before all that are linked */
@@ -280,7 +280,7 @@ TEST(bins, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, loose);
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_prev, 0);
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, 1u << 20); /* no slot */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[oldest].bin_next, youngest);   /* a circle */
+    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[oldest].bin_next, youngest); /* a circle */
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].bin_prev, oldest);
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1027ull * UNIT); /* sum alone */
     EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1025ull * UNIT + 1);

@@ -38,9 +38,7 @@ static void give(fixture_t *f, uint32_t slot, uint64_t mark) {
     if (merged && strata_slab_record(&f->slab, merged)->prev == 0) f->first = merged;
 }
 
-static uint64_t offset_of(const fixture_t *f, uint32_t slot) {
-    return strata_slab_record(&f->slab, slot)->ptr - BASE;
-}
+static uint64_t offset_of(const fixture_t *f, uint32_t slot) { return strata_slab_record(&f->slab, slot)->ptr - BASE; }
 
 TEST(buddy, a_request_and_its_header_are_rounded_together) {
     fixture_t f;
@@ -113,9 +111,7 @@ TEST(buddy, blocks_merge_with_both_neighbours) {
     strata_slab_destroy(&f.slab);
 }
 
-static uint64_t mark_at(const fixture_t *f, uint32_t slot) {
-    return strata_buddy_mark(strata_slab_record(&f->slab, slot));
-}
+static uint64_t mark_at(const fixture_t *f, uint32_t slot) { return strata_buddy_mark(strata_slab_record(&f->slab, slot)); }
 
 TEST(buddy, free_blocks_tell_who_used_them_last) {
     fixture_t f;
@@ -225,7 +221,8 @@ static void take_out(model_t *m, uint32_t at) {
 static uint64_t model_serve(model_t *m, uint64_t rounded, uint32_t slot) {
     uint32_t best = MODEL_BLOCKS;
     for (uint32_t i = 0; i < m->count; i++)
-        if (!m->blocks[i].slot && m->blocks[i].size >= rounded && (best == MODEL_BLOCKS || m->blocks[i].size < m->blocks[best].size))
+        if (!m->blocks[i].slot && m->blocks[i].size >= rounded &&
+            (best == MODEL_BLOCKS || m->blocks[i].size < m->blocks[best].size))
             best = i;
     if (best == MODEL_BLOCKS) return UINT64_MAX;
     model_block_t *block = &m->blocks[best];

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/mechanism/mechanism.h"
 
 #define MIB (1ull << 20)
@@ -25,7 +25,7 @@ TEST(directory, finds_what_was_written) {
         strata_directory_t *directory;
         uint64_t unit = 1ull << shift, base = 0x7f12345ull << 21;
         ASSERT_OK(strata_directory_new(shift, &directory));
-    ASSERT_OK(strata_directory_begin(directory));
+        ASSERT_OK(strata_directory_begin(directory));
         ASSERT_OK(strata_directory_cover(directory, base, 20 * MIB));
         EXPECT_TRUE(reads_nothing(directory, base));
         strata_directory_write(directory, base, 1, 2);
@@ -268,30 +268,30 @@ TEST(directory, validate_finds_planted_faults) {
     strata_directory_leaf_t *leaves = directory->leaves;
     uint32_t head = directory->free_head, middle = leaves[head].next, end = leaves[middle].next;
     EXPECT_EQ(leaves[end].next, 0);
-    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[1].covers, 0);        /* a covered leaf looks free */
-    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].covers, 1);   /* a free one covered */
-    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[2].granule, 0);       /* two leaves, one granule */
+    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[1].covers, 0); /* a covered leaf looks free */
+    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].covers, 1); /* a free one covered */
+    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[2].granule, 0); /* two leaves, one granule */
     EXPECT_CAUGHT(strata_directory_validate(directory), leaves[2].granule, UINT64_MAX);
     EXPECT_CAUGHT(strata_directory_validate(directory), leaves[2].granule, 1ull << 30); /* no inner node there */
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->free_count, 2);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->free_count, 4);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->free_head, middle);
-    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, 0);     /* a lost link */
-    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, head);  /* a circle */
-    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, 1);     /* into a covered leaf */
+    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, 0); /* a lost link */
+    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, head); /* a circle */
+    EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, 1); /* into a covered leaf */
     EXPECT_CAUGHT(strata_directory_validate(directory), leaves[middle].next, 1u << 30);
     EXPECT_CAUGHT(strata_directory_validate(directory), leaves[end].next, head);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->used, 9);
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->used, 0);
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 0);                /* a lost leaf */
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 2);                /* another one's leaf */
-    EXPECT_CAUGHT(strata_directory_validate(directory), inner[100], 7);              /* a second way to a leaf */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 0); /* a lost leaf */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner[0], 2); /* another one's leaf */
+    EXPECT_CAUGHT(strata_directory_validate(directory), inner[100], 7); /* a second way to a leaf */
     EXPECT_CONTAINS(strata_last_error()->text, "the directory leads to 8 leaves, 7 are covered");
     uint64_t granule = leaves[1].granule;
     EXPECT_CAUGHT(strata_directory_validate(directory), directory->near[granule % STRATA_DIRECTORY_NEAR],
-                  granule << STRATA_DIRECTORY_LEAF_BITS | 2);                        /* the short way leads elsewhere */
+                  granule << STRATA_DIRECTORY_LEAF_BITS | 2); /* the short way leads elsewhere */
     _Atomic uint64_t *entries = &directory->entries[(uint64_t)middle << directory->entry_bits];
-    EXPECT_CAUGHT(strata_directory_validate(directory), entries[17], 5);             /* a free leaf is not empty */
+    EXPECT_CAUGHT(strata_directory_validate(directory), entries[17], 5); /* a free leaf is not empty */
     strata_directory_delete(directory);
 }
 

@@ -1,8 +1,8 @@
-#include "platform/growing.h"
+#include "platform/host/growing.h"
 
 #include <string.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/harness/address_space.h"
 #include "tests/mechanism/mechanism.h"
 

@@ -22,9 +22,7 @@ static bool open_table(table_t *table) {
     return true;
 }
 
-static entry_t *at(table_t *table, uint32_t node) {
-    return strata_node(&table->nodes, node);
-}
+static entry_t *at(table_t *table, uint32_t node) { return strata_node(&table->nodes, node); }
 
 static uint32_t put(table_t *table, uint64_t key, uint32_t hash) {
     strata_growing_serve();

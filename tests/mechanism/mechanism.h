@@ -28,15 +28,15 @@ static inline uint32_t make_free(strata_slab_t *slab, uint64_t ptr, uint64_t siz
 }
 
 /* `validate` is clean, finds `place` set to `value`, and is clean again with what was there before. */
-#define EXPECT_CAUGHT(validate, place, value)        \
-    do {                                             \
-        EXPECT_OK(validate);                         \
-        __typeof__(place) before_ = (place);         \
-        (place) = (value);                           \
-        EXPECT_NE(before_, place);                   \
-        EXPECT_STATUS(STRATA_E_CORRUPT, validate);   \
-        (place) = before_;                           \
-        EXPECT_OK(validate);                         \
+#define EXPECT_CAUGHT(validate, place, value)                                                                                      \
+    do {                                                                                                                           \
+        EXPECT_OK(validate);                                                                                                       \
+        __typeof__(place) before_ = (place);                                                                                       \
+        (place) = (value);                                                                                                         \
+        EXPECT_NE(before_, place);                                                                                                 \
+        EXPECT_STATUS(STRATA_E_CORRUPT, validate);                                                                                 \
+        (place) = before_;                                                                                                         \
+        EXPECT_OK(validate);                                                                                                       \
     } while (0)
 
 #endif

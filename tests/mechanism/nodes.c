@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/mechanism/mechanism.h"
 
 TEST(nodes, are_reused_last_in_first_out) {
@@ -55,8 +55,8 @@ TEST(nodes, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.used, 1000);
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.capacity, 1u << 30);
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), nodes.free_head, 6);
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 0);   /* a lost link */
-    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 8);   /* a circle */
+    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 0); /* a lost link */
+    EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 8); /* a circle */
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), *middle, 500); /* never taken */
     EXPECT_CAUGHT(strata_nodes_validate(&nodes), *end, 4);
     strata_nodes_destroy(&nodes);

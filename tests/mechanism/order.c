@@ -27,9 +27,7 @@ static uint32_t put(table_t *table, strata_order_key_t key) {
     return node;
 }
 
-static uint32_t find(table_t *table, strata_order_key_t key) {
-    return strata_order_find(&table->order, &key);
-}
+static uint32_t find(table_t *table, strata_order_key_t key) { return strata_order_find(&table->order, &key); }
 
 static void drop(table_t *table, uint32_t node) {
     strata_order_remove(&table->order, node);
@@ -37,7 +35,8 @@ static void drop(table_t *table, uint32_t node) {
 }
 
 TEST(order, the_first_word_that_differs_decides) {
-    static const strata_order_key_t keys[] = {{0, 0, 1}, {0, 0, 2}, {0, UINT64_MAX, 0}, {1, 0, 0}, {1, 5, 9}, {1, 6, 0}, {UINT64_MAX, 0, 0}};
+    static const strata_order_key_t keys[] = {{0, 0, 1}, {0, 0, 2}, {0, UINT64_MAX, 0}, {1, 0, 0},
+                                              {1, 5, 9}, {1, 6, 0}, {UINT64_MAX, 0, 0}};
     enum { KEYS = sizeof keys / sizeof *keys };
     table_t table;
     uint32_t nodes[KEYS], i = 0;

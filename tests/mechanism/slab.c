@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "platform/status.h"
 #include "tests/harness/address_space.h"
 #include "tests/mechanism/mechanism.h"
@@ -162,12 +162,12 @@ TEST(slab, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_slab_validate(&slab), slab.used, 20);
     EXPECT_CAUGHT(strata_slab_validate(&slab), slab.used, 101);
     EXPECT_CAUGHT(strata_slab_validate(&slab), slab.capacity, 1u << 30);
-    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.free_head, middle);              /* a lost slot */
-    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 0);            /* a lost link */
-    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1);            /* into a live slot */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.free_head, middle); /* a lost slot */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 0); /* a lost link */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1); /* into a live slot */
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, slab.free_head); /* a circle */
-    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1u << 31);     /* out of the range */
-    EXPECT_CAUGHT(strata_slab_validate(&slab), records[2].next, slab.free_head);    /* the end goes on */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].next, 1u << 31); /* out of the range */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), records[2].next, slab.free_head); /* the end goes on */
     records[20].next = records[middle].next;
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[slab.free_head].next, 20); /* a retired slot in place of another */
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[middle].state, STRATA_RECORD_LIVE);
@@ -179,9 +179,9 @@ TEST(slab, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[7].generation, STRATA_GENERATION_LAST + 1u);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[20].generation, 11);
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[21].state, STRATA_RECORD_LIVE);
-    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 1);  /* of a live slot */
-    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 2);  /* of an unused one */
-    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 0);  /* of the sentinel */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 1); /* of a live slot */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 2); /* of an unused one */
+    EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 0); /* of the sentinel */
     EXPECT_CAUGHT(strata_slab_validate(&slab), slab.idle[0], 1ull << 21); /* of one that was never touched */
     records[1].state = STRATA_RECORD_LIVE;
     EXPECT_CAUGHT(strata_slab_validate(&slab), records[1].generation, STRATA_GENERATION_LAST);

@@ -218,7 +218,7 @@ TEST(tree, stays_shallow_when_sizes_rise_with_slots) {
         }
         EXPECT_EQ(tree.count, N);
         uint32_t deepest = 0;
-        for (uint32_t class = 0; class < STRATA_TREE_CLASSES; class++) {
+        for (uint32_t class = 0; class < STRATA_TREE_CLASSES; class ++) {
             uint32_t depth = depth_of(&slab, tree.roots[class]);
             if (depth > deepest) deepest = depth;
         }
@@ -243,16 +243,16 @@ TEST(tree, validate_finds_planted_faults) {
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.bytes, 1);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), *top, root->bin_prev);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), *top, outsider);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_prev, 0);              /* a lost side */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_prev, 0); /* a lost side */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, root->bin_prev); /* one side twice */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, 77);             /* no slot */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->bin_next, 77); /* no slot */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[root->bin_prev].bin_prev, *top); /* a circle */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 256 * 100); /* out of order */
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 1);         /* the sum alone, or the order */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), root->size, root->size + 1); /* the sum alone, or the order */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[10].ptr, 1ull << 50); /* the first of five equals */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), records[7].state, STRATA_RECORD_LIVE);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), slab.used, 20);
-    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.roots[3], 0);              /* a lost class */
+    EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.roots[3], 0); /* a lost class */
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.words[0], tree.words[0] & (tree.words[0] - 1));
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.words[0], tree.words[0] | 1ull << 60);
     EXPECT_CAUGHT(strata_tree_validate(&tree, &slab), tree.filled, 3u);

@@ -5,22 +5,20 @@
 #include "tests/modules/pass.h"
 
 /* Every fifth record does not go back. */
-static void forgetful_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void forgetful_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     static unsigned count;
     (void)self;
-    if (++count % 5) strata_below_free(record, path);
+    if (++count % 5) strata_below_free(record, call);
 }
 
-static void crashing_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    (void)self, (void)record, (void)path;
+static void crashing_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    (void)self, (void)record, (void)call;
     abort();
 }
 
 static pthread_t loader;
 
-__attribute__((constructor)) static void note_loader(void) {
-    loader = pthread_self();
-}
+__attribute__((constructor)) static void note_loader(void) { loader = pthread_self(); }
 
 /* Other threads than the one that loaded the object are refused, whatever there is. */
 static strata_status_t partial_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
@@ -29,9 +27,17 @@ static strata_status_t partial_allocate(strata_layer_t *self, const strata_reque
 
 PASS_TYPE(forgetful, .free = forgetful_free);
 PASS_TYPE(crashing, .free = crashing_free);
-static const strata_layer_type_t partial_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "partial", .doc = "for tests", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = pass_create, .destroy = pass_destroy, .allocate = partial_allocate, .free = pass_free};
+static const strata_layer_type_t partial_type = {.struct_size = sizeof(strata_layer_type_t),
+                                                 .name = "partial",
+                                                 .doc = "for tests",
+                                                 .role = STRATA_DECORATOR,
+                                                 .scope = STRATA_SCOPE_STREAM,
+                                                 .passes = ~0u,
+                                                 .guarded = true,
+                                                 .state_size = sizeof(strata_layer_t),
+                                                 .create = pass_create,
+                                                 .destroy = pass_destroy,
+                                                 .allocate = partial_allocate,
+                                                 .free = pass_free};
 
 STRATA_LAYERS(&forgetful_type, &crashing_type, &partial_type);

@@ -11,7 +11,7 @@ enum { FENCE = 256, MARK = 0x5a };
 typedef struct fenced {
     strata_layer_t base;
     uint64_t live;
-    uint64_t broken;      /* fences that somebody wrote */
+    uint64_t broken; /* fences that somebody wrote */
     strata_record_t *kept; /* NULL: none */
 } fenced_t;
 
@@ -49,7 +49,7 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (status != STRATA_OK) return status;
     strata_record_t *outer = strata_record_wrap(base, request, inner, inner->ptr + FENCE, request->size);
     if (!outer) {
-        strata_below_free(inner, request->path);
+        strata_below_free(inner, request->call);
         return STRATA_E_LIMIT;
     }
     write_fences(self, inner, outer);
@@ -59,42 +59,42 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     return STRATA_OK;
 }
 
-static void let_go(fenced_t *self, strata_path_t *path) {
+static void let_go(fenced_t *self, strata_call_t *call) {
     strata_record_t *kept = self->kept;
     self->kept = NULL; /* first: the lock may open below */
-    if (kept) strata_below_free(strata_record_unwrap(&self->base, kept), path);
+    if (kept) strata_below_free(strata_record_unwrap(&self->base, kept), call);
 }
 
 /* Work of the owner that is under way may still write; a borrower's is not ours to judge. */
-static void free_record(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
     fenced_t *self = (fenced_t *)base;
     strata_stream_t owner;
     if (record->next != (uint32_t)(record->ptr >> 8)) abort();
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_opened_t opened = strata_call_unlock(call);
     bool settled = strata_layer_owner(base, &owner) ? strata_layer_wait_for(base, owner)
                                                     : strata_place_kind(strata_layer_place(base)) == STRATA_PLACE_HOST;
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     bool judge = settled && !strata_record_borrowed_below(record);
     self->broken += judge && !are_whole(self, strata_record_held(record), record);
     self->live--;
-    let_go(self, path);
+    let_go(self, call);
     if (judge && !self->kept) {
         self->kept = record;
         return;
     }
-    strata_below_free(strata_record_unwrap(base, record), path);
+    strata_below_free(strata_record_unwrap(base, record), call);
 }
 
 /* What was kept goes back; then the layers below give what they have. */
-static uint64_t release(strata_layer_t *base, strata_path_t *path) {
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
     uint64_t bytes = ((fenced_t *)base)->kept ? strata_record_held(((fenced_t *)base)->kept)->size : 0;
-    let_go((fenced_t *)base, path);
+    let_go((fenced_t *)base, call);
     return bytes;
 }
 
-static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_path_t *path) {
+static void stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
     (void)stream;
-    let_go((fenced_t *)base, path);
+    let_go((fenced_t *)base, call);
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) {
@@ -108,11 +108,23 @@ static strata_status_t validate(strata_layer_t *base) {
 }
 
 static const strata_layer_type_t fenced_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "fenced", .doc = "a fence on both sides of each block",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM,
-    .passes = ~0u & ~(uint32_t)STRATA_TRAIT_EXACT_SIZE, .guarded = true, .state_size = sizeof(fenced_t), .stats = figure_rows,
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = allocate, .free = free_record,
-    .release = release, .stream_gone = stream_gone, .idle_bytes = idle_bytes, .validate = validate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "fenced",
+    .doc = "a fence on both sides of each block",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u & ~(uint32_t)STRATA_TRAIT_EXACT_SIZE,
+    .guarded = true,
+    .state_size = sizeof(fenced_t),
+    .stats = figure_rows,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = allocate,
+    .free = free_record,
+    .release = release,
+    .stream_gone = stream_gone,
+    .idle_bytes = idle_bytes,
+    .validate = validate,
 };
 
 STRATA_LAYERS(&fenced_type);

@@ -21,13 +21,13 @@ static void linger(void) {
     _exit(0);
 }
 
-static void lingering_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void lingering_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
     if (!*left) {
         *left = true;
         if (fork() == 0) linger();
     }
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 PASS_TYPE(lingering, .free = lingering_free);

@@ -1,6 +1,4 @@
 /* An object that has no table of layers. */
 int strata_test_nothing(void);
 
-int strata_test_nothing(void) {
-    return 0;
-}
+int strata_test_nothing(void) { return 0; }

@@ -3,8 +3,8 @@
 
 #include "tests/modules/pass.h"
 
-static void quitting_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
-    (void)self, (void)record, (void)path;
+static void quitting_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    (void)self, (void)record, (void)call;
     _exit(0);
 }
 

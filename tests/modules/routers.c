@@ -7,9 +7,11 @@ typedef struct by_pages_options {
     uint64_t most[7];
 } by_pages_options_t;
 
-#define MOST(number) \
-    {"most_" #number, STRATA_OPTION_COUNT, offsetof(by_pages_options_t, most) + (number - 1) * sizeof(uint64_t), "0", 0, 1u << 20, \
-     NULL, "requests of at most so many pages of 4 KiB"}
+#define MOST(number)                                                                                                               \
+    {                                                                                                                              \
+        "most_" #number, STRATA_OPTION_COUNT, offsetof(by_pages_options_t, most) + (number - 1) * sizeof(uint64_t), "0", 0,        \
+            1u << 20, NULL, "requests of at most so many pages of 4 KiB"                                                           \
+    }
 
 static const strata_option_row_t option_rows[] = {MOST(1), MOST(2), MOST(3), MOST(4), MOST(5), MOST(6), MOST(7), {0}};
 
@@ -22,10 +24,19 @@ static strata_status_t by_pages_allocate(strata_layer_t *self, const strata_requ
 }
 
 static const strata_layer_type_t by_pages_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "by_pages", .doc = "tells its stacks by pages", .role = STRATA_ROUTER,
-    .scope = STRATA_SCOPE_NONE, .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY, .state_size = sizeof(strata_layer_t),
-    .options_size = sizeof(by_pages_options_t), .options = option_rows, .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing, .allocate = by_pages_allocate, .free = strata_layer_free_below,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "by_pages",
+    .doc = "tells its stacks by pages",
+    .role = STRATA_ROUTER,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY,
+    .state_size = sizeof(strata_layer_t),
+    .options_size = sizeof(by_pages_options_t),
+    .options = option_rows,
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = by_pages_allocate,
+    .free = strata_layer_free_below,
 };
 
 /* ---- in turn ---- */
@@ -42,9 +53,17 @@ static strata_status_t turns_allocate(strata_layer_t *base, const strata_request
 }
 
 static const strata_layer_type_t turns_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "turns", .doc = "takes its stacks in turn", .role = STRATA_ROUTER,
-    .scope = STRATA_SCOPE_STREAM, .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY, .guarded = true, .state_size = sizeof(turns_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = turns_allocate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "turns",
+    .doc = "takes its stacks in turn",
+    .role = STRATA_ROUTER,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY,
+    .guarded = true,
+    .state_size = sizeof(turns_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = turns_allocate,
     .free = strata_layer_free_below,
 };
 

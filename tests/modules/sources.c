@@ -6,9 +6,7 @@ typedef struct source {
     strata_event_t event;
 } source_t;
 
-static strata_status_t create(strata_layer_t *base) {
-    return strata_layer_take_event(base, &((source_t *)base)->event);
-}
+static strata_status_t create(strata_layer_t *base) { return strata_layer_take_event(base, &((source_t *)base)->event); }
 
 static void give_left(const strata_record_t *record, void *self) {
     (void)strata_layer_give_memory(self, record->ptr, record->size);
@@ -32,31 +30,40 @@ static strata_status_t fill(strata_layer_t *base, const strata_request_t *reques
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     uint64_t address = 0;
     if (request->flags & STRATA_NO_GROW) return strata_fail(STRATA_E_NO_MEMORY, 0, "filled_source keeps nothing");
-    strata_opened_t opened = strata_path_unlock(request->path);
+    strata_opened_t opened = strata_call_unlock(request->call);
     strata_status_t status = strata_layer_get_memory(base, request->size, request->alignment, &address);
     if (status == STRATA_OK && strata_place_kind(strata_layer_place(base)) == STRATA_PLACE_GPU)
         status = fill(base, request, address);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     *record = status == STRATA_OK ? strata_record_new(base, request, address, request->size) : NULL;
     if (*record) return STRATA_OK;
     if (status == STRATA_OK) status = STRATA_E_LIMIT;
-    opened = strata_path_unlock(request->path);
+    opened = strata_call_unlock(request->call);
     if (address) (void)strata_layer_give_memory(base, address, request->size);
-    strata_path_lock(request->path, opened);
+    strata_call_lock(request->call, opened);
     return status;
 }
 
-static void give_back(strata_layer_t *base, strata_record_t *record, strata_path_t *path) {
-    strata_opened_t opened = strata_path_unlock(path);
+static void give_back(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
     strata_status_t status = strata_layer_give_memory(base, record->ptr, record->size);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
     if (status == STRATA_OK) strata_record_delete(base, record);
 }
 
 static const strata_layer_type_t filled_source_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "filled_source", .doc = "memory filled with a byte",
-    .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE, .gives = STRATA_TRAIT_EXACT_SIZE, .guarded = true,
-    .state_size = sizeof(source_t), .create = create, .destroy = destroy, .allocate = allocate, .free = give_back,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "filled_source",
+    .doc = "memory filled with a byte",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE,
+    .guarded = true,
+    .state_size = sizeof(source_t),
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = give_back,
 };
 
 STRATA_LAYERS(&filled_source_type);

@@ -1,13 +1,13 @@
 /* Planted faults: a copy of a layer with one thing wrong must be found by the programs, and a found program be made small. */
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/checker/mutant_safe.h"
 #include "tests/harness/test.h"
 #include "torture/campaign.h"
-#include "torture/shrink.h"
+#include "torture/report/shrink.h"
 
-#define STACK(layer)                                                                              \
-    "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"  \
+#define STACK(layer)                                                                                                               \
+    "strategy: mutant\nstack:\n  - " layer "\n  - auto_growth: {chunk_size: 2MiB}\n  - system\n"                                   \
     "places:\n  pinned:\n    - " layer "\n    - auto_growth: {chunk_size: 2MiB}\n    - system: {memory: pinned}\n"
 #define ASYNC "strategy: mutant\nstack: [mutant_async]\n"
 
@@ -20,13 +20,9 @@ typedef struct search {
     torture_failure_t failure;
 } search_t;
 
-static void choose_safe(int mutation) {
-    mutant_choose((mutation_t)mutation);
-}
+static void choose_safe(int mutation) { mutant_choose((mutation_t)mutation); }
 
-static void choose_async(int mutation) {
-    mutant_async_choose((mutant_async_t)mutation);
-}
+static void choose_async(int mutation) { mutant_async_choose((mutant_async_t)mutation); }
 
 static bool run_chosen(void *context, const torture_run_t *run, const torture_program_t *lawful) {
     search_t *search = context;
@@ -59,8 +55,8 @@ static search_t *search_new(void (*choose)(int), int mutation, const char *text)
 
 TEST(torture_mutants, every_mutation_of_stream_safe_is_found) {
     for (int i = MUTATION_NONE + 1; i < MUTATIONS; i++) {
-        search_t *search = search_new(choose_safe, i, i == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}")
-                                                                                    : STACK("mutant_safe"));
+        search_t *search = search_new(choose_safe, i,
+                                      i == MUTATION_EVENT_AT_BORROW ? STACK("mutant_safe: {event: use}") : STACK("mutant_safe"));
         uint64_t found = programs_until_found(search, MOST);
         printf("%3llu programs: %s: %s\n", (unsigned long long)found, mutation_what((mutation_t)i),
                torture_fault_text(search->failure.verdict.fault));
@@ -115,14 +111,8 @@ static void expect_small(mutation_t mutation, uint32_t most) {
 }
 
 /* Served, lent, freed and served again: what no program of the fault can do without. */
-TEST(torture_mutants, a_forgotten_borrow_is_made_small) {
-    expect_small(MUTATION_NO_BORROW, 8);
-}
+TEST(torture_mutants, a_forgotten_borrow_is_made_small) { expect_small(MUTATION_NO_BORROW, 8); }
 
-TEST(torture_mutants, a_forgotten_second_borrow_is_made_small) {
-    expect_small(MUTATION_FORGETS_SECOND, 10);
-}
+TEST(torture_mutants, a_forgotten_second_borrow_is_made_small) { expect_small(MUTATION_FORGETS_SECOND, 10); }
 
-TEST(torture_mutants, a_destroyed_borrower_is_made_small) {
-    expect_small(MUTATION_GONE_FORGOTTEN, 10);
-}
+TEST(torture_mutants, a_destroyed_borrower_is_made_small) { expect_small(MUTATION_GONE_FORGOTTEN, 10); }

@@ -3,5 +3,5 @@
 #undef TEST
 #undef FAIL_TEST
 #define TEST(suite, name) void page_##name(void)
-#define FAIL_TEST(...) (pages_failed++)
+#define FAIL_TEST(...)    (pages_failed++)
 #include "tests/mutated/printed_threads.inc"

@@ -6,13 +6,13 @@
 #include "strata/strata.h"
 #include "tests/checker/mutant_safe.h"
 #include "tests/mutated/pages.h"
-#include "torture/print.h"
+#include "torture/report/print.h"
 #include "torture/strategies.h"
 
 unsigned pages_failed;
 
-#define STACK                                                                                         \
-    "strategy: \"mutant\"\nstack: # a borrow \\ is noted\n  - mutant_safe\n  - auto_growth: {chunk_size: 2MiB}\n" \
+#define STACK                                                                                                                      \
+    "strategy: \"mutant\"\nstack: # a borrow \\ is noted\n  - mutant_safe\n  - auto_growth: {chunk_size: 2MiB}\n"                  \
     "  - system\n"
 
 /* Every kind of operation, and a borrow that a faulty layer does not note. */
@@ -50,8 +50,8 @@ static const torture_page_t page_of_threads = {.name = "threads", .strategy = ST
 
 static torture_program_t *program_of(uint32_t threads) {
     static torture_program_t program;
-    program = (torture_program_t){.devices = 1, .threads = threads, .count = sizeof every_kind / sizeof *every_kind,
-                                  .check_stream_ids = true};
+    program = (torture_program_t){
+        .devices = 1, .threads = threads, .count = sizeof every_kind / sizeof *every_kind, .check_stream_ids = true};
     memcpy(program.ops, every_kind, sizeof every_kind);
     /* What frees the block asks for it again: no thread comes between. */
     for (uint32_t i = 0; i < program.count; i++) program.ops[i].thread = (uint8_t)(i + 4 < program.count ? i % threads : 0);

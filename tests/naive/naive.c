@@ -11,7 +11,7 @@ void naive_open(rig_t *rig, const char *layer, const char *options, uint64_t cap
 
 naive_t *naive_of(rig_t *rig, strata_stream_t stream) {
     const strata_stack_t *stack = rig_stack(rig, stream);
-    for (uint32_t n = 1; n <= stack->family->plan->count; n++)
+    for (uint32_t n = 1; n <= stack->group->plan->count; n++)
         if (stack->layers[n]->type->create == strata_naive_create) return (naive_t *)stack->layers[n];
     FAIL_TEST("the stack has no such layer");
     return NULL;

@@ -5,7 +5,7 @@
 #include "allocation/layer/naive_best_fit.h"
 #include "tests/facade/fixture.h"
 
-#define KIB ((size_t)1024)
+#define KIB         ((size_t)1024)
 #define MILLISECOND (1000ull * 1000)
 
 /* `options`: what stands in the braces behind the layer, as in "initial: 8MiB". */

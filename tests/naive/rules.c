@@ -1,10 +1,8 @@
 /* The rules of Paddle's buddy: sizes of chunks, huge blocks, what stays and what goes back. */
+#include "platform/host/host_memory.h"
 #include "tests/naive/naive.h"
-#include "platform/host_memory.h"
 
-static void give(rig_t *rig, strata_block_t b) {
-    EXPECT_OK(strata_free(rig->s, b.ref));
-}
+static void give(rig_t *rig, strata_block_t b) { EXPECT_OK(strata_free(rig->s, b.ref)); }
 
 TEST(naive_rules, the_first_chunk_is_a_share_of_what_may_be_used) {
     rig_t rig;
@@ -160,8 +158,8 @@ TEST(naive_rules, more_than_may_be_used_is_told) {
     EXPECT_CONTAINS(strata_last_error()->text, "out of memory");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     naive_t *self = naive_of(&rig, NULL);
-    strata_path_t path = {.stack = self->base.stack};
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_naive_size(self, &path));
+    strata_call_t call = {.stack = self->base.stack};
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_naive_size(self, &call));
     EXPECT_CONTAINS(strata_last_error()->text, "naive_best_fit.reallocate: 20GiB are more than the");
     rig_close(&rig);
 }
@@ -177,8 +175,9 @@ TEST(naive_rules, a_smaller_growth_serves_where_a_chunk_cannot_be_had) {
         if (status == STRATA_OK) give(&rig, b);
         give(&rig, a);
         rig_close(&rig);
-        naive_open(&rig, "naive_best_fit", smaller ? "initial: 40MiB, reallocate: 30MiB, smaller_growth: true"
-                                                   : "initial: 40MiB, reallocate: 30MiB", 64 * MIB);
+        naive_open(&rig, "naive_best_fit",
+                   smaller ? "initial: 40MiB, reallocate: 30MiB, smaller_growth: true" : "initial: 40MiB, reallocate: 30MiB",
+                   64 * MIB);
         a = rig_allocate(&rig, NULL, 39 * MIB);
         status = strata_allocate(rig.s, rig.gpu, NULL, 16 * MIB, &b);
         EXPECT_EQ(status, smaller ? STRATA_OK : STRATA_E_NO_MEMORY);
@@ -244,5 +243,6 @@ TEST(naive_rules, options_that_do_not_fit_are_refused) {
     naive_expect_refused("gpu", "min_block: 128", "write a power of two of at least 256");
     naive_expect_refused("gpu", "parts: 4", "naive_best_fit.parts: this option is for pinned and host memory");
     naive_expect_refused("gpu", "memory: 4GiB", "naive_best_fit.memory: this option is for pinned and host memory");
-    naive_expect_refused("pinned", "reallocate: 4MiB", "naive_best_fit.reallocate: all chunks of pinned and host memory are of one size");
+    naive_expect_refused("pinned", "reallocate: 4MiB",
+                         "naive_best_fit.reallocate: all chunks of pinned and host memory are of one size");
 }

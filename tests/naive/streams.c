@@ -4,13 +4,9 @@
 
 #include "tests/naive/naive.h"
 
-static uint64_t waits(rig_t *rig) {
-    return naive_of(rig, NULL)->waits;
-}
+static uint64_t waits(rig_t *rig) { return naive_of(rig, NULL)->waits; }
 
-static void give(rig_t *rig, strata_block_t b) {
-    EXPECT_OK(strata_free(rig->s, b.ref));
-}
+static void give(rig_t *rig, strata_block_t b) { EXPECT_OK(strata_free(rig->s, b.ref)); }
 
 #define IGNORED "streams: ignored, initial: 64MiB"
 
@@ -159,7 +155,8 @@ TEST(naive_streams, each_has_a_pool_of_its_own_where_they_are_not_ignored) {
 /* A pool of several streams over the driver's: a chunk is its requester's at first, and idle when it goes back. */
 TEST(naive_streams, a_chunk_of_the_drivers_pool_is_its_requesters_at_first) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - naive_best_fit: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async\n", NULL, 0, 0, 1);
+    rig_open(&rig, "version: 1\nstack:\n  - naive_best_fit: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async\n", NULL, 0, 0,
+             1);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB);
     EXPECT_EQ(naive_of(&rig, one)->waits, 0);

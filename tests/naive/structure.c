@@ -8,9 +8,7 @@ typedef struct planted {
     strata_record_t *block, *idle, *huge;
 } planted_t;
 
-static strata_record_t *record_of(planted_t *p, strata_ref_t ref) {
-    return naive_block(p->self, strata_ref_slot(ref));
-}
+static strata_record_t *record_of(planted_t *p, strata_ref_t ref) { return naive_block(p->self, strata_ref_slot(ref)); }
 
 static void begin(planted_t *p) {
     naive_open(&p->rig, "naive_best_fit", "streams: ignored, initial: 8MiB, reallocate: 4MiB", 0);
@@ -40,13 +38,13 @@ static void expect_corrupt(planted_t *p, const char *text) {
 }
 
 /* Changes a word, expects the fault to be told, and puts the word back. */
-#define PLANT(word, value, text)             \
-    do {                                     \
-        __typeof__(word) was_ = (word);      \
-        (word) = (__typeof__(word))(value);  \
-        expect_corrupt(&p, text);            \
-        (word) = was_;                       \
-        EXPECT_OK(strata_validate(p.rig.s)); \
+#define PLANT(word, value, text)                                                                                                   \
+    do {                                                                                                                           \
+        __typeof__(word) was_ = (word);                                                                                            \
+        (word) = (__typeof__(word))(value);                                                                                        \
+        expect_corrupt(&p, text);                                                                                                  \
+        (word) = was_;                                                                                                             \
+        EXPECT_OK(strata_validate(p.rig.s));                                                                                       \
     } while (0)
 
 TEST(naive_structure, planted_faults_of_blocks_are_found) {

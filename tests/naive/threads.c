@@ -3,10 +3,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "allocation/threads.h"
+#include "allocation/core/threads.h"
 #include "tests/naive/naive.h"
 
-#define EACH_4MIB "version: 1\nstack:\n  - retry: {timeout: 2ms}\n  - thread_local: {streams: ignored, initial: 4MiB, reallocate: 4MiB}\n  - system\n"
+#define EACH_4MIB                                                                                                                  \
+    "version: 1\nstack:\n  - retry: {timeout: 2ms}\n  - thread_local: {streams: ignored, initial: 4MiB, reallocate: 4MiB}\n  - "   \
+    "system\n"
 
 typedef struct visit {
     rig_t *rig;
@@ -28,9 +30,7 @@ static void *take_one(void *context) {
     return NULL;
 }
 
-static uint64_t mallocs(rig_t *rig) {
-    return rig_calls(rig, STRATA_CALL_malloc);
-}
+static uint64_t mallocs(rig_t *rig) { return rig_calls(rig, STRATA_CALL_malloc); }
 
 TEST(naive_threads, each_has_a_pool_and_its_streams_share_it) {
     rig_t rig;
@@ -214,7 +214,7 @@ static uint32_t stacks_of(strata_domain_t *domain, uint64_t thread, strata_stack
     uint32_t count = 0;
     for (uint32_t i = 0; i < domain->stack_count; i++) {
         if (domain->stacks[i]->of_thread != thread) continue;
-        if (!domain->stacks[i]->trunk) *stack = domain->stacks[i];
+        if (!domain->stacks[i]->is_shared) *stack = domain->stacks[i];
         count++;
     }
     return count;
@@ -278,8 +278,8 @@ TEST(naive_threads, a_stream_is_forgotten_in_every_threads_stacks) {
 /* What a thread's pool gives back to the driver's pool goes back to the device at the same release. */
 TEST(naive_threads, a_release_goes_through_the_drivers_pool) {
     rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - thread_local: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async: {pool: own}\n", NULL,
-             0, 0, 1);
+    rig_open(&rig, "version: 1\nstack:\n  - thread_local: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async: {pool: own}\n",
+             NULL, 0, 0, 1);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     strata_sim_figures_t figures = {0};

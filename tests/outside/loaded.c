@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "strategy/code.h"
 #include "config/config.h"
+#include "strategy/registry/code.h"
 #include "tests/harness/test.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules"

@@ -6,8 +6,8 @@ static const char yaml[] = "load: [" STRATA_BINARY_DIR "/modules/my_layer.so, " 
                            "stack: [retry, my_quota: {most: 1MiB}, stream_safe, auto_growth, filled_source]\n";
 
 static strata_status_t open_it(uint32_t flags, strata_t *s) {
-    strata_open_options_t options = {.struct_size = sizeof options, .text = yaml, .devices = "sim",
-                                     .flags = flags | STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = yaml, .devices = "sim", .flags = flags | STRATA_OPEN_IGNORE_ENVIRONMENT};
     return strata_open(&options, s);
 }
 
@@ -26,7 +26,7 @@ TEST(served, a_loaded_layer_takes_part) {
     static char text[16384];
     ASSERT_OK(open_it(STRATA_OPEN_ALLOW_CODE, &s));
     ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, 700000, &a));
-    EXPECT_OK(strata_allocation_path(s, a.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(s, a.ref, text, sizeof text));
     EXPECT_STREQ(text, "retry > my_quota > stream_safe > auto_growth | filled_source");
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 700000, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(s, strata_gpu(0), NULL, &options, &b));
@@ -68,7 +68,9 @@ TEST(served, what_is_live_goes_back_at_a_forced_close) {
 }
 
 static strata_status_t open_text(const char *text, strata_t *s) {
-    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .devices = "sim",
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .text = text,
+                                     .devices = "sim",
                                      .flags = STRATA_OPEN_ALLOW_CODE | STRATA_OPEN_IGNORE_ENVIRONMENT};
     return strata_open(&options, s);
 }
@@ -86,7 +88,7 @@ TEST(served, a_record_of_an_outside_decorator) {
     ASSERT_OK(strata_stream_create(s, strata_gpu(0), 0, &other));
     ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, 1000, &a));
     EXPECT_EQ(a.size, 1000);
-    EXPECT_OK(strata_allocation_path(s, a.ref, path, sizeof path));
+    EXPECT_OK(strata_allocation_route(s, a.ref, path, sizeof path));
     EXPECT_STREQ(path, "retry > fenced > stream_safe > auto_growth | system");
     EXPECT_OK(strata_base_pointer(s, (char *)a.ptr + 999, &found));
     EXPECT_EQ(found.ref, a.ref);
@@ -115,32 +117,38 @@ TEST(served, an_outside_router_tells_which_way) {
                                "stack:\n  - retry\n  - stream_safe\n  - by_pages:\n      routes:\n"
                                "        - {most: 2, stack: [auto_growth: {chunk_size: 1MiB}, system]}\n"
                                "        - {stack: [turns: {stacks: [[buffered, system], [system]]}]}\n";
-    static const struct { size_t size; const char *path; } rows[] = {
-        {8192, "retry > stream_safe > by_pages > auto_growth | system"},
-        {8193, "retry > stream_safe > by_pages > turns > buffered | system"},
-        {8193, "retry > stream_safe > by_pages > turns > system"},
-        {1, "retry > stream_safe > by_pages > auto_growth | system"}};
+    static const struct {
+        size_t size;
+        const char *path;
+    } rows[] = {{8192, "retry > stream_safe > by_pages > auto_growth | system"},
+                {8193, "retry > stream_safe > by_pages > turns > buffered | system"},
+                {8193, "retry > stream_safe > by_pages > turns > system"},
+                {1, "retry > stream_safe > by_pages > auto_growth | system"}};
     strata_t s = 0;
     strata_block_t blocks[4];
     char path[128];
     ASSERT_OK(open_text(text, &s));
     for (int i = 0; i < 4; i++) {
         ASSERT_OK(strata_allocate(s, strata_gpu(0), NULL, rows[i].size, &blocks[i]));
-        EXPECT_OK(strata_allocation_path(s, blocks[i].ref, path, sizeof path));
+        EXPECT_OK(strata_allocation_route(s, blocks[i].ref, path, sizeof path));
         EXPECT_STREQ(path, rows[i].path);
     }
     for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(s, blocks[i].ref));
     EXPECT_OK(strata_validate(s));
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
-    EXPECT_STATUS(STRATA_E_STRATEGY, open_text("load: [" STRATA_BINARY_DIR "/modules/routers.so]\nstack:\n  - by_pages:\n      routes:\n"
-                                               "        - {mots: 2, stack: [system]}\n        - {stack: [system]}\n", &s));
+    EXPECT_STATUS(STRATA_E_STRATEGY,
+                  open_text("load: [" STRATA_BINARY_DIR "/modules/routers.so]\nstack:\n  - by_pages:\n      routes:\n"
+                            "        - {mots: 2, stack: [system]}\n        - {stack: [system]}\n",
+                            &s));
     EXPECT_CONTAINS(strata_last_error()->text, "<text>:5:12: a route of \"by_pages\" has no \"mots\"; write most");
 }
 
 /* It puts 256 bytes before what came aligned, and says nothing of alignments. */
 TEST(served, an_address_that_a_layer_moved_is_not_handed_out_as_aligned) {
     static const char text[] = "load: [" STRATA_BINARY_DIR "/modules/fenced.so]\nstack: [fenced, aligned, system]\n";
-    strata_open_options_t open = {.struct_size = sizeof open, .text = text, .devices = "sim",
+    strata_open_options_t open = {.struct_size = sizeof open,
+                                  .text = text,
+                                  .devices = "sim",
                                   .flags = STRATA_OPEN_ALLOW_CODE | STRATA_OPEN_IGNORE_ENVIRONMENT};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .alignment = 4096};
     strata_statistics_t f = {.struct_size = sizeof f};

@@ -186,8 +186,7 @@ TEST(peers_buddy, thread_local_cross_scope_release) {
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     for (int d = 0; d < DEVICES; d++)
         for (int i = 0; i < THREADS; i++)
-            for (int j = 0; j < i; j++)
-                EXPECT_NE(strata_ref_home(users[i].blocks[d].ref), strata_ref_home(users[j].blocks[d].ref));
+            for (int j = 0; j < i; j++) EXPECT_NE(strata_ref_home(users[i].blocks[d].ref), strata_ref_home(users[j].blocks[d].ref));
     for (int i = 0; i < THREADS; i++)
         for (int d = 0; d < DEVICES; d++) EXPECT_OK(strata_free(rig.s, users[i].blocks[d].ref));
     for (uint32_t d = 0; d < DEVICES; d++) {

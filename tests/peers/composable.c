@@ -8,9 +8,7 @@
 #include "tests/decorators/decorators.h"
 #include "trace/trace.h"
 
-static void open_stack(rig_t *rig, const char *stack) {
-    decorated_open(rig, stack, NULL, &(strata_sim_options_t){0});
-}
+static void open_stack(rig_t *rig, const char *stack) { decorated_open(rig, stack, NULL, &(strata_sim_options_t){0}); }
 
 static strata_status_t try(rig_t *rig, size_t size, strata_block_t *block) {
     return strata_allocate(rig->s, rig->gpu, NULL, size, block);
@@ -139,27 +137,33 @@ static strata_status_t nothing_to_create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void nothing_to_destroy(strata_layer_t *self) {
-    (void)self;
-}
+static void nothing_to_destroy(strata_layer_t *self) { (void)self; }
 
 static strata_status_t late_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
     return strata_below_allocate(self, request, record);
 }
 
 /* What it freed may be another's long before it returns. */
-static void late_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void late_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
-    strata_below_free(record, path);
-    strata_opened_t opened = strata_path_unlock(path);
+    strata_below_free(record, call);
+    strata_opened_t opened = strata_call_unlock(call);
     (void)usleep(30 * 1000);
-    strata_path_lock(path, opened);
+    strata_call_lock(call, opened);
 }
 
 static const strata_layer_type_t late_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "late", .doc = "returns late from a free", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = nothing_to_create,
-    .destroy = nothing_to_destroy, .allocate = late_allocate, .free = late_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "late",
+    .doc = "returns late from a free",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = nothing_to_create,
+    .destroy = nothing_to_destroy,
+    .allocate = late_allocate,
+    .free = late_free,
 };
 
 typedef struct user {
@@ -227,7 +231,7 @@ TEST(peers_composable, row_27_bins_and_the_dump) {
     decorated_open(&rig, "[{binning: {routes: [{up_to: 1024, stack: [auto_growth, system]}, {stack: [system]}]}}]", NULL,
                    &(strata_sim_options_t){.capacity = 64 * MIB});
     EXPECT_OK(try(&rig, 512, &small));
-    EXPECT_OK(strata_allocation_path(rig.s, small.ref, text, sizeof text));
+    EXPECT_OK(strata_allocation_route(rig.s, small.ref, text, sizeof text));
     EXPECT_CONTAINS(text, "auto_growth");
     EXPECT_OK(try(&rig, 0, &nothing));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);

@@ -7,14 +7,15 @@
 #include "tests/harness/test.h"
 
 #define BESIDE_KERNEL UINT64_C(150000000)
-#define BESIDE_UNIT (UINT64_C(2) << 20)   /* the granularity of every device so far, or a multiple of it */
-#define BESIDE_LARGE (UINT64_C(64) << 20) /* nothing keeps as much idle */
+#define BESIDE_UNIT   (UINT64_C(2) << 20) /* the granularity of every device so far, or a multiple of it */
+#define BESIDE_LARGE  (UINT64_C(64) << 20) /* nothing keeps as much idle */
 
 /* What the calls work on, made before the kernel begins, and what they make. What is given back is set to 0. */
 typedef struct beside {
     strata_device_t *device;
     strata_handle_t running, stream, brief, event, made_stream, made_event;
-    strata_address_t small, large, managed, pinned, host, warm, cold, range, mapped, made_device, made_managed, made_pinned, made_range;
+    strata_address_t small, large, managed, pinned, host, warm, cold, range, mapped, made_device, made_managed, made_pinned,
+        made_range;
     strata_physical_t handle, of_mapped, made_handle;
     bool in_range, unmapped;
 } beside_t;
@@ -80,38 +81,38 @@ static inline strata_status_t beside_mem_info(beside_t *b) {
 }
 
 /* X(name, whether it waits, the call): `b` is what it works on, `d` its device. */
-#define BESIDE_CALLS(X)                                                                                        \
-    X(free_small, true, beside_free(b, STRATA_MEMORY_DEVICE, &b->small))                                       \
-    X(free_large, true, beside_free(b, STRATA_MEMORY_DEVICE, &b->large))                                       \
-    X(free_managed, true, beside_free(b, STRATA_MEMORY_MANAGED, &b->managed))                                  \
-    X(free_pinned, true, beside_free(b, STRATA_MEMORY_PINNED, &b->pinned))                                     \
-    X(synchronise, true, strata_device_synchronise(d))                                                         \
-    X(malloc_device, false, strata_device_malloc(d, STRATA_MEMORY_DEVICE, BESIDE_LARGE, &b->made_device))       \
-    X(malloc_managed, false, strata_device_malloc(d, STRATA_MEMORY_MANAGED, BESIDE_LARGE, &b->made_managed))       \
-    X(alloc_pinned, false, strata_device_host_alloc(d, STRATA_MEMORY_PINNED, 1 << 20, 64, 0, &b->made_pinned)) \
-    X(free_host, false, beside_free(b, STRATA_MEMORY_HOST, &b->host))                                          \
-    X(create, false, strata_device_create(d, BESIDE_UNIT, false, &b->made_handle))                             \
-    X(map, false, beside_map(b))                                                                               \
-    X(set_access, false, strata_device_set_access(d, b->mapped, BESIDE_UNIT, NULL, 0))                         \
-    X(unmap, false, beside_unmap(b))                                                                           \
-    X(release, false, beside_release(b, &b->handle))                                                           \
-    X(malloc_async_cold, false, strata_device_malloc_async(d, NULL, BESIDE_LARGE, b->stream, &b->cold))        \
-    X(free_async, false, beside_free_async(b, &b->warm))                                                       \
-    X(pool_trim, false, strata_device_pool_trim(d, NULL, 0))                                                   \
-    X(event_create, false, strata_device_event_create(d, &b->made_event))                                      \
-    X(event_record, false, strata_device_event_record(d, b->event, b->stream))                                 \
-    X(stream_create, false, strata_device_stream_create(d, STRATA_STREAM_BLOCKING, 0, &b->made_stream))        \
-    X(stream_destroy, false, beside_end(b, &b->brief))                                                         \
-    X(running_stream_destroy, false, beside_end(b, &b->running))                                               \
-    X(mem_info, false, beside_mem_info(b))                                                                     \
-    X(reserve, false, strata_device_reserve(d, BESIDE_UNIT, 0, &b->made_range))                                \
+#define BESIDE_CALLS(X)                                                                                                            \
+    X(free_small, true, beside_free(b, STRATA_MEMORY_DEVICE, &b->small))                                                           \
+    X(free_large, true, beside_free(b, STRATA_MEMORY_DEVICE, &b->large))                                                           \
+    X(free_managed, true, beside_free(b, STRATA_MEMORY_MANAGED, &b->managed))                                                      \
+    X(free_pinned, true, beside_free(b, STRATA_MEMORY_PINNED, &b->pinned))                                                         \
+    X(synchronise, true, strata_device_synchronise(d))                                                                             \
+    X(malloc_device, false, strata_device_malloc(d, STRATA_MEMORY_DEVICE, BESIDE_LARGE, &b->made_device))                          \
+    X(malloc_managed, false, strata_device_malloc(d, STRATA_MEMORY_MANAGED, BESIDE_LARGE, &b->made_managed))                       \
+    X(alloc_pinned, false, strata_device_host_alloc(d, STRATA_MEMORY_PINNED, 1 << 20, 64, 0, &b->made_pinned))                     \
+    X(free_host, false, beside_free(b, STRATA_MEMORY_HOST, &b->host))                                                              \
+    X(create, false, strata_device_create(d, BESIDE_UNIT, false, &b->made_handle))                                                 \
+    X(map, false, beside_map(b))                                                                                                   \
+    X(set_access, false, strata_device_set_access(d, b->mapped, BESIDE_UNIT, NULL, 0))                                             \
+    X(unmap, false, beside_unmap(b))                                                                                               \
+    X(release, false, beside_release(b, &b->handle))                                                                               \
+    X(malloc_async_cold, false, strata_device_malloc_async(d, NULL, BESIDE_LARGE, b->stream, &b->cold))                            \
+    X(free_async, false, beside_free_async(b, &b->warm))                                                                           \
+    X(pool_trim, false, strata_device_pool_trim(d, NULL, 0))                                                                       \
+    X(event_create, false, strata_device_event_create(d, &b->made_event))                                                          \
+    X(event_record, false, strata_device_event_record(d, b->event, b->stream))                                                     \
+    X(stream_create, false, strata_device_stream_create(d, STRATA_STREAM_BLOCKING, 0, &b->made_stream))                            \
+    X(stream_destroy, false, beside_end(b, &b->brief))                                                                             \
+    X(running_stream_destroy, false, beside_end(b, &b->running))                                                                   \
+    X(mem_info, false, beside_mem_info(b))                                                                                         \
+    X(reserve, false, strata_device_reserve(d, BESIDE_UNIT, 0, &b->made_range))                                                    \
     X(unreserve, false, beside_unreserve(b, &b->range))
 
-#define BESIDE_FUNCTION(name, waits, call)                           \
-    static inline strata_status_t beside_call_##name(beside_t *b) {  \
-        strata_device_t *d = b->device;                              \
-        (void)d;                                                     \
-        return call;                                                 \
+#define BESIDE_FUNCTION(name, waits, call)                                                                                         \
+    static inline strata_status_t beside_call_##name(beside_t *b) {                                                                \
+        strata_device_t *d = b->device;                                                                                            \
+        (void)d;                                                                                                                   \
+        return call;                                                                                                               \
     }
 BESIDE_CALLS(BESIDE_FUNCTION)
 #undef BESIDE_FUNCTION
@@ -137,9 +138,10 @@ static inline void beside_close(beside_t *b) {
     struct {
         strata_memory_t memory;
         strata_address_t *address;
-    } kept[] = {{STRATA_MEMORY_DEVICE, &b->small}, {STRATA_MEMORY_DEVICE, &b->large}, {STRATA_MEMORY_DEVICE, &b->made_device},
-                {STRATA_MEMORY_MANAGED, &b->managed}, {STRATA_MEMORY_MANAGED, &b->made_managed}, {STRATA_MEMORY_PINNED, &b->pinned},
-                {STRATA_MEMORY_PINNED, &b->made_pinned}, {STRATA_MEMORY_HOST, &b->host}};
+    } kept[] = {{STRATA_MEMORY_DEVICE, &b->small},         {STRATA_MEMORY_DEVICE, &b->large},
+                {STRATA_MEMORY_DEVICE, &b->made_device},   {STRATA_MEMORY_MANAGED, &b->managed},
+                {STRATA_MEMORY_MANAGED, &b->made_managed}, {STRATA_MEMORY_PINNED, &b->pinned},
+                {STRATA_MEMORY_PINNED, &b->made_pinned},   {STRATA_MEMORY_HOST, &b->host}};
     for (int i = 0; i < 2; i++)
         if (*in_order[i]) EXPECT_OK(beside_free_async(b, in_order[i]));
     for (int i = 0; i < (int)(sizeof kept / sizeof *kept); i++)

@@ -19,22 +19,22 @@ static strata_status_t note(int call, size_t count, const uint64_t *values) {
 }
 
 #define U(value) ((uint64_t)(uintptr_t)(value))
-#define NOTE(name, ...)                                                                            \
-    do {                                                                                           \
-        const uint64_t values_[] = {__VA_ARGS__};                                                  \
-        return note(STRATA_CALL_##name, sizeof values_ / sizeof *values_, values_);                \
+#define NOTE(name, ...)                                                                                                            \
+    do {                                                                                                                           \
+        const uint64_t values_[] = {__VA_ARGS__};                                                                                  \
+        return note(STRATA_CALL_##name, sizeof values_ / sizeof *values_, values_);                                                \
     } while (0)
-#define OP1(name, A) static strata_status_t op_##name(strata_device_t *d, A a) { NOTE(name, U(d), U(a)); }
-#define OP2(name, A, B) static strata_status_t op_##name(strata_device_t *d, A a, B b) { NOTE(name, U(d), U(a), U(b)); }
-#define OP3(name, A, B, C) \
+#define OP1(name, A)                                                                                                               \
+    static strata_status_t op_##name(strata_device_t *d, A a) { NOTE(name, U(d), U(a)); }
+#define OP2(name, A, B)                                                                                                            \
+    static strata_status_t op_##name(strata_device_t *d, A a, B b) { NOTE(name, U(d), U(a), U(b)); }
+#define OP3(name, A, B, C)                                                                                                         \
     static strata_status_t op_##name(strata_device_t *d, A a, B b, C c) { NOTE(name, U(d), U(a), U(b), U(c)); }
-#define OP4(name, A, B, C, D)                                             \
-    static strata_status_t op_##name(strata_device_t *d, A a, B b, C c, D e) { \
-        NOTE(name, U(d), U(a), U(b), U(c), U(e));                         \
-    }
-#define OP5(name, A, B, C, D, E)                                                    \
-    static strata_status_t op_##name(strata_device_t *d, A a, B b, C c, D e, E f) { \
-        NOTE(name, U(d), U(a), U(b), U(c), U(e), U(f));                             \
+#define OP4(name, A, B, C, D)                                                                                                      \
+    static strata_status_t op_##name(strata_device_t *d, A a, B b, C c, D e) { NOTE(name, U(d), U(a), U(b), U(c), U(e)); }
+#define OP5(name, A, B, C, D, E)                                                                                                   \
+    static strata_status_t op_##name(strata_device_t *d, A a, B b, C c, D e, E f) {                                                \
+        NOTE(name, U(d), U(a), U(b), U(c), U(e), U(f));                                                                            \
     }
 
 typedef void (*callback_t)(void *);
@@ -87,9 +87,7 @@ OP2(export_memory, strata_physical_t, int *)
 OP2(import_memory, int, strata_physical_t *)
 OP4(work, strata_handle_t, uint64_t, const strata_access_t *, size_t)
 
-static uint64_t op_event_ready_at(strata_device_t *d, strata_handle_t event) {
-    return U(d) ^ U(event);
-}
+static uint64_t op_event_ready_at(strata_device_t *d, strata_handle_t event) { return U(d) ^ U(event); }
 
 static void *op_host_view(strata_device_t *d, strata_address_t address, uint64_t size) {
     return (void *)(uintptr_t)(U(d) ^ address ^ size);
@@ -99,7 +97,8 @@ static const strata_device_operations_t operations = {
 #define OPERATION(name, quick, shown) .name = op_##name,
     STRATA_DEVICE_CALL_MAP(OPERATION)
 #undef OPERATION
-    .event_ready_at = op_event_ready_at, .host_view = op_host_view};
+        .event_ready_at = op_event_ready_at,
+    .host_view = op_host_view};
 
 static uint64_t calls_of_all(strata_device_t *device) {
     uint64_t calls = 0;
@@ -111,18 +110,18 @@ static uint64_t calls_of_all(strata_device_t *device) {
 #define P(n) ((void *)(uintptr_t)(0x1000 * (n)))
 #define N(n) ((uint32_t)(n))
 
-#define CHECK(name, ...)                                                                                     \
-    do {                                                                                                     \
-        const uint64_t wanted_[] = {U(&device), __VA_ARGS__};                                                \
-        uint64_t before_ = device.calls[STRATA_CALL_##name], all_ = calls_of_all(&device);                   \
-        seen.call = -1;                                                                                      \
-        EXPECT_EQ(CALL_##name, STRATA_E_LIMIT);                                                              \
-        EXPECT_EQ(seen.call, STRATA_CALL_##name);                                                            \
-        EXPECT_EQ(device.calls[STRATA_CALL_##name], before_ + 1);                                            \
-        EXPECT_EQ(calls_of_all(&device), all_ + 1);                                                          \
-        EXPECT_EQ(seen.count, sizeof wanted_ / sizeof *wanted_);                                             \
-        for (size_t i_ = 0; i_ < seen.count; i_++)                                                           \
-            if (seen.values[i_] != wanted_[i_]) FAIL_TEST("%s: argument %zu is another", #name, i_);         \
+#define CHECK(name, ...)                                                                                                           \
+    do {                                                                                                                           \
+        const uint64_t wanted_[] = {U(&device), __VA_ARGS__};                                                                      \
+        uint64_t before_ = device.calls[STRATA_CALL_##name], all_ = calls_of_all(&device);                                         \
+        seen.call = -1;                                                                                                            \
+        EXPECT_EQ(CALL_##name, STRATA_E_LIMIT);                                                                                    \
+        EXPECT_EQ(seen.call, STRATA_CALL_##name);                                                                                  \
+        EXPECT_EQ(device.calls[STRATA_CALL_##name], before_ + 1);                                                                  \
+        EXPECT_EQ(calls_of_all(&device), all_ + 1);                                                                                \
+        EXPECT_EQ(seen.count, sizeof wanted_ / sizeof *wanted_);                                                                   \
+        for (size_t i_ = 0; i_ < seen.count; i_++)                                                                                 \
+            if (seen.values[i_] != wanted_[i_]) FAIL_TEST("%s: argument %zu is another", #name, i_);                               \
     } while (0)
 
 static strata_device_t device;
@@ -216,9 +215,7 @@ static void check_streams(void) {
     CHECK(work, U(P(1)), 5, U(P(2)), 3);
 }
 
-static void nothing(void *context) {
-    (void)context;
-}
+static void nothing(void *context) { (void)context; }
 
 static void check_captures(void) {
 #define CALL_capture_begin strata_device_capture_begin(&device, P(1), STRATA_CAPTURE_RELAXED)

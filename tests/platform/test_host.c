@@ -1,5 +1,5 @@
 /* What the host gives: its memory, failed in turn; mapped memory where it is wanted; files; locks and time. */
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/clock.h"
-#include "platform/file.h"
-#include "platform/host_nodes.h"
-#include "platform/lock.h"
+#include "platform/host/clock.h"
+#include "platform/host/file.h"
+#include "platform/host/host_nodes.h"
+#include "platform/host/lock.h"
 #include "tests/harness/test.h"
 
 #define PAGE ((size_t)4096)

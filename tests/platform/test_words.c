@@ -1,6 +1,6 @@
 /* Failing with a reason, and what of a text a terminal may get. */
 #include "platform/arithmetic.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "platform/printable.h"
 #include "platform/status.h"
 #include "tests/harness/test.h"
@@ -93,9 +93,9 @@ TEST(platform_words, each_thread_has_its_own) {
 }
 
 TEST(platform_words, every_status_has_its_name_and_its_words) {
-#define CHECK_STATUS(name, number, words)                                     \
-    EXPECT_EQ(STRATA_##name, number);                                         \
-    EXPECT_STREQ(strata_status_name(STRATA_##name), "STRATA_" #name);         \
+#define CHECK_STATUS(name, number, words)                                                                                          \
+    EXPECT_EQ(STRATA_##name, number);                                                                                              \
+    EXPECT_STREQ(strata_status_name(STRATA_##name), "STRATA_" #name);                                                              \
     EXPECT_STREQ(strata_status_text(STRATA_##name), words);
     STRATA_STATUS_MAP(CHECK_STATUS)
 #undef CHECK_STATUS
@@ -107,29 +107,82 @@ TEST(platform_words, every_status_has_its_name_and_its_words) {
 
 /* The first and the last of each length, and what lies beyond: overlong, of a surrogate, above U+10FFFF, cut short. */
 TEST(platform_words, what_is_utf8_is_told_by_its_bytes) {
-    static const struct { const char *text; size_t length; } rows[] = {
-        {"A", 1}, {"\x7f", 1}, {"\xc2\x80", 2}, {"\xdf\xbf", 2}, {"\xe0\xa0\x80", 3}, {"\xed\x9f\xbf", 3}, {"\xee\x80\x80", 3},
-        {"\xef\xbf\xbf", 3}, {"\xf0\x90\x80\x80", 4}, {"\xf4\x8f\xbf\xbf", 4}, {"\x80", 0}, {"\xbf", 0}, {"\xc0\x80", 0},
-        {"\xc1\xbf", 0}, {"\xe0\x9f\xbf", 0}, {"\xed\xa0\x80", 0}, {"\xf0\x8f\xbf\xbf", 0}, {"\xf4\x90\x80\x80", 0},
-        {"\xf5\x80\x80\x80", 0}, {"\xff", 0}, {"\xc2", 0}, {"\xc2" "A", 0}, {"\xe2\x82", 0}, {"\xe2" "A\x80", 0},
-        {"\xe2\x82" "A", 0}, {"\xf0\x90\x80", 0}, {"\xf0\x90\x80" "A", 0}, {"\xf8\x88\x80\x80\x80", 0}};
+    static const struct {
+        const char *text;
+        size_t length;
+    } rows[] = {{"A", 1},
+                {"\x7f", 1},
+                {"\xc2\x80", 2},
+                {"\xdf\xbf", 2},
+                {"\xe0\xa0\x80", 3},
+                {"\xed\x9f\xbf", 3},
+                {"\xee\x80\x80", 3},
+                {"\xef\xbf\xbf", 3},
+                {"\xf0\x90\x80\x80", 4},
+                {"\xf4\x8f\xbf\xbf", 4},
+                {"\x80", 0},
+                {"\xbf", 0},
+                {"\xc0\x80", 0},
+                {"\xc1\xbf", 0},
+                {"\xe0\x9f\xbf", 0},
+                {"\xed\xa0\x80", 0},
+                {"\xf0\x8f\xbf\xbf", 0},
+                {"\xf4\x90\x80\x80", 0},
+                {"\xf5\x80\x80\x80", 0},
+                {"\xff", 0},
+                {"\xc2", 0},
+                {"\xc2"
+                 "A",
+                 0},
+                {"\xe2\x82", 0},
+                {"\xe2"
+                 "A\x80",
+                 0},
+                {"\xe2\x82"
+                 "A",
+                 0},
+                {"\xf0\x90\x80", 0},
+                {"\xf0\x90\x80"
+                 "A",
+                 0},
+                {"\xf8\x88\x80\x80\x80", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strata_utf8_length(rows[i].text) != rows[i].length) FAIL_TEST("row %zu", i);
 }
 
 /* Beside each end of what a terminal obeys stands what it shows. */
 TEST(platform_words, what_a_terminal_obeys_is_not_printable) {
-    static const struct { const char *text; size_t length; } rows[] = {
-        {"\x1f", 0}, {" ", 1}, {"~", 1}, {"\x7f", 0}, {"\t", 0}, {"\n", 0}, {"\xc2\x80", 0}, {"\xc2\x9f", 0}, {"\xc2\xa0", 2},
-        {"\xc3\x80", 2}, {"\xe2\x80\xa7", 3}, {"\xe2\x80\xa8", 0}, {"\xe2\x80\xae", 0}, {"\xe2\x80\xaf", 3},
-        {"\xe2\x81\xa5", 3}, {"\xe2\x81\xa6", 0}, {"\xe2\x81\xa9", 0}, {"\xe2\x81\xaa", 3}, {"\xe2\x82\xa8", 3},
-        {"\xe3\x80\xa8", 3}, {"\xf0\x9f\x98\x80", 4}};
+    static const struct {
+        const char *text;
+        size_t length;
+    } rows[] = {{"\x1f", 0},
+                {" ", 1},
+                {"~", 1},
+                {"\x7f", 0},
+                {"\t", 0},
+                {"\n", 0},
+                {"\xc2\x80", 0},
+                {"\xc2\x9f", 0},
+                {"\xc2\xa0", 2},
+                {"\xc3\x80", 2},
+                {"\xe2\x80\xa7", 3},
+                {"\xe2\x80\xa8", 0},
+                {"\xe2\x80\xae", 0},
+                {"\xe2\x80\xaf", 3},
+                {"\xe2\x81\xa5", 3},
+                {"\xe2\x81\xa6", 0},
+                {"\xe2\x81\xa9", 0},
+                {"\xe2\x81\xaa", 3},
+                {"\xe2\x82\xa8", 3},
+                {"\xe3\x80\xa8", 3},
+                {"\xf0\x9f\x98\x80", 4}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strata_printable_length(rows[i].text) != rows[i].length) FAIL_TEST("row %zu", i);
 }
 
 TEST(platform_words, what_is_not_printable_becomes_a_question_mark_for_each_byte) {
-    char text[] = "a\x1b[1m\xc3\xa9\xc2\x9b\xff\n\x1b" "z\n";
+    char text[] = "a\x1b[1m\xc3\xa9\xc2\x9b\xff\n\x1b"
+                  "z\n";
     strata_make_printable(text, true);
     EXPECT_STREQ(text, "a?[1m\xc3\xa9???\n?z\n");
     strata_make_printable(text, false);

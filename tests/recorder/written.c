@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
 #include "trace/trace.h"
 
-#define STACK "retry: {timeout: 2ms}\n  - trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"
+#define STACK                                                                                                                      \
+    "retry: {timeout: 2ms}\n  - trace: {path: \"%s\", events: %u, when_full: %s}\n  - stream_safe\n  - auto_growth\n  - system\n"
 
 typedef struct recording {
     rig_t rig;
@@ -22,8 +23,8 @@ static void open_with(recording_t *r, const char *name, const char *stack, uint3
     snprintf(r->path, sizeof r->path, "%s/recorded_%s", STRATA_BINARY_DIR, name);
     (void)unlink(r->path);
     snprintf(layers, sizeof layers, stack, r->path, events, when_full);
-    snprintf(r->text, sizeof r->text, "version: 1\nstack:\n  - %splaces:\n  pinned:\n    - trace: {path: \"%s\"}\n    - system\n", layers,
-             r->path);
+    snprintf(r->text, sizeof r->text, "version: 1\nstack:\n  - %splaces:\n  pinned:\n    - trace: {path: \"%s\"}\n    - system\n",
+             layers, r->path);
     strata_sim_options_t options = {.capacity = 256 * MIB, .contents = true};
     rig_open_on(&r->rig, rig_strategy(r->text, NULL, 0), &options, 0);
     r->rig.borrowed_strategy = false;
@@ -72,9 +73,9 @@ TEST(recorder, every_event_stands_in_the_file) {
     EXPECT_OK(strata_free(r.rig.s, c.ref));
     strata_trace_t *trace = end(&r);
     ASSERT_TRUE(trace);
-    static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc, STRATA_TRACE_alloc, STRATA_TRACE_borrow, STRATA_TRACE_borrow,
-                                            STRATA_TRACE_unborrow, STRATA_TRACE_free, STRATA_TRACE_alloc, STRATA_TRACE_borrow,
-                                            STRATA_TRACE_free, STRATA_TRACE_free};
+    static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc,    STRATA_TRACE_alloc, STRATA_TRACE_borrow, STRATA_TRACE_borrow,
+                                            STRATA_TRACE_unborrow, STRATA_TRACE_free,  STRATA_TRACE_alloc,  STRATA_TRACE_borrow,
+                                            STRATA_TRACE_free,     STRATA_TRACE_free};
     ASSERT_EQ(trace->count, 10);
     for (size_t i = 0; i < 10; i++) EXPECT_EQ(trace->events[i].op, ops[i]);
     const strata_trace_event_t *e = trace->events;
@@ -93,8 +94,8 @@ TEST(recorder, every_event_stands_in_the_file) {
 
 TEST(recorder, alignments_above_the_places) {
     recording_t r;
-    open_with(&r, "aligned.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - aligned: {alignment: 256}\n  - system\n", 64,
-              "drop");
+    open_with(&r, "aligned.csv", "trace: {path: \"%s\", events: %u, when_full: %s}\n  - aligned: {alignment: 256}\n  - system\n",
+              64, "drop");
     static const size_t asked[] = {0, 256, 512, 1 << 20};
     for (int i = 0; i < 4; i++) {
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .alignment = asked[i]};
@@ -288,8 +289,8 @@ TEST(recorder, threads_share_a_file) {
 static strata_status_t open_path(const char *path, strata_t *s) {
     char text[600];
     snprintf(text, sizeof text, "version: 1\nstack:\n  - trace: {path: \"%s\"}\n  - system\n", path);
-    strata_open_options_t options = {.struct_size = sizeof options, .text = text, .devices = "sim",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = text, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     return strata_open(&options, s);
 }
 

@@ -7,9 +7,8 @@
 
 static strata_run_result_t replay_checked(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity) {
     strata_run_result_t result = {.first_failure = ""};
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100"), .capacity = capacity},
-                                    .timeline = {.lag_ns = LAG},
-                                    .check = true};
+    strata_run_options_t options = {
+        .target = {.profile = strata_sim_profile("h100"), .capacity = capacity}, .timeline = {.lag_ns = LAG}, .check = true};
     if (trace && strategy && strata_run(trace, strategy, &options, &result) != STRATA_OK)
         FAIL_TEST("%s", strata_last_error()->text);
     return result;
@@ -45,8 +44,8 @@ static void expect_safe(const char *trace, uint64_t capacity, bool ample) {
 
 TEST(checked, no_preset_has_a_hazard_in_one_stream) {
     static const char *const traces[] = {
-        "tinytorch-mnist.csv",          "lm-medium-ctx256-training.csv.gz", "lm-medium-ctx512-inference.csv.gz",
-        "lm-benchmark-step.csv.gz",     "lm-small-bf16-forward.csv.gz",     "ddp-2rank-v100.csv.gz",
+        "tinytorch-mnist.csv",      "lm-medium-ctx256-training.csv.gz", "lm-medium-ctx512-inference.csv.gz",
+        "lm-benchmark-step.csv.gz", "lm-small-bf16-forward.csv.gz",     "ddp-2rank-v100.csv.gz",
         "alexnet-training.csv.gz"};
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) expect_safe(traces[i], 80 * GIB, true);
 }
@@ -68,8 +67,9 @@ TEST(checked, little_memory_makes_no_hazard) {
 TEST(checked, paddle_is_unsafe_where_borrows_come_first) {
     strata_run_result_t r = check_named("streams-prefetch.csv.gz", "paddle", NULL, 80 * GIB);
     EXPECT_EQ(r.figures.hazards, 79);
-    static const char *const parts[] = {"hazard 1: a new owner uses memory", "(rule 7)", "by stream 1", "borrowed by stream 0",
-                                        "used by work on stream 0", "<- this", "freed on stream 1", "line "};
+    static const char *const parts[] = {
+        "hazard 1: a new owner uses memory", "(rule 7)", "by stream 1",       "borrowed by stream 0",
+        "used by work on stream 0",          "<- this",  "freed on stream 1", "line "};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(r.first_hazards, parts[i]);
     static const char *const at_free[] = {"stream_safe.event=free", NULL};
     r = check_named("streams-prefetch.csv.gz", "paddle", at_free, 80 * GIB);
@@ -122,7 +122,10 @@ TEST(checked, every_place_and_operation) {
 /* Where stream 0 is the legacy one, whose handle says "no stream", it is the first borrower all the same. It is one until the
  * free: what came before the taking back of its borrow a trace without work does not tell. */
 TEST(checked, the_first_borrower_of_memory_without_an_owner) {
-    static const struct { const char *rows; bool legacy; } lawful[] = {
+    static const struct {
+        const char *rows;
+        bool legacy;
+    } lawful[] = {
         {"alloc,1,1048576,0,0,pinned\nfree,1,0,0,9,pinned\nalloc,2,1048576,1,12,pinned\nfree,2,0,1,14,pinned\n", true},
         {"alloc,2,0,0,0,host\nalloc,1,1048576,0,0,host\nfree,2,0,0,1,host\nborrow,1,0,1,5,host\nfree,1,0,1,9,host\n", true},
         {"alloc,1,1048576,0,0,pinned\nunborrow,1,0,0,5,pinned\nfree,1,0,0,9,pinned\n", false}};

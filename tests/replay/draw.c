@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "platform/host_memory.h"
-#include "replay/draw.h"
+#include "platform/host/host_memory.h"
+#include "replay/draw/draw.h"
 #include "tests/harness/test.h"
 
 enum { FREE, LIVE, WAITS };
@@ -38,7 +38,8 @@ TEST(draw_maps, a_sign_is_what_most_of_its_bytes_are) {
     strata_map_chunk_t chunk;
     strata_status_t status;
     strata_map_span_t spans[] = {
-        {256, LIVE}, {512, LIVE}, {224, FREE}, {32, LIVE}, {200, FREE}, {56, WAITS}, {1, LIVE}, {255, LIVE}, {300, WAITS}, {100, FREE},
+        {256, LIVE}, {512, LIVE}, {224, FREE}, {32, LIVE},   {200, FREE},
+        {56, WAITS}, {1, LIVE},   {255, LIVE}, {300, WAITS}, {100, FREE},
     };
     one_chunk(&map, &chunk, spans, sizeof spans / sizeof *spans);
     const char *text = drawn(40, false, STRATA_DRAW_LARGEST, &map, 1, &status);
@@ -64,16 +65,38 @@ TEST(draw_maps, a_long_name_is_cut_and_three_take_two_rows) {
 
 /* A chunk that is free as a whole is not fragmented, whatever its size. */
 TEST(draw_maps, the_fragmented_chunk_is_one_in_use) {
-    strata_map_span_t spans[] = {{64 * KIB, FREE}, {KIB, LIVE}, {3 * KIB, FREE}, {KIB, LIVE}, {KIB, FREE}, {KIB, LIVE}, {2 * KIB, FREE}};
+    strata_map_span_t spans[] = {{64 * KIB, FREE}, {KIB, LIVE}, {3 * KIB, FREE}, {KIB, LIVE},
+                                 {KIB, FREE},      {KIB, LIVE}, {2 * KIB, FREE}};
     strata_map_chunk_t chunks[] = {
-        {.place = "gpu:0", .stream = "idle", .size = 64 * KIB, .largest_free = 64 * KIB, .bytes = {64 * KIB}, .blocks = {1}, .count = 1},
-        {.place = "gpu:0", .stream = "whole", .size = 4 * KIB, .largest_free = 3 * KIB, .bytes = {3 * KIB, KIB}, .blocks = {1, 1}, .first = 1, .count = 2},
-        {.place = "gpu:0", .stream = "pieces", .size = 5 * KIB, .largest_free = 2 * KIB, .bytes = {3 * KIB, 2 * KIB}, .blocks = {2, 2}, .first = 3, .count = 4},
+        {.place = "gpu:0",
+         .stream = "idle",
+         .size = 64 * KIB,
+         .largest_free = 64 * KIB,
+         .bytes = {64 * KIB},
+         .blocks = {1},
+         .count = 1},
+        {.place = "gpu:0",
+         .stream = "whole",
+         .size = 4 * KIB,
+         .largest_free = 3 * KIB,
+         .bytes = {3 * KIB, KIB},
+         .blocks = {1, 1},
+         .first = 1,
+         .count = 2},
+        {.place = "gpu:0",
+         .stream = "pieces",
+         .size = 5 * KIB,
+         .largest_free = 2 * KIB,
+         .bytes = {3 * KIB, 2 * KIB},
+         .blocks = {2, 2},
+         .first = 3,
+         .count = 4},
     };
     strata_map_t map = {.rows = 1, .chunks = chunks, .chunk_count = 3, .spans = spans, .span_count = 7};
     strata_status_t status;
     const char *text = drawn(80, false, STRATA_DRAW_FRAGMENTED | STRATA_DRAW_LARGEST, &map, 1, &status);
-    EXPECT_CONTAINS(text, "fragmented: gpu:0, pieces\n5.00 KiB, a sign is 256 B\nfree 3.00 KiB in 2 pieces\n[###....[###........\n");
+    EXPECT_CONTAINS(text,
+                    "fragmented: gpu:0, pieces\n5.00 KiB, a sign is 256 B\nfree 3.00 KiB in 2 pieces\n[###....[###........\n");
     EXPECT_CONTAINS(text, "largest: gpu:0, idle\n");
 }
 

@@ -1,8 +1,8 @@
 /* What a checked run finds behind its last row: layers that keep what is not theirs, memory that no device got back. */
 #include <stdio.h>
 
-#include "allocation/layer.h"
-#include "allocation/stack.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/stack.h"
 #include "config/config.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
@@ -16,24 +16,31 @@ static strata_status_t lost_allocate(strata_layer_t *self, const strata_request_
     return strata_layer_allocate(self->below[request->size > 1000], request, record);
 }
 
-static void lost_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void lost_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     if (fault == TO_NOBODY) return;
     if (fault == SOUND || record->size > 1000) {
-        strata_below_free(record, path);
+        strata_below_free(record, call);
         return;
     }
     strata_layer_t *other = self->below[1];
-    other->type->free(other, record, path);
+    other->type->free(other, record, call);
 }
 
-static strata_status_t create_second(strata_layer_t *self) {
-    return self->below_count == 2 ? STRATA_OK : STRATA_E_INVALID;
-}
+static strata_status_t create_second(strata_layer_t *self) { return self->below_count == 2 ? STRATA_OK : STRATA_E_INVALID; }
 
 static const strata_layer_type_t lost_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_lost", .doc = "loses its way back", .role = STRATA_ROUTER,
-    .scope = STRATA_SCOPE_STREAM, .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY, .guarded = true, .state_size = sizeof(strata_layer_t),
-    .create = create_second, .destroy = strata_layer_destroy_nothing, .allocate = lost_allocate, .free = lost_free,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_lost",
+    .doc = "loses its way back",
+    .role = STRATA_ROUTER,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~(uint32_t)STRATA_TRAIT_ANY_MEMORY,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = create_second,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = lost_allocate,
+    .free = lost_free,
 };
 
 static strata_run_result_t run_lost(const char *branch, fault_t how, bool check) {
@@ -76,7 +83,8 @@ TEST(run_ended, no_preset_loses_memory) {
         strata_trace_t *trace = project_trace(traces[k]);
         for (size_t i = 0; (preset = strata_preset_name(i)) != NULL; i++) {
             strata_strategy_t *strategy = strategy_of(preset, NULL);
-            strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = true};
+            strata_run_options_t options = {
+                .target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = true};
             strata_run_result_t result;
             EXPECT_OK(strata_run(trace, strategy, &options, &result));
             if (*result.ended.unsound || *result.ended.kept || *result.ended.lost)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -44,7 +44,8 @@ TEST(figures, the_median_is_that_of_the_values_in_order) {
 /* 1 MiB in a chunk of 2; the chunk goes back; 2 MiB in another of 2. Reserved is highest, 2 MiB, for the first time at row 1, when half
  * of it was allocated. */
 TEST(figures, of_equal_peaks_the_first_tells_the_fragmentation) {
-    strata_run_result_t r = run_text(COLUMNS "alloc,1,1048576,0,0\nfree,1,,0,1\nrelease,,,0,2\nalloc,2,2097152,0,3\nfree,2,,0,4\n", CHUNKS, false);
+    strata_run_result_t r = run_text(COLUMNS "alloc,1,1048576,0,0\nfree,1,,0,1\nrelease,,,0,2\nalloc,2,2097152,0,3\nfree,2,,0,4\n",
+                                     CHUNKS, false);
     EXPECT_EQ(r.figures.peak_reserved_bytes, 2 * MIB);
     EXPECT_NEAR(r.figures.fragmentation, 0.5, 1e-12);
     EXPECT_EQ(r.peak_row, 1);
@@ -55,15 +56,17 @@ TEST(figures, of_equal_peaks_the_first_tells_the_fragmentation) {
 
 /* Row 3 is the first of two rows with 4 MiB: 2 + 2, of which 1 + 2 are allocated. */
 TEST(figures, the_row_of_the_peak_is_the_one_behind_which_most_is_reserved) {
-    strata_run_result_t r = run_text(COLUMNS "alloc,1,1048576,0,0\nstep,,,0,1\nalloc,2,2097152,1,2\nstep,,,0,3\nfree,1,,0,4\nalloc,3,1048576,0,5\n",
-                                     CHUNKS, false);
+    strata_run_result_t r = run_text(
+        COLUMNS "alloc,1,1048576,0,0\nstep,,,0,1\nalloc,2,2097152,1,2\nstep,,,0,3\nfree,1,,0,4\nalloc,3,1048576,0,5\n", CHUNKS,
+        false);
     EXPECT_EQ(r.peak_row, 3);
     EXPECT_NEAR(r.figures.fragmentation, 0.25, 1e-12);
 }
 
 /* 1,000 bytes are a block of 1,024; the chunk is 4,096. */
 TEST(figures, fragmentation_is_of_what_is_allocated_and_not_of_what_was_asked) {
-    strata_run_result_t r = run_text(COLUMNS "alloc,1,1000,0,0\n", "stack: [stream_safe, auto_growth: {chunk_size: 4KiB}, system]\n", false);
+    strata_run_result_t r = run_text(COLUMNS "alloc,1,1000,0,0\n",
+                                     "stack: [stream_safe, auto_growth: {chunk_size: 4KiB}, system]\n", false);
     EXPECT_EQ(r.figures.peak_requested_bytes, 1000);
     EXPECT_EQ(r.figures.peak_allocated_bytes, 1024);
     EXPECT_EQ(r.figures.peak_reserved_bytes, 4096);
@@ -75,14 +78,22 @@ static strata_status_t greedy_allocate(strata_layer_t *self, const strata_reques
     strata_record_t *more;
     strata_status_t status = strata_below_allocate(self, request, record);
     if (status != STRATA_OK || strata_below_allocate(self, request, &more) != STRATA_OK) return status;
-    strata_below_free(more, request->path);
+    strata_below_free(more, request->call);
     return status;
 }
 
 static const strata_layer_type_t greedy_type = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_greedy", .doc = "takes twice", .role = STRATA_DECORATOR,
-    .scope = STRATA_SCOPE_STREAM, .passes = ~0u, .state_size = sizeof(strata_layer_t), .create = strata_layer_create_nothing,
-    .destroy = strata_layer_destroy_nothing, .allocate = greedy_allocate, .free = strata_layer_free_below,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_greedy",
+    .doc = "takes twice",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_STREAM,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = greedy_allocate,
+    .free = strata_layer_free_below,
 };
 
 /* On one device the peak is that of a moment within a call; on two it is the highest sum seen behind one. */
@@ -94,14 +105,17 @@ TEST(figures, what_was_reserved_for_a_moment_counts_on_one_device) {
     EXPECT_EQ(r.figures.peak_device_used_bytes, 8 * MIB);
     EXPECT_EQ(r.figures.peak_allocated_bytes, 4 * MIB);
     EXPECT_NEAR(r.figures.fragmentation, 0, 1e-12); /* behind the call 4 MiB were reserved */
-    r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nalloc,2,2097152,0,0,1\n", "stack: [test_greedy, system]\n", false);
+    r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nalloc,2,2097152,0,0,1\n",
+                 "stack: [test_greedy, system]\n", false);
     EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
     EXPECT_EQ(r.figures.peak_device_used_bytes, 8 * MIB); /* the first device's own, for a moment */
 }
 
 TEST(figures, what_is_freed_is_live_no_more_in_every_place_of_a_device) {
-    strata_run_result_t r = run_text(PLACES "alloc,1,1000,0,0,managed,,\nfree,1,,0,1,,,\nalloc,2,1000,0,2,managed,,\nfree,2,,0,3,managed,,\n"
-                                     "alloc,3,500,0,4,pinned,,\n", CHUNKS, false);
+    strata_run_result_t r = run_text(
+        PLACES "alloc,1,1000,0,0,managed,,\nfree,1,,0,1,,,\nalloc,2,1000,0,2,managed,,\nfree,2,,0,3,managed,,\n"
+               "alloc,3,500,0,4,pinned,,\n",
+        CHUNKS, false);
     EXPECT_EQ(r.figures.peak_requested_bytes, 1000);
     EXPECT_EQ(r.figures.peak_allocated_bytes, 1024);
     EXPECT_EQ(r.figures.live_at_end, 1);
@@ -120,15 +134,16 @@ TEST(figures, the_last_third_counts_calls_and_waits) {
 }
 
 TEST(figures, a_program_ends_when_its_last_device_does) {
-    strata_run_result_t r = run_text(PLACES "alloc,1,256,0,0,gpu,0,\nalloc,2,256,0,0,gpu,1,\nwork,1,,0,10,gpu,0,1000\nwork,2,,0,10,gpu,1,9000\n",
-                                     "system", false);
+    strata_run_result_t r = run_text(
+        PLACES "alloc,1,256,0,0,gpu,0,\nalloc,2,256,0,0,gpu,1,\nwork,1,,0,10,gpu,0,1000\nwork,2,,0,10,gpu,1,9000\n", "system",
+        false);
     EXPECT_TRUE(r.figures.end_ms >= 9.01 && r.figures.end_ms < 9.5);
 }
 
 /* Borrowed twice, held once: behind the free the stream has nothing to do, and a wait for it 48 ms later takes no time. */
 TEST(figures, a_borrow_told_twice_ends_with_the_free) {
-    strata_run_result_t r = run_text(COLUMNS "alloc,1,256,0,0\nborrow,1,,2,0\nborrow,1,,2,0\nfree,1,,0,1000\nstep,,,0,2000\nsync,,,2,50000\n",
-                                     "strata", false);
+    strata_run_result_t r = run_text(
+        COLUMNS "alloc,1,256,0,0\nborrow,1,,2,0\nborrow,1,,2,0\nfree,1,,0,1000\nstep,,,0,2000\nsync,,,2,50000\n", "strata", false);
     EXPECT_TRUE(r.figures.end_ms > 50 && r.figures.end_ms < 50.5);
 }
 
@@ -136,8 +151,9 @@ TEST(figures, a_borrow_told_twice_ends_with_the_free) {
 
 /* A request that finds 1 MiB allowed runs the ladder, in whatever memory. */
 TEST(figures, ladders_of_every_place_count) {
-    static const char text[] = "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, limit: {bytes: 1MiB}, system]\n"
-                               "places: {pinned: [stream_safe, auto_growth: {chunk_size: 2MiB}, limit: {bytes: 1MiB}, system: {memory: pinned}]}\n";
+    static const char text[] =
+        "stack: [stream_safe, auto_growth: {chunk_size: 2MiB}, limit: {bytes: 1MiB}, system]\n"
+        "places: {pinned: [stream_safe, auto_growth: {chunk_size: 2MiB}, limit: {bytes: 1MiB}, system: {memory: pinned}]}\n";
     strata_run_result_t r = run_text(PLACES "alloc,1,2000000,0,0,pinned,,\nalloc,2,2000000,0,1,gpu,,\n", text, false);
     EXPECT_EQ(r.figures.ladders, 2);
     EXPECT_EQ(r.figures.oom_count, 2);
@@ -147,8 +163,10 @@ TEST(figures, ladders_of_every_place_count) {
 
 /* 256 bytes wait on each device: of several the figures are sums. */
 TEST(figures, deferred_bytes_and_frees_are_added_up_over_devices) {
-    strata_run_result_t r = run_text(PLACES "alloc,1,256,0,0,gpu,0,\nalloc,2,256,0,0,gpu,1,\nalloc,3,256,0,0,gpu,1,\nwork,1,,1,5,gpu,0,9000\n"
-                                     "work,2,,1,5,gpu,1,9000\nfree,1,,1,7,gpu,0,\nfree,2,,1,7,gpu,1,\nfree,3,,1,8,gpu,1,\n", "strata", false);
+    strata_run_result_t r = run_text(
+        PLACES "alloc,1,256,0,0,gpu,0,\nalloc,2,256,0,0,gpu,1,\nalloc,3,256,0,0,gpu,1,\nwork,1,,1,5,gpu,0,9000\n"
+               "work,2,,1,5,gpu,1,9000\nfree,1,,1,7,gpu,0,\nfree,2,,1,7,gpu,1,\nfree,3,,1,8,gpu,1,\n",
+        "strata", false);
     EXPECT_EQ(r.figures.deferred_frees, 3);
     EXPECT_EQ(r.figures.deferred_peak_bytes, 768);
 }
@@ -164,7 +182,8 @@ TEST(figures, the_capacity_is_what_a_strategy_may_use) {
 TEST(figures, the_first_three_hazards_are_told) {
     char rows[1200] = COLUMNS;
     for (int i = 1; i <= 8; i++)
-        snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "alloc,%d,4194304,0,%d\nborrow,%d,,1,%d\nfree,%d,,0,%d\n", i, 30 * i, i, 30 * i + 10, i, 30 * i + 20);
+        snprintf(rows + strlen(rows), sizeof rows - strlen(rows), "alloc,%d,4194304,0,%d\nborrow,%d,,1,%d\nfree,%d,,0,%d\n", i,
+                 30 * i, i, 30 * i + 10, i, 30 * i + 20);
     strata_run_result_t r = run_text(rows, "paddle", true);
     EXPECT_GT(r.figures.hazards, 3);
     EXPECT_CONTAINS(r.first_hazards, "hazard 3: ");
@@ -178,8 +197,8 @@ TEST(figures, the_least_capacity_is_exact_to_a_step) {
     strata_strategy_t *strategy = strategy_of(CHUNKS, NULL);
     for (uint64_t i = 1; i <= 12; i++) {
         char rows[200];
-        snprintf(rows, sizeof rows, COLUMNS "alloc,1,%llu,0,0\nfree,1,,0,1\nalloc,2,%llu,0,2\nfree,2,,0,3\n", (unsigned long long)(i * 2 * MIB),
-                 (unsigned long long)((i + 1) * 2 * MIB));
+        snprintf(rows, sizeof rows, COLUMNS "alloc,1,%llu,0,0\nfree,1,,0,1\nalloc,2,%llu,0,2\nfree,2,,0,3\n",
+                 (unsigned long long)(i * 2 * MIB), (unsigned long long)((i + 1) * 2 * MIB));
         strata_trace_t *trace = trace_of(rows);
         strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
         strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};

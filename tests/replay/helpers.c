@@ -12,9 +12,7 @@ static strata_trace_t *load(const char *path) {
     return trace;
 }
 
-strata_trace_t *trace_of(const char *text) {
-    return load(write_text("trace.csv", text));
-}
+strata_trace_t *trace_of(const char *text) { return load(write_text("trace.csv", text)); }
 
 strata_trace_t *project_trace(const char *name) {
     char path[1024];

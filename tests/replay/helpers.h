@@ -2,9 +2,9 @@
 #ifndef STRATA_TESTS_REPLAY_HELPERS_H
 #define STRATA_TESTS_REPLAY_HELPERS_H
 
-#include "replay/compare.h"
+#include "replay/compare/compare.h"
 
-#define COLUMNS "op,id,size,stream,time_us\n"
+#define COLUMNS      "op,id,size,stream,time_us\n"
 #define WORK_COLUMNS "op,id,size,stream,time_us,dur_us,other\n"
 
 /* A trace of the text, or of the project's folder traces/; NULL and a failed test if it is wrong. */
@@ -17,8 +17,7 @@ strata_strategy_t *strategy_of(const char *preset_or_text, const char *const *se
 strata_run_result_t replay_trace(const strata_trace_t *trace, const strata_strategy_t *strategy, uint64_t capacity,
                                  uint64_t lag_ns);
 /* The same with the trace and the strategy by name. */
-strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity,
-                                 uint64_t lag_ns);
+strata_run_result_t replay_named(const char *trace, const char *preset, const char *const *set, uint64_t capacity, uint64_t lag_ns);
 
 #define GIB ((uint64_t)1 << 30)
 #define MIB ((uint64_t)1 << 20)

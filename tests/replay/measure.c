@@ -1,14 +1,12 @@
 /* What is measured, counted by hand: no allocator, only a device and its clock. */
-#include "replay/measure.h"
+#include "replay/run/measure.h"
 
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
 enum { CLOCK_NS = 20, OPERATIONS = 3, ASKED = 4, EACH_NS = 100 };
 
-static uint64_t inside(const strata_machine_t *machine) {
-    return atomic_load(&machine->devices[0]->host_ns);
-}
+static uint64_t inside(const strata_machine_t *machine) { return atomic_load(&machine->devices[0]->host_ns); }
 
 static void ask(strata_device_t *device, strata_handle_t event) {
     EXPECT_OK(strata_device_event_record(device, event, NULL));

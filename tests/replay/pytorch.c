@@ -39,8 +39,7 @@ TEST(pytorch, tinytorch_reserves_what_it_was_measured_to_reserve) { expect_the_m
  * borrows and too little memory. */
 TEST(pytorch, v2_9_makes_the_same_calls) {
     expect_the_measured("pytorch");
-    static const char *const traces[] = {"streams-prefetch.csv.gz", "streams-sharded-training.csv.gz",
-                                         "streams-serving.csv.gz"};
+    static const char *const traces[] = {"streams-prefetch.csv.gz", "streams-sharded-training.csv.gz", "streams-serving.csv.gz"};
     static const uint64_t capacities[] = {80 * GIB, 24 * GIB};
     for (size_t i = 0; i < 6; i++) {
         strata_run_result_t then = replay_named(traces[i / 2], "pytorch-1.13", NULL, capacities[i % 2], LAG);

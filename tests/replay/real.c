@@ -5,8 +5,7 @@
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
-static strata_status_t run_on(const char *text, const char *preset, const strata_target_t *target,
-                              strata_run_result_t *result) {
+static strata_status_t run_on(const char *text, const char *preset, const strata_target_t *target, strata_run_result_t *result) {
     strata_trace_t *trace = trace_of(text);
     strata_strategy_t *strategy = strategy_of(preset, NULL);
     strata_run_options_t options = {.target = *target, .timeline = {.lag_ns = LAG}};

@@ -34,8 +34,8 @@ TEST(recorded, no_trace_asks_for_split_pools) {
     static const struct {
         const char *trace;
         int64_t more; /* MiB that a split reserves beyond */
-    } known[] = {{"ddp-2rank-v100.csv.gz", 20}, {"lm-medium-ctx256-training.csv.gz", 0}, {"lm-small-bf16-forward.csv.gz", 0},
-                 {"alexnet-training.csv.gz", 0}, {"streams-prefetch.csv.gz", 0}, {"tinytorch-mnist.csv", 0}};
+    } known[] = {{"ddp-2rank-v100.csv.gz", 20},  {"lm-medium-ctx256-training.csv.gz", 0}, {"lm-small-bf16-forward.csv.gz", 0},
+                 {"alexnet-training.csv.gz", 0}, {"streams-prefetch.csv.gz", 0},          {"tinytorch-mnist.csv", 0}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         strata_run_result_t without = replay_named(known[i].trace, "strata", NULL, 80 * GIB, LAG);
         strata_run_result_t with = replay_named(known[i].trace, "strata", split, 80 * GIB, LAG);
@@ -117,8 +117,8 @@ TEST(recorded, patience_needs_a_third_of_the_memory) {
 }
 
 TEST(recorded, patience_costs_no_other_program_anything) {
-    static const char *const traces[] = {"tinytorch-mnist.csv", "lm-medium-ctx256-training.csv.gz", "ddp-2rank-v100.csv.gz",
-                                         "lm-benchmark-step.csv.gz", "streams-prefetch.csv.gz", "streams-serving.csv.gz"};
+    static const char *const traces[] = {"tinytorch-mnist.csv",      "lm-medium-ctx256-training.csv.gz", "ddp-2rank-v100.csv.gz",
+                                         "lm-benchmark-step.csv.gz", "streams-prefetch.csv.gz",          "streams-serving.csv.gz"};
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
         strata_run_result_t without = replay_named(traces[i], "strata", impatient, 80 * GIB, LAG);
         strata_run_result_t with = replay_named(traces[i], "strata", NULL, 80 * GIB, LAG);

@@ -1,12 +1,12 @@
 /* Small programs whose figures can be counted by hand. */
-#include "replay/run.h"
+#include "replay/run/run.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "facade/facade.h"
-#include "platform/host_memory.h"
-#include "replay/names.h"
+#include "platform/host/host_memory.h"
+#include "replay/compare/names.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -20,10 +20,9 @@ static strata_run_result_t run_text(const char *text, const char *preset, uint64
 }
 
 TEST(run, counts_and_peaks) {
-    strata_run_result_t r =
-        run_text(COLUMNS "alloc,1,1000,0,0\nalloc,2,500,0,10\nfree,1,0,0,20\nalloc,3,0,0,30\nalloc,4,700,0,40\n"
-                         "free,3,0,0,50\nrelease,,0,0,60\nstep,,0,0,70\n",
-                 "system", 0);
+    strata_run_result_t r = run_text(COLUMNS "alloc,1,1000,0,0\nalloc,2,500,0,10\nfree,1,0,0,20\nalloc,3,0,0,30\nalloc,4,700,0,40\n"
+                                             "free,3,0,0,50\nrelease,,0,0,60\nstep,,0,0,70\n",
+                                     "system", 0);
     EXPECT_EQ(r.figures.operations, 8);
     EXPECT_EQ(r.figures.failed_operations, 0);
     EXPECT_EQ(r.figures.live_at_end, 2);
@@ -53,16 +52,17 @@ TEST(run, time_shifts_by_calls_and_waits) {
 /* No row begins there: the trace is too short, or one kernel reaches to its end. */
 TEST(run, the_last_third_may_cost_nothing) {
     EXPECT_NEAR(run_text(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n", "system", 0).figures.steady_device_ms, 0, 1e-9);
-    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,5,9,\nwork,2,0,0,5,9,\n", "system", 0);
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,5,9,\nwork,2,0,0,5,9,\n",
+                                     "system", 0);
     EXPECT_TRUE(r.figures.device_call_ms > 0);
     EXPECT_NEAR(r.figures.steady_device_ms, 0, 1e-9);
 }
 
 TEST(run, rows_of_a_failed_alloc_are_passed_over) {
-    strata_run_result_t r =
-        run_text(WORK_COLUMNS "alloc,1,3145728,0,0,,\nalloc,2,3145728,1,0,,\nwork,1,0,0,5,10,\nwork,2,0,0,5,10,\n"
-                              "borrow,2,0,0,6,,\nunborrow,2,0,0,6,,\nfree,2,0,0,7,,\nfree,1,0,0,8,,\n",
-                 "system", 4 * MIB);
+    strata_run_result_t r = run_text(WORK_COLUMNS
+                                     "alloc,1,3145728,0,0,,\nalloc,2,3145728,1,0,,\nwork,1,0,0,5,10,\nwork,2,0,0,5,10,\n"
+                                     "borrow,2,0,0,6,,\nunborrow,2,0,0,6,,\nfree,2,0,0,7,,\nfree,1,0,0,8,,\n",
+                                     "system", 4 * MIB);
     EXPECT_EQ(r.figures.operations, 3);
     EXPECT_EQ(r.figures.failed_operations, 1);
     EXPECT_EQ(r.figures.oom_count, 1);
@@ -81,31 +81,29 @@ TEST(run, borrows_that_nobody_knows_are_waited_for) {
 }
 
 TEST(run, a_free_on_another_stream_defers) {
-    strata_run_result_t r =
-        run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,0,1,5,10000,\nfree,1,0,1,7,,\nalloc,2,256,0,20,,\n", "strata", 0);
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nwork,1,0,1,5,10000,\nfree,1,0,1,7,,\nalloc,2,256,0,20,,\n",
+                                     "strata", 0);
     EXPECT_EQ(r.figures.deferred_frees, 1);
     EXPECT_EQ(r.figures.deferred_peak_bytes, 256);
     EXPECT_EQ(r.figures.failed_operations, 0);
 }
 
 TEST(run, rows_of_equal_stream_and_time_are_one_kernel) {
-    strata_run_result_t r =
-        run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,0,5000,\nwork,2,0,0,0,5000,\n"
-                              "work,1,0,3,0,5000,\nfree,2,0,0,0,,\nwork,1,0,0,0,5000,\nsync,,0,0,1,,\n",
-                 "strata", 0);
+    strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,0,5000,\nwork,2,0,0,0,5000,\n"
+                                                  "work,1,0,3,0,5000,\nfree,2,0,0,0,,\nwork,1,0,0,0,5000,\nsync,,0,0,1,,\n",
+                                     "strata", 0);
     EXPECT_NEAR(r.figures.end_ms, 5.1, 0.1);
     EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_synchronise], 0);
     EXPECT_NEAR(r.figures.stall_ms, 0, 1e-9); /* the wait is the program's own */
 }
 
 TEST(run, other_places_and_devices) {
-    strata_run_result_t r =
-        run_text("op,id,size,stream,time_us,place,device,align\n"
-                 "alloc,1,100,0,0,pinned,0,\nalloc,2,100,0,0,host,0,\nalloc,3,1000,0,0,gpu,1,\n"
-                 "alloc,4,1000,0,0,managed,1,256\nalloc,5,2000,2,0,gpu,0,\nborrow,1,0,2,1,pinned,0,\n"
-                 "free,1,0,0,2,pinned,0,\nfree,2,0,0,2,host,0,\nfree,3,0,0,2,gpu,1,\nfree,4,0,0,2,managed,1,\n"
-                 "release,,0,0,3,gpu,1,\nsync,,0,all,3,gpu,1,\n",
-                 "strata", 0);
+    strata_run_result_t r = run_text("op,id,size,stream,time_us,place,device,align\n"
+                                     "alloc,1,100,0,0,pinned,0,\nalloc,2,100,0,0,host,0,\nalloc,3,1000,0,0,gpu,1,\n"
+                                     "alloc,4,1000,0,0,managed,1,256\nalloc,5,2000,2,0,gpu,0,\nborrow,1,0,2,1,pinned,0,\n"
+                                     "free,1,0,0,2,pinned,0,\nfree,2,0,0,2,host,0,\nfree,3,0,0,2,gpu,1,\nfree,4,0,0,2,managed,1,\n"
+                                     "release,,0,0,3,gpu,1,\nsync,,0,all,3,gpu,1,\n",
+                                     "strata", 0);
     EXPECT_STREQ(r.first_failure, "");
     EXPECT_EQ(r.figures.failed_operations, 0);
     EXPECT_EQ(r.figures.operations, 11);
@@ -128,8 +126,10 @@ TEST(run, memory_of_the_host_is_asked_for_by_every_device) {
 
 /* 4 MiB of one device and then of the other: never 8 at once. */
 TEST(run, the_peak_of_two_devices_is_that_of_their_sum) {
-    strata_run_result_t r = run_text("op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\nalloc,2,4194304,0,2,1\n"
-                                     "alloc,3,2097152,0,3,0\n", "system", 0);
+    strata_run_result_t r = run_text(
+        "op,id,size,stream,time_us,device\nalloc,1,4194304,0,0,0\nfree,1,,0,1,0\nalloc,2,4194304,0,2,1\n"
+        "alloc,3,2097152,0,3,0\n",
+        "system", 0);
     EXPECT_EQ(r.figures.peak_reserved_bytes, 6 * MIB);
     EXPECT_EQ(r.figures.peak_device_used_bytes, 6 * MIB);
 }
@@ -156,12 +156,15 @@ TEST(run, an_empty_trace_ends_at_once) {
 }
 
 TEST(run, streams_are_called_by_their_numbers) {
-    static const char rows[] = COLUMNS "alloc,1,1000,0,0\nalloc,2,1000,17,1\nalloc,3,1000,17,2\nalloc,4,1000,3,3\nalloc,5,1000,3,4\n";
+    static const char rows[] = COLUMNS
+        "alloc,1,1000,0,0\nalloc,2,1000,17,1\nalloc,3,1000,17,2\nalloc,4,1000,3,3\nalloc,5,1000,3,4\n";
     strata_run_result_t all = run_text(rows, "stack: [stream_safe, auto_growth, system]\n", 0);
     EXPECT_EQ(all.figures.device_calls.made[STRATA_CALL_malloc], 5);
-    strata_run_result_t some =
-        run_text(rows, "stack: [stream_safe, auto_growth, system]\nstreams: {\"1*\": [stream_safe, auto_growth: {chunk_size: 2MiB}, "
-                       "system]}\n", 0);
+    strata_run_result_t some = run_text(
+        rows,
+        "stack: [stream_safe, auto_growth, system]\nstreams: {\"1*\": [stream_safe, auto_growth: {chunk_size: 2MiB}, "
+        "system]}\n",
+        0);
     EXPECT_EQ(some.figures.device_calls.made[STRATA_CALL_malloc], 4);
     EXPECT_EQ(some.figures.failed_operations, 0);
 }
@@ -170,14 +173,19 @@ TEST(run, streams_are_called_by_their_numbers) {
 
 /* Chunks tell the pools apart: each has its own, and the ordinary stacks have theirs. */
 TEST(run, pools_are_called_by_their_numbers) {
-    static const char rows[] = "op,id,size,stream,time_us,pool,align\n"
-                               "alloc,1,1000,0,0,,\nalloc,2,1000,0,1,7,\nalloc,3,1000,0,2,7,256\nalloc,4,1000,0,3,9,\n"
-                               "pool_begin,,,0,4,7,\nalloc,5,1000,0,5,,\nalloc,6,1000,0,6,9,\npool_end,,,0,7,7,\nalloc,8,1000,0,8,,\n"
-                               "free,2,,0,9,,\nfree,5,,0,9,,\n";
-    static const struct { const char *pools; uint64_t chunks; } strategies[] = {
-        {"", 1}, {"pools: {weights: [auto_growth, system]}\n", 1},
-        {"pools: {\"7\": [stream_safe, auto_growth: {chunk_size: 2MiB}, system]}\n", 2}, {"pools: {7: {}, 9: {}}\n", 3},
-        {"pools: {7: [system]}\n", 4}}; /* three blocks of pool 7, each asked for itself */
+    static const char rows[] =
+        "op,id,size,stream,time_us,pool,align\n"
+        "alloc,1,1000,0,0,,\nalloc,2,1000,0,1,7,\nalloc,3,1000,0,2,7,256\nalloc,4,1000,0,3,9,\n"
+        "pool_begin,,,0,4,7,\nalloc,5,1000,0,5,,\nalloc,6,1000,0,6,9,\npool_end,,,0,7,7,\nalloc,8,1000,0,8,,\n"
+        "free,2,,0,9,,\nfree,5,,0,9,,\n";
+    static const struct {
+        const char *pools;
+        uint64_t chunks;
+    } strategies[] = {{"", 1},
+                      {"pools: {weights: [auto_growth, system]}\n", 1},
+                      {"pools: {\"7\": [stream_safe, auto_growth: {chunk_size: 2MiB}, system]}\n", 2},
+                      {"pools: {7: {}, 9: {}}\n", 3},
+                      {"pools: {7: [system]}\n", 4}}; /* three blocks of pool 7, each asked for itself */
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         char text[300];
         snprintf(text, sizeof text, ONE_CHUNK_EACH "%s", strategies[i].pools);
@@ -201,10 +209,10 @@ TEST(run, pools_that_a_strategy_does_not_name_are_none) {
 
 /* Stream 0 is the default stream's: it is served from what was got at open, which counts, as what is got later does. */
 TEST(run, what_is_preallocated_serves_stream_0_and_counts) {
-    static const char *const rows[] = {
-        COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n", COLUMNS "alloc,2,256,7,0\nalloc,1,1048576,0,1\nfree,1,0,0,2\n",
-        "op,id,size,stream,time_us,place\nalloc,1,1048576,0,0,managed\n",
-        "op,id,size,stream,time_us,device\nalloc,1,1048576,0,0,0\nalloc,2,1048576,0,0,1\n"};
+    static const char *const rows[] = {COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n",
+                                       COLUMNS "alloc,2,256,7,0\nalloc,1,1048576,0,1\nfree,1,0,0,2\n",
+                                       "op,id,size,stream,time_us,place\nalloc,1,1048576,0,0,managed\n",
+                                       "op,id,size,stream,time_us,device\nalloc,1,1048576,0,0,0\nalloc,2,1048576,0,0,1\n"};
     static const uint64_t reserved[] = {GIB, GIB + 256, GIB, 2 * GIB}, calls[] = {1, 2, 1, 2};
     static const char *const streams[] = {
         "", "streams: {\"0\": {stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]}}\n", "pools: {\"7\": [system]}\n"};
@@ -212,9 +220,10 @@ TEST(run, what_is_preallocated_serves_stream_0_and_counts) {
         for (size_t k = 0; k < sizeof streams / sizeof *streams; k++) {
             if (i == 2 && k == 1) continue; /* of the place gpu alone */
             char text[400];
-            snprintf(text, sizeof text, "stack: [stream_safe, auto_growth: {preallocate: %s}, system]\n"
-                     "places: {managed: [auto_growth: {preallocate: %s}, system]}\n%s", i == 2 ? "0" : "1GiB", i == 2 ? "1GiB" : "0",
-                     streams[k]);
+            snprintf(text, sizeof text,
+                     "stack: [stream_safe, auto_growth: {preallocate: %s}, system]\n"
+                     "places: {managed: [auto_growth: {preallocate: %s}, system]}\n%s",
+                     i == 2 ? "0" : "1GiB", i == 2 ? "1GiB" : "0", streams[k]);
             strata_run_result_t r = run_text(rows[i], text, 0);
             EXPECT_EQ(r.figures.peak_reserved_bytes, reserved[i]);
             EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], calls[i]);
@@ -234,8 +243,9 @@ TEST(run, an_open_without_memory_counts_nothing) {
 
 /* scrub fills what is fresh and what passes to another owner: to a from the device, to b, to nobody. */
 TEST(run, tags_are_told_to_the_allocator) {
-    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
-                                     "alloc,3,1000,0,4,b\nfree,3,,0,5,\nalloc,4,1000,0,6,\n");
+    strata_trace_t *trace = trace_of(
+        "op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
+        "alloc,3,1000,0,4,b\nfree,3,,0,5,\nalloc,4,1000,0,6,\n");
     strata_strategy_t *strategy = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
     strata_run_result_t r = replay_trace(trace, strategy, 0, LAG);
     EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_fill], 3);
@@ -326,8 +336,10 @@ TEST(run, what_a_pool_gives_back_at_a_wait_of_the_program_is_the_strategys) {
     double freed_ms = 0.072 + 0.22e-3 * 64;
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
         char rows[200];
-        snprintf(rows, sizeof rows, COLUMNS "alloc,1,67108864,0,0\nfree,1,0,0,10\nstep,,0,0,20\nstep,,0,0,30\nsync,,0,%s,1000\n"
-                 "step,,0,0,20000\n", waits[i]);
+        snprintf(rows, sizeof rows,
+                 COLUMNS "alloc,1,67108864,0,0\nfree,1,0,0,10\nstep,,0,0,20\nstep,,0,0,30\nsync,,0,%s,1000\n"
+                         "step,,0,0,20000\n",
+                 waits[i]);
         strata_run_result_t kept = run_text(rows, "stack: [cuda_malloc_async]\n", 0);
         strata_run_result_t back = run_text(rows, "stack: [cuda_malloc_async: {release_threshold: 0}]\n", 0);
         EXPECT_NEAR(back.figures.device_call_ms - kept.figures.device_call_ms, freed_ms, 1e-6);
@@ -359,12 +371,14 @@ static void look_at_looks(void *context, const strata_run_moment_t *moment) {
 TEST(run, a_growth_does_not_look_at_every_stream) {
     static char rows[STREAMS * 40];
     int length = snprintf(rows, sizeof rows, COLUMNS);
-    for (int i = 0; i < STREAMS; i++) length += snprintf(rows + length, sizeof rows - (size_t)length, "alloc,%d,1000,%d,%d\n", i, i, i);
+    for (int i = 0; i < STREAMS; i++)
+        length += snprintf(rows + length, sizeof rows - (size_t)length, "alloc,%d,1000,%d,%d\n", i, i, i);
     strata_trace_t *trace = trace_of(rows);
     strata_strategy_t *strategy = strategy_of("strata", NULL);
     uint64_t looks = 0;
     strata_run_result_t result;
-    strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")}, .look = look_at_looks, .look_context = &looks};
+    strata_run_options_t options = {
+        .target = {.profile = strata_sim_profile("h100")}, .look = look_at_looks, .look_context = &looks};
     ASSERT_OK(strata_run(trace, strategy, &options, &result));
     EXPECT_EQ(result.figures.operations, STREAMS);
     EXPECT_EQ(result.figures.peak_requested_bytes, STREAMS * 1000);

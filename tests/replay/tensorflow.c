@@ -43,8 +43,7 @@ TEST(tensorflow, a_bound_on_regions_reserves_less) {
 
 /* Streams share one cache: what another stream used is waited for, and borrows are the core's to wait for. */
 TEST(tensorflow, waits_where_streams_share) {
-    static const char *const traces[] = {"streams-prefetch.csv.gz", "streams-sharded-training.csv.gz",
-                                         "streams-serving.csv.gz"};
+    static const char *const traces[] = {"streams-prefetch.csv.gz", "streams-sharded-training.csv.gz", "streams-serving.csv.gz"};
     for (size_t i = 0; i < 3; i++) {
         strata_run_result_t r = replay_named(traces[i], "tensorflow", NULL, 80 * GIB, LAG);
         EXPECT_GT(r.figures.device_calls.made[STRATA_CALL_synchronise], 0);

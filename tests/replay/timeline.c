@@ -1,5 +1,5 @@
 /* The execution model by itself: no allocator, only the host's clock and what the GPU does. */
-#include "replay/timeline.h"
+#include "replay/run/timeline.h"
 
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
@@ -32,9 +32,7 @@ static void end(world_t *world) {
 }
 
 /* Nanoseconds since the program began. */
-static uint64_t host(const world_t *world) {
-    return strata_sim_now(world->machine.world) - world->timeline.began;
-}
+static uint64_t host(const world_t *world) { return strata_sim_now(world->machine.world) - world->timeline.began; }
 
 static uint64_t gpu(const world_t *world, uint32_t stream) {
     strata_device_t *device = world->machine.devices[world->timeline.streams[stream].device];
@@ -113,7 +111,7 @@ TEST(timeline, a_wait_drains_the_gpu) {
     EXPECT_LT(waited, 15100000); /* and what the call costs */
     EXPECT_EQ(world.timeline.own.stall_ns, 5000000);
     strata_timeline_use(&world.timeline, 0);
-    EXPECT_EQ(gpu(&world, 0), waited);          /* drained */
+    EXPECT_EQ(gpu(&world, 0), waited); /* drained */
     EXPECT_EQ(gpu(&world, 1), waited + 5000000); /* the other stream was not waited for */
     strata_device_t *device = world.machine.devices[0];
     strata_address_t address;

@@ -31,7 +31,7 @@ static void expect_bounded(unsigned megabytes, const char *arguments, int status
     EXPECT_CONTAINS(ran.errors, said);
 }
 
-#define HEADER "op,id,size,stream,time_us\n"
+#define HEADER  "op,id,size,stream,time_us\n"
 #define COMPARE "compare --repeat 1 --device sim --strategy system "
 
 TEST(bounds, a_line_without_an_end) {

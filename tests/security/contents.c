@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "replay/target.h"
+#include "replay/run/target.h"
 #include "tests/facade/fixture.h"
 #include "tests/trace/files.h"
 
@@ -27,15 +27,11 @@ static void gather(const void *bytes, size_t count) {
     else all.length += (memcpy(all.bytes + all.length, bytes, count), count);
 }
 
-static void gather_text(const char *text) {
-    gather(text, strlen(text) + 1);
-}
+static void gather_text(const char *text) { gather(text, strlen(text) + 1); }
 
 /* ---- finding it ---- */
 
-static bool has_bytes(const void *bytes, size_t count) {
-    return memmem(all.bytes, all.length, bytes, count) != NULL;
-}
+static bool has_bytes(const void *bytes, size_t count) { return memmem(all.bytes, all.length, bytes, count) != NULL; }
 
 /* Letters alone, so that neither case nor what stands between the pairs matters. */
 static bool has_hex(const uint8_t part[PART], const char *digits) {
@@ -87,8 +83,8 @@ static const char *found_as(void) {
 }
 
 TEST(contents, the_search_finds_what_is_planted) {
-    static const char *const planted[] = {"at c79eb16f", "C7 9E B1 6F", "0x6fb19ec7", "0xd3, 0x5a, 0xc7, 0x9e", "=3545941918",
-                                          "is 211, 90, 199, "};
+    static const char *const planted[] = {"at c79eb16f", "C7 9E B1 6F",      "0x6fb19ec7", "0xd3, 0x5a, 0xc7, 0x9e",
+                                          "=3545941918", "is 211, 90, 199, "};
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
         all.length = 0;
         gather_text("nothing but 0x7f00 and 123456 here");
@@ -236,7 +232,8 @@ static void gather_errors(scene_t *scene) {
 
 /* Gathers all that a strategy tells; how much that was. */
 static size_t tell_all(const char *text, bool guarded) {
-    static const strata_place_kind_t kinds[PLACES] = {STRATA_PLACE_GPU, STRATA_PLACE_MANAGED, STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
+    static const strata_place_kind_t kinds[PLACES] = {STRATA_PLACE_GPU, STRATA_PLACE_MANAGED, STRATA_PLACE_PINNED,
+                                                      STRATA_PLACE_HOST};
     static scene_t scene;
     uint32_t id;
     scene = (scene_t){0};
@@ -273,7 +270,8 @@ TEST(contents, no_layer_tells_them_in_reports_or_files) {
     snprintf(tail, sizeof tail,
              "places:\n  managed: [stream_safe, guard: {quarantine: 3}, caching, system]\n"
              "  pinned: [trace: {path: \"%s-b.csv\"}, guard, stream_safe, scrub, buffered, system]\n"
-             "  host: [guard, fill: {byte: 211}, auto_growth, system]\n", files);
+             "  host: [guard, fill: {byte: 211}, auto_growth, system]\n",
+             files);
     snprintf(text, sizeof text,
              "version: 1\nstack: [retry: {timeout: 1ms}, trace: {path: \"%s-a.csv\"}, guard: {quarantine: 4}, stat, "
              "bfc: {memory_debug: true, memory_limit: 4MiB, memory_dump: \"%s-map\"}, limit: {bytes: 64MiB}, system]\n%s",

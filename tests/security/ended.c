@@ -10,7 +10,7 @@
 #include "tests/security/ending.h"
 #include "tests/security/kept.h"
 #include "tests/trace/files.h"
-#include "trace/output.h"
+#include "trace/text/output.h"
 
 static const struct {
     ending_t ending;

@@ -7,7 +7,7 @@
 
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
-#include "trace/output.h"
+#include "trace/text/output.h"
 
 size_t parts_beside(const char *path) {
     char pattern[400];

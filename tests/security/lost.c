@@ -39,16 +39,33 @@ static void expect_lost(const char *arguments) {
 }
 
 #define HEADER "op,id,size,stream,time_us\n"
-#define SIM " --device sim --strategy "
+#define SIM    " --device sim --strategy "
 
 /* Every command that prints, in every form that it prints in. */
-static const char *const commands[] = {
-    "import pytorch max_split_size_mb:128", "import --markdown", "layers", "layers --markdown", "presets", "presets strata",
-    "explain system", "diff paddle strata", "grammar", "fields", "version", "help", "help compare", "merge lost.json",
-    "compare --repeat 1" SIM "system --strategy strata lost.csv", "compare --repeat 1" SIM "system --json - lost.csv",
-    "compare --repeat 1" SIM "system --draw lost.csv", "replay --repeat 1" SIM "system lost.csv", "stats" SIM "strata lost.csv",
-    "stats" SIM "strata --blocks lost.csv", "stats" SIM "strata --json lost.csv", "stats" SIM "strata --prometheus lost.csv",
-    "conform " STRATA_BINARY_DIR "/modules/my_layer.so", "torture --programs 1 --stacks 1 --jobs 1"};
+static const char *const commands[] = {"import pytorch max_split_size_mb:128",
+                                       "import --markdown",
+                                       "layers",
+                                       "layers --markdown",
+                                       "presets",
+                                       "presets strata",
+                                       "explain system",
+                                       "diff paddle strata",
+                                       "grammar",
+                                       "fields",
+                                       "version",
+                                       "help",
+                                       "help compare",
+                                       "merge lost.json",
+                                       "compare --repeat 1" SIM "system --strategy strata lost.csv",
+                                       "compare --repeat 1" SIM "system --json - lost.csv",
+                                       "compare --repeat 1" SIM "system --draw lost.csv",
+                                       "replay --repeat 1" SIM "system lost.csv",
+                                       "stats" SIM "strata lost.csv",
+                                       "stats" SIM "strata --blocks lost.csv",
+                                       "stats" SIM "strata --json lost.csv",
+                                       "stats" SIM "strata --prometheus lost.csv",
+                                       "conform " STRATA_BINARY_DIR "/modules/my_layer.so",
+                                       "torture --programs 1 --stacks 1 --jobs 1"};
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 #include "strata/strata.h"
-#include "strategy/code.h"
+#include "strategy/registry/code.h"
 #include "tests/harness/test.h"
 #include "tests/security/noted.h"
 #include "tests/tools/ran.h"
@@ -44,7 +44,8 @@ static void expect_notes(const char *wanted) {
 
 /* ---- what is named and nothing else ---- */
 
-#define MENTIONS "description: /etc/passwd\nstack: [retry, trace: {path: none}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n"
+#define MENTIONS                                                                                                                   \
+    "description: /etc/passwd\nstack: [retry, trace: {path: none}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]\n"
 
 TEST(opened, a_strategy_opens_itself_and_what_it_extends) {
     char wanted[900];
@@ -89,8 +90,8 @@ TEST(opened, the_environment_is_asked_for_what_is_documented) {
 TEST(opened, a_simulated_facade_opens_and_loads_nothing) {
     strata_t s;
     strata_block_t block;
-    strata_open_options_t options = {.struct_size = sizeof options, .text = MENTIONS, .devices = "sim",
-                                     .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_open_options_t options = {
+        .struct_size = sizeof options, .text = MENTIONS, .devices = "sim", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     note_begin();
     ASSERT_OK(strata_open(&options, &s));
     EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 1 << 20, &block));
@@ -102,7 +103,8 @@ TEST(opened, a_simulated_facade_opens_and_loads_nothing) {
 TEST(opened, a_trace_opens_itself_alone) {
     char wanted[300];
     strata_trace_t *trace = NULL;
-    const char *path = kept(write_text("mentions.csv", "op,id,size,stream,time_us,tag,x_file\nalloc,1,4096,0,0,/etc/passwd,/etc/shadow\n"));
+    const char *path = kept(
+        write_text("mentions.csv", "op,id,size,stream,time_us,tag,x_file\nalloc,1,4096,0,0,/etc/passwd,/etc/shadow\n"));
     note_begin();
     EXPECT_OK(strata_trace_load(path, &trace));
     strata_trace_delete(trace);
@@ -222,9 +224,16 @@ static void expect_ends(const char *arguments) {
 TEST(opened, every_command_ends_where_a_pipe_or_folder_is_given) {
     (void)pipe_at("given");
     ASSERT_EQ(mkdir(temporary("given.d"), 0700), 0);
-    static const char *const commands[] = {"check ./%s", "explain ./%s", "diff ./%s strata", "compare --device sim --strategy ./%s x.csv",
-                                           "compare --device sim --strategy system ./%s", "stats --device sim --strategy system ./%s",
-                                           "merge ./%s", "conform ./%s", "layers --load ./%s", "torture --programs 1 --strategy ./%s",
+    static const char *const commands[] = {"check ./%s",
+                                           "explain ./%s",
+                                           "diff ./%s strata",
+                                           "compare --device sim --strategy ./%s x.csv",
+                                           "compare --device sim --strategy system ./%s",
+                                           "stats --device sim --strategy system ./%s",
+                                           "merge ./%s",
+                                           "conform ./%s",
+                                           "layers --load ./%s",
+                                           "torture --programs 1 --strategy ./%s",
                                            "torture --programs 1 --layers ./%s"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         static const char *const given[] = {"given", "given.d"};

@@ -38,8 +38,10 @@ static size_t bytes_of_others(const uint8_t *bytes, size_t size, int owner) {
 
 static void take(scene_t *scene, int slot) {
     int owner = (int)below(scene, OWNERS);
-    strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1 + below(scene, below(scene, 8) ? 9000 : 300000),
-                                         .tag = tags[owner], .pool = owner > 2 ? scene->pool : STRATA_POOL_ORDINARY};
+    strata_allocate_options_t options = {.struct_size = sizeof options,
+                                         .size = 1 + below(scene, below(scene, 8) ? 9000 : 300000),
+                                         .tag = tags[owner],
+                                         .pool = owner > 2 ? scene->pool : STRATA_POOL_ORDINARY};
     strata_block_t *block = &scene->held[slot];
     *block = (strata_block_t){0};
     strata_stream_t stream = scene->streams[below(scene, STREAMS)];
@@ -204,20 +206,23 @@ TEST(scrub_everywhere, what_comes_from_the_device_is_zeroed) {
 /* The zeros are the new owner's first use: ordered behind the last one of the old, on whatever stream that was, borrowed or said
  * at the free, under every layer that keeps memory. Every request is zeroed here. */
 TEST(scrub_everywhere, zeros_come_behind_the_last_use) {
-    static const char *const stacks[] = {
-        "[retry, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]",
-        "[retry, scrub: {always: true}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]",
-        "[stream_safe, scrub: {always: true}, buffered, auto_growth: {chunk_size: 4MiB}, system]",
-        "[scrub: {always: true}, caching, system]", "[scrub: {always: true}, bfc: {memory_limit: 64MiB}, system]",
-        "[stream_safe, scrub: {always: true}, thread_local, system]",
-        "[scrub: {always: true}, naive_best_fit: {streams: ignored}, system]",
-        "[scrub: {always: true}, cuda_malloc_async]", "[scrub: {always: true}, system]",
-        "[retry, guard: {report: false, quarantine: 2}, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]"};
+    static const char *const stacks[] = {"[retry, stream_safe, scrub: {always: true}, auto_growth: {chunk_size: 2MiB}, system]",
+                                         "[retry, scrub: {always: true}, stream_safe, auto_growth: {chunk_size: 2MiB}, system]",
+                                         "[stream_safe, scrub: {always: true}, buffered, auto_growth: {chunk_size: 4MiB}, system]",
+                                         "[scrub: {always: true}, caching, system]",
+                                         "[scrub: {always: true}, bfc: {memory_limit: 64MiB}, system]",
+                                         "[stream_safe, scrub: {always: true}, thread_local, system]",
+                                         "[scrub: {always: true}, naive_best_fit: {streams: ignored}, system]",
+                                         "[scrub: {always: true}, cuda_malloc_async]",
+                                         "[scrub: {always: true}, system]",
+                                         "[retry, guard: {report: false, quarantine: 2}, stream_safe, scrub: {always: true}, "
+                                         "auto_growth: {chunk_size: 2MiB}, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
             char text[512];
             told_t told;
-            snprintf(text, sizeof text, "strategy: s\nstack: %s\nplaces:\n  pinned: [stream_safe, scrub: {always: true}, auto_growth, system]\n",
+            snprintf(text, sizeof text,
+                     "strategy: s\nstack: %s\nplaces:\n  pinned: [stream_safe, scrub: {always: true}, auto_growth, system]\n",
                      stacks[i]);
             told_open(&told, text);
             told_program(&told, seed, 1200, true);

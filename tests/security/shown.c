@@ -9,7 +9,9 @@
 #include "tests/trace/files.h"
 
 /* Sets the window's title, clears the screen, goes a line up; then the same in one byte of C1, in UTF-8 and not; turns the writing. */
-#define EVIL "\033]0;x\007\033[2J\033[A\177\302\2332J\233" "2J\342\200\256abc\342\200\250"
+#define EVIL                                                                                                                       \
+    "\033]0;x\007\033[2J\033[A\177\302\2332J\233"                                                                                  \
+    "2J\342\200\256abc\342\200\250"
 
 static void expect_shown(const char *what, const char *text) {
     for (const char *at = text; *at;) {
@@ -25,12 +27,28 @@ static void expect_shown(const char *what, const char *text) {
 TEST(shown, what_a_terminal_obeys_becomes_a_question_mark) {
     static const struct {
         const char *from, *to;
-    } cases[] = {{"plain text", "plain text"}, {"a\033[31mb", "a?[31mb"}, {"tab\there\r", "tab?here?"}, {"\177\001", "??"},
-                 {"caf\303\251 \342\202\254 \360\237\231\202", "caf\303\251 \342\202\254 \360\237\231\202"}, {"\302\233", "??"},
-                 {"\302\240", "\302\240"}, {"\233", "?"}, {"\342\200\256", "???"}, {"\342\201\246", "???"}, {"\342\200\224", "\342\200\224"},
-                 {"\342\200\247", "\342\200\247"}, {"\342\200\250", "???"}, {"\342\200\257", "\342\200\257"},
-                 {"\342\201\245", "\342\201\245"}, {"\342\201\251", "???"}, {"\342\201\252", "\342\201\252"},
-                 {"\303", "?"}, {"\300\200", "??"}, {"\355\240\200", "???"}, {"a\nb", "a?b"}, {"", ""}};
+    } cases[] = {{"plain text", "plain text"},
+                 {"a\033[31mb", "a?[31mb"},
+                 {"tab\there\r", "tab?here?"},
+                 {"\177\001", "??"},
+                 {"caf\303\251 \342\202\254 \360\237\231\202", "caf\303\251 \342\202\254 \360\237\231\202"},
+                 {"\302\233", "??"},
+                 {"\302\240", "\302\240"},
+                 {"\233", "?"},
+                 {"\342\200\256", "???"},
+                 {"\342\201\246", "???"},
+                 {"\342\200\224", "\342\200\224"},
+                 {"\342\200\247", "\342\200\247"},
+                 {"\342\200\250", "???"},
+                 {"\342\200\257", "\342\200\257"},
+                 {"\342\201\245", "\342\201\245"},
+                 {"\342\201\251", "???"},
+                 {"\342\201\252", "\342\201\252"},
+                 {"\303", "?"},
+                 {"\300\200", "??"},
+                 {"\355\240\200", "???"},
+                 {"a\nb", "a?b"},
+                 {"", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64];
         strcpy(text, cases[i].from);
@@ -88,14 +106,26 @@ static void expect_tame(const char *arguments, int status) {
 }
 
 TEST(shown, what_hostile_files_say) {
-    static const char *const strategies[] = {
-        "stack: [\"" EVIL "\"]\n", "stack: [sys\302\233tem]\n", "stack: [\"\\e[2J\"]\n", "stack: [\"\\u009b2J\"]\n",
-        "\"\\e[2J\": 1\n", "stack: [system]\ndescription: \"\\u202eabc\"\n", "extends: \"\\e[2J.yaml\"\n", "extends: \"a\\x9b\"\n",
-        "load: [\"\\e[2J.so\"]\n", "stack: [trace: {path: \"\\e[2J\"}, system]\n", "stack: [system: {memory: \"\\u009b\"}]\n",
-        "stack: [\302\2332J]\n", "a: &\033[2J 1\n", "stack: !<\033[2J> 1\n"};
-    static const char *const traces[] = {
-        "op,id,size,stream,time_us\n" EVIL ",1,1,1,1\n", "op,id,size,stream," EVIL "\n", EVIL "\n", "op,id,size,stream,time_us\nalloc," EVIL ",1,1,1\n",
-        "op,id,size,stream,time_us,place\nalloc,1,1,1,1," EVIL "\n", "# strata-trace " EVIL "\n"};
+    static const char *const strategies[] = {"stack: [\"" EVIL "\"]\n",
+                                             "stack: [sys\302\233tem]\n",
+                                             "stack: [\"\\e[2J\"]\n",
+                                             "stack: [\"\\u009b2J\"]\n",
+                                             "\"\\e[2J\": 1\n",
+                                             "stack: [system]\ndescription: \"\\u202eabc\"\n",
+                                             "extends: \"\\e[2J.yaml\"\n",
+                                             "extends: \"a\\x9b\"\n",
+                                             "load: [\"\\e[2J.so\"]\n",
+                                             "stack: [trace: {path: \"\\e[2J\"}, system]\n",
+                                             "stack: [system: {memory: \"\\u009b\"}]\n",
+                                             "stack: [\302\2332J]\n",
+                                             "a: &\033[2J 1\n",
+                                             "stack: !<\033[2J> 1\n"};
+    static const char *const traces[] = {"op,id,size,stream,time_us\n" EVIL ",1,1,1,1\n",
+                                         "op,id,size,stream," EVIL "\n",
+                                         EVIL "\n",
+                                         "op,id,size,stream,time_us\nalloc," EVIL ",1,1,1\n",
+                                         "op,id,size,stream,time_us,place\nalloc,1,1,1,1," EVIL "\n",
+                                         "# strata-trace " EVIL "\n"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         (void)write_text("evil.yaml", strategies[i]);
         expect_tame("check --allow-code evil.yaml", 2);
@@ -115,8 +145,9 @@ TEST(shown, what_hostile_files_say) {
 
 /* A trace whose blocks have such tags, under a strategy that cannot serve it: the report names them. */
 TEST(shown, tags_of_a_trace_that_runs_out_of_memory) {
-    (void)write_text("tags.csv", "op,id,size,stream,time_us,tag\nalloc,1,60000000,0,0,\"a" EVIL "\"\nalloc,2,60000000,0,1,\"b" EVIL "\"\n"
-                                 "free,1,0,0,2,\n");
+    (void)write_text("tags.csv",
+                     "op,id,size,stream,time_us,tag\nalloc,1,60000000,0,0,\"a" EVIL "\"\nalloc,2,60000000,0,1,\"b" EVIL "\"\n"
+                     "free,1,0,0,2,\n");
     (void)write_text("fails.yaml", "version: 1\nstack: [fault: {at: 2, status: device}, system]\n");
     expect_tame("compare --repeat 1 --device sim --capacity 100MiB --strategy strata --draw tags.csv", 0);
     expect_tame("stats --device sim --capacity 100MiB --strategy strata --blocks --at end tags.csv", 0);
@@ -133,19 +164,31 @@ TEST(shown, names_of_files_and_arguments) {
     static const struct {
         const char *arguments;
         int status;
-    } runs[] = {
-        {"check '" NAME "-wrong.yaml'", 2}, {"explain './" NAME ".yaml'", 0}, {"diff './" NAME ".yaml' strata", 0},
-        {"compare --repeat 1 --draw --device sim --strategy './" NAME ".yaml' '" NAME ".csv'", 0},
-        {"compare --repeat 1 --json - --device sim --strategy './" NAME ".yaml' '" NAME ".csv'", 0},
-        {"compare --repeat 1 --label '" NAME "' --device sim --strategy system '" NAME ".csv'", 2},
-        {"compare --repeat 1 --device sim --strategy system --label '" NAME "' '" NAME ".csv'", 0},
-        {"stats --device sim --strategy system '" NAME ".csv'", 0}, {"stats --device sim --strategy system '" NAME "-wrong.csv'", 2},
-        {"stats --json --device sim --strategy './" NAME ".yaml' '" NAME ".csv'", 0}, {"merge '" NAME ".csv'", 2},
-        {"conform './" NAME ".csv'", 2}, {"layers --load './" NAME ".csv'", 2}, {"'" NAME "'", 2}, {"help '" NAME "'", 2},
-        {"compare '--" NAME "'", 2}, {"compare --device '" NAME "' --strategy system x.csv", 2}, {"presets '" NAME "'", 2},
-        {"compare --device sim --strategy system --set '" NAME "=1' '" NAME ".csv'", 2}, {"import '" NAME "'", 2},
-        {"import pytorch '" NAME "'", 2}, {"STRATA_STRATEGY='" NAME "' -- explain", 2}, {"STRATA_SET='" NAME "=1' -- explain strata", 2},
-        {"explain tensorflow --set 'bfc.memory_dump=\302\2332J'", 2}, {"explain tensorflow --set 'bfc.memory_dump=\342\200\256a\377'", 2},
-        {"compare --json '" NAME "/x' --repeat 1 --device sim --strategy system '" NAME ".csv'", 1}};
+    } runs[] = {{"check '" NAME "-wrong.yaml'", 2},
+                {"explain './" NAME ".yaml'", 0},
+                {"diff './" NAME ".yaml' strata", 0},
+                {"compare --repeat 1 --draw --device sim --strategy './" NAME ".yaml' '" NAME ".csv'", 0},
+                {"compare --repeat 1 --json - --device sim --strategy './" NAME ".yaml' '" NAME ".csv'", 0},
+                {"compare --repeat 1 --label '" NAME "' --device sim --strategy system '" NAME ".csv'", 2},
+                {"compare --repeat 1 --device sim --strategy system --label '" NAME "' '" NAME ".csv'", 0},
+                {"stats --device sim --strategy system '" NAME ".csv'", 0},
+                {"stats --device sim --strategy system '" NAME "-wrong.csv'", 2},
+                {"stats --json --device sim --strategy './" NAME ".yaml' '" NAME ".csv'", 0},
+                {"merge '" NAME ".csv'", 2},
+                {"conform './" NAME ".csv'", 2},
+                {"layers --load './" NAME ".csv'", 2},
+                {"'" NAME "'", 2},
+                {"help '" NAME "'", 2},
+                {"compare '--" NAME "'", 2},
+                {"compare --device '" NAME "' --strategy system x.csv", 2},
+                {"presets '" NAME "'", 2},
+                {"compare --device sim --strategy system --set '" NAME "=1' '" NAME ".csv'", 2},
+                {"import '" NAME "'", 2},
+                {"import pytorch '" NAME "'", 2},
+                {"STRATA_STRATEGY='" NAME "' -- explain", 2},
+                {"STRATA_SET='" NAME "=1' -- explain strata", 2},
+                {"explain tensorflow --set 'bfc.memory_dump=\302\2332J'", 2},
+                {"explain tensorflow --set 'bfc.memory_dump=\342\200\256a\377'", 2},
+                {"compare --json '" NAME "/x' --repeat 1 --device sim --strategy system '" NAME ".csv'", 1}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) expect_tame(runs[i].arguments, runs[i].status);
 }

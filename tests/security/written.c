@@ -12,7 +12,7 @@
 #include "tests/security/kept.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
-#include "trace/output.h"
+#include "trace/text/output.h"
 #include "trace/trace.h"
 
 /* ---- a disk that is full ---- */
@@ -33,9 +33,7 @@ static full_t fill_disk(rlim_t bytes) {
     return full;
 }
 
-static void empty_disk(full_t full) {
-    (void)setrlimit(RLIMIT_FSIZE, &full.before);
-}
+static void empty_disk(full_t full) { (void)setrlimit(RLIMIT_FSIZE, &full.before); }
 
 TEST(written, a_full_disk_leaves_what_was_there) {
     static const char *const names[] = {"full.txt", "full.csv.gz"};
@@ -96,8 +94,8 @@ TEST(written, a_map_that_finds_no_room_is_told_in_the_report) {
     strata_block_t none;
     snprintf(folder, sizeof folder, "%s", temporary("maps"));
     ASSERT_EQ(mkdir(folder, 0700), 0);
-    snprintf(text, sizeof text, "version: 1\nstack: [bfc: {memory_debug: true, memory_limit: 1MiB, memory_dump: \"%s/map\"}, system]\n",
-             folder);
+    snprintf(text, sizeof text,
+             "version: 1\nstack: [bfc: {memory_debug: true, memory_limit: 1MiB, memory_dump: \"%s/map\"}, system]\n", folder);
     rig_open(&rig, text, NULL, 0, 0, 1);
     full_t full = fill_disk(100);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));

@@ -7,7 +7,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
-#define US UINT64_C(1000)
+#define US  UINT64_C(1000)
 
 typedef struct fixture {
     strata_sim_t *world;

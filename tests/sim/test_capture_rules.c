@@ -33,13 +33,9 @@ static strata_status_t join(captured_t *s, strata_handle_t stream, strata_handle
     return strata_device_stream_wait(s->d, stream, s->e);
 }
 
-static strata_status_t end(captured_t *s, strata_handle_t *graph) {
-    return strata_device_capture_end(s->d, s->a, graph);
-}
+static strata_status_t end(captured_t *s, strata_handle_t *graph) { return strata_device_capture_end(s->d, s->a, graph); }
 
-static int64_t code(void) {
-    return strata_last_error()->device_code;
-}
+static int64_t code(void) { return strata_last_error()->device_code; }
 
 /* ---- who is in one ---- */
 
@@ -305,9 +301,7 @@ TEST(sim_capture_rules, every_block_of_a_launch_must_be_freed_before_the_next) {
     fixture_close(&s.f);
 }
 
-static void count_call(void *context) {
-    ++*(int *)context;
-}
+static void count_call(void *context) { ++*(int *)context; }
 
 /* Several graphs that go in one call: all that was tied to each is called. */
 TEST(sim_capture_rules, callbacks_of_several_graphs_are_all_called) {

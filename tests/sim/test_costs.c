@@ -7,8 +7,8 @@
 static strata_sim_profile_t priced(void) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     double price = 1000;
-#define PRICE(name, meaning)                                              \
-    profile.name = (strata_sim_cost_t){.fixed_ns = price, .per_mib_ns = 2 * price}; \
+#define PRICE(name, meaning)                                                                                                       \
+    profile.name = (strata_sim_cost_t){.fixed_ns = price, .per_mib_ns = 2 * price};                                                \
     price++;
     STRATA_SIM_COST_MAP(PRICE)
 #undef PRICE
@@ -59,51 +59,51 @@ static void idle_close(idle_t *t) {
     fixture_close(&t->f);
 }
 
-#define CALLS(X)                                                                                                     \
-    X(malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_DEVICE, 4 * MIB, &t->out))                                 \
-    X(free, 4, strata_device_free(t->d, STRATA_MEMORY_DEVICE, t->device))                                            \
-    X(free, 4, strata_device_free(t->d, STRATA_MEMORY_MANAGED, t->managed))                                          \
-    X(managed_malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_MANAGED, 4 * MIB, &t->out))                        \
-    X(host_alloc, 4, strata_device_host_alloc(t->d, STRATA_MEMORY_PINNED, 4 * MIB, 64, 0, &t->out))                  \
-    X(host_free, 4, strata_device_host_free(t->d, STRATA_MEMORY_PINNED, t->pinned))                                  \
-    X(malloc_async, 4, strata_device_malloc_async(t->d, NULL, 4 * MIB, t->stream, &t->out))                          \
-    X(free_async, 4, strata_device_free_async(t->d, t->warm, t->stream))                                             \
-    X(reserve, 4, strata_device_reserve(t->d, 4 * MIB, 0, &t->out))                                                  \
-    X(unreserve, 4, strata_device_unreserve(t->d, t->range, 4 * MIB))                                                \
-    X(create, 4, strata_device_create(t->d, 4 * MIB, false, &t->got))                                                \
-    X(map, 4, strata_device_map(t->d, t->range, 4 * MIB, t->handle))                                                 \
-    X(set_access, 4, strata_device_set_access(t->d, t->mapped.address, 4 * MIB, NULL, 0))                            \
-    X(unmap, 4, strata_device_unmap(t->d, t->mapped.address, 4 * MIB))                                               \
-    X(release, 4, strata_device_release(t->d, t->handle))                                                            \
-    X(release, 4, strata_device_release(t->d, t->mapped.physical))                                                   \
-    X(event_create, 0, strata_device_event_create(t->d, &t->event))                                                  \
-    X(event_destroy, 0, strata_device_event_destroy(t->d, t->event))                                                 \
-    X(event_record, 0, strata_device_event_record(t->d, t->event, t->stream))                                        \
-    X(event_query, 0, strata_device_event_query(t->d, t->event))                                                     \
-    X(event_query, 0, strata_device_stream_query(t->d, t->stream))                                                   \
-    X(stream_wait, 0, strata_device_stream_wait(t->d, t->stream, t->event))                                          \
-    X(stream_create, 0, strata_device_stream_create(t->d, STRATA_STREAM_BLOCKING, 0, &t->stream))                       \
-    X(stream_destroy, 0, strata_device_stream_destroy(t->d, t->brief))                                               \
-    X(synchronise, 0, strata_device_synchronise(t->d))                                                               \
-    X(synchronise, 0, strata_device_stream_synchronise(t->d, t->stream))                                             \
-    X(synchronise, 0, strata_device_event_synchronise(t->d, t->event))                                               \
-    X(mem_info, 0, strata_device_mem_info(t->d, &t->out, &t->out))                                                   \
-    X(capture_status, 0, strata_device_capture_status(t->d, t->stream, &(strata_capture_status_t){0}, &t->out))      \
-    X(launch, 0, strata_device_work(t->d, t->stream, 1, NULL, 0))                                                    \
-    X(launch, 0, strata_device_fill(t->d, t->device, 1, 4 * MIB, t->stream))                                         \
-    X(launch, 0, strata_device_graph_launch(t->d, t->graph, t->stream))                                              \
-    X(prefetch, 4, strata_device_prefetch(t->d, t->managed, 4 * MIB, true, t->stream))                               \
-    X(prefetch, 4, strata_device_advise(t->d, t->managed, 4 * MIB, STRATA_ADVISE_SET_PREFERRED, true))               \
-    X(peer, 0, strata_device_enable_peer(t->d, 1))                                                                   \
-    X(peer, 0, strata_device_export_memory(t->d, t->shared, &t->descriptor))                                         \
+#define CALLS(X)                                                                                                                   \
+    X(malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_DEVICE, 4 * MIB, &t->out))                                               \
+    X(free, 4, strata_device_free(t->d, STRATA_MEMORY_DEVICE, t->device))                                                          \
+    X(free, 4, strata_device_free(t->d, STRATA_MEMORY_MANAGED, t->managed))                                                        \
+    X(managed_malloc, 4, strata_device_malloc(t->d, STRATA_MEMORY_MANAGED, 4 * MIB, &t->out))                                      \
+    X(host_alloc, 4, strata_device_host_alloc(t->d, STRATA_MEMORY_PINNED, 4 * MIB, 64, 0, &t->out))                                \
+    X(host_free, 4, strata_device_host_free(t->d, STRATA_MEMORY_PINNED, t->pinned))                                                \
+    X(malloc_async, 4, strata_device_malloc_async(t->d, NULL, 4 * MIB, t->stream, &t->out))                                        \
+    X(free_async, 4, strata_device_free_async(t->d, t->warm, t->stream))                                                           \
+    X(reserve, 4, strata_device_reserve(t->d, 4 * MIB, 0, &t->out))                                                                \
+    X(unreserve, 4, strata_device_unreserve(t->d, t->range, 4 * MIB))                                                              \
+    X(create, 4, strata_device_create(t->d, 4 * MIB, false, &t->got))                                                              \
+    X(map, 4, strata_device_map(t->d, t->range, 4 * MIB, t->handle))                                                               \
+    X(set_access, 4, strata_device_set_access(t->d, t->mapped.address, 4 * MIB, NULL, 0))                                          \
+    X(unmap, 4, strata_device_unmap(t->d, t->mapped.address, 4 * MIB))                                                             \
+    X(release, 4, strata_device_release(t->d, t->handle))                                                                          \
+    X(release, 4, strata_device_release(t->d, t->mapped.physical))                                                                 \
+    X(event_create, 0, strata_device_event_create(t->d, &t->event))                                                                \
+    X(event_destroy, 0, strata_device_event_destroy(t->d, t->event))                                                               \
+    X(event_record, 0, strata_device_event_record(t->d, t->event, t->stream))                                                      \
+    X(event_query, 0, strata_device_event_query(t->d, t->event))                                                                   \
+    X(event_query, 0, strata_device_stream_query(t->d, t->stream))                                                                 \
+    X(stream_wait, 0, strata_device_stream_wait(t->d, t->stream, t->event))                                                        \
+    X(stream_create, 0, strata_device_stream_create(t->d, STRATA_STREAM_BLOCKING, 0, &t->stream))                                  \
+    X(stream_destroy, 0, strata_device_stream_destroy(t->d, t->brief))                                                             \
+    X(synchronise, 0, strata_device_synchronise(t->d))                                                                             \
+    X(synchronise, 0, strata_device_stream_synchronise(t->d, t->stream))                                                           \
+    X(synchronise, 0, strata_device_event_synchronise(t->d, t->event))                                                             \
+    X(mem_info, 0, strata_device_mem_info(t->d, &t->out, &t->out))                                                                 \
+    X(capture_status, 0, strata_device_capture_status(t->d, t->stream, &(strata_capture_status_t){0}, &t->out))                    \
+    X(launch, 0, strata_device_work(t->d, t->stream, 1, NULL, 0))                                                                  \
+    X(launch, 0, strata_device_fill(t->d, t->device, 1, 4 * MIB, t->stream))                                                       \
+    X(launch, 0, strata_device_graph_launch(t->d, t->graph, t->stream))                                                            \
+    X(prefetch, 4, strata_device_prefetch(t->d, t->managed, 4 * MIB, true, t->stream))                                             \
+    X(prefetch, 4, strata_device_advise(t->d, t->managed, 4 * MIB, STRATA_ADVISE_SET_PREFERRED, true))                             \
+    X(peer, 0, strata_device_enable_peer(t->d, 1))                                                                                 \
+    X(peer, 0, strata_device_export_memory(t->d, t->shared, &t->descriptor))                                                       \
     X(peer, 0, strata_device_import_memory(t->d, t->descriptor, &t->got))
 
-#define FREE_CALLS(X)                                                                                \
-    X(strata_device_stream_id(t->d, t->stream, &t->out))                                             \
-    X(strata_device_pool_set(t->d, NULL, STRATA_POOL_RELEASE_THRESHOLD, 1))                          \
-    X(strata_device_pool_get(t->d, NULL, STRATA_POOL_RELEASE_THRESHOLD, &t->out))                    \
-    X(strata_device_can_access_peer(t->d, 1, &(bool){0}))                                            \
-    X(strata_device_graph_destroy(t->d, t->graph))                                                   \
+#define FREE_CALLS(X)                                                                                                              \
+    X(strata_device_stream_id(t->d, t->stream, &t->out))                                                                           \
+    X(strata_device_pool_set(t->d, NULL, STRATA_POOL_RELEASE_THRESHOLD, 1))                                                        \
+    X(strata_device_pool_get(t->d, NULL, STRATA_POOL_RELEASE_THRESHOLD, &t->out))                                                  \
+    X(strata_device_can_access_peer(t->d, 1, &(bool){0}))                                                                          \
+    X(strata_device_graph_destroy(t->d, t->graph))                                                                                 \
     X(strata_device_capture_begin(t->d, t->stream, STRATA_CAPTURE_RELAXED))
 
 static void check_cost(idle_t *t, const char *name, uint64_t cost) {
@@ -114,14 +114,14 @@ static void check_cost(idle_t *t, const char *name, uint64_t cost) {
 
 TEST(sim_costs, each_call_costs_its_own_price_once) {
     idle_t things, *t = &things;
-#define ROW(price, mib, call)                                                                   \
-    {                                                                                           \
-        idle_open(t);                                                                           \
-        uint64_t own = figures_of(t->d).device_call_ns;                                         \
-        EXPECT_OK(call);                                                                        \
-        check_cost(t, #call, cost_of(&t->profile.price, mib));                                  \
-        EXPECT_EQ(figures_of(t->d).device_call_ns - own, cost_of(&t->profile.price, mib));      \
-        idle_close(t);                                                                          \
+#define ROW(price, mib, call)                                                                                                      \
+    {                                                                                                                              \
+        idle_open(t);                                                                                                              \
+        uint64_t own = figures_of(t->d).device_call_ns;                                                                            \
+        EXPECT_OK(call);                                                                                                           \
+        check_cost(t, #call, cost_of(&t->profile.price, mib));                                                                     \
+        EXPECT_EQ(figures_of(t->d).device_call_ns - own, cost_of(&t->profile.price, mib));                                         \
+        idle_close(t);                                                                                                             \
     }
     CALLS(ROW)
 #undef ROW
@@ -129,12 +129,12 @@ TEST(sim_costs, each_call_costs_its_own_price_once) {
 
 TEST(sim_costs, what_only_asks_or_notes_costs_nothing) {
     idle_t things, *t = &things;
-#define ROW(call)                  \
-    {                              \
-        idle_open(t);              \
-        EXPECT_OK(call);           \
-        check_cost(t, #call, 0);   \
-        idle_close(t);             \
+#define ROW(call)                                                                                                                  \
+    {                                                                                                                              \
+        idle_open(t);                                                                                                              \
+        EXPECT_OK(call);                                                                                                           \
+        check_cost(t, #call, 0);                                                                                                   \
+        idle_close(t);                                                                                                             \
     }
     FREE_CALLS(ROW)
 #undef ROW
@@ -202,8 +202,8 @@ TEST(sim_costs, captured_calls_cost_as_others) {
     ASSERT_OK(strata_device_work(t->d, t->stream, 5000, NULL, 0));
     ASSERT_OK(strata_device_prefetch(t->d, t->managed, 2 * MIB, true, t->stream));
     ASSERT_OK(strata_device_event_record(t->d, t->event, t->stream));
-    check_cost(t, "captured calls", 2 * cost_of(&t->profile.launch, 0) + cost_of(&t->profile.prefetch, 2) +
-                                        cost_of(&t->profile.event_record, 0));
+    check_cost(t, "captured calls",
+               2 * cost_of(&t->profile.launch, 0) + cost_of(&t->profile.prefetch, 2) + cost_of(&t->profile.event_record, 0));
     ASSERT_OK(strata_device_capture_end(t->d, t->stream, &t->graph));
     t->before = strata_sim_now(t->f.world);
     ASSERT_OK(strata_device_graph_launch(t->d, t->graph, t->stream));

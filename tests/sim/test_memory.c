@@ -202,8 +202,7 @@ TEST(sim_memory, host_memory_is_real_and_aligned) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 1, 96, 0, &none));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 0, 64, 0, &none));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 1, 64, 8, &none));
-    EXPECT_STATUS(STRATA_E_NO_MEMORY,
-                  strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, UINT64_C(1) << 62, 64, 0, &none));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, UINT64_C(1) << 62, 64, 0, &none));
     fixture_close(&f);
 }
 

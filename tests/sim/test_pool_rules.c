@@ -1,4 +1,4 @@
-/* What pools keep, who may have what, and what it costs, to the letter of platform/sim/sim_pool.h. */
+/* What pools keep, who may have what, and what it costs, to the letter of platform/sim/memory/sim_pool.h. */
 #include <pthread.h>
 
 #include "tests/sim/sim_fixture.h"
@@ -79,9 +79,7 @@ static followed_t followed_open(void) {
     return s;
 }
 
-static bool has_it(followed_t *s, strata_handle_t stream) {
-    return take_of(s->f.device, s->pool, 20 * MIB, stream) == s->block;
-}
+static bool has_it(followed_t *s, strata_handle_t stream) { return take_of(s->f.device, s->pool, 20 * MIB, stream) == s->block; }
 
 TEST(sim_pool_rules, a_wait_for_an_older_event_takes_nothing_from_a_newer_one) {
     followed_t s = followed_open();
@@ -398,7 +396,7 @@ TEST(sim_pool_rules, a_pool_is_filled_to_its_largest_size) {
     ASSERT_OK(strata_device_pool_create(f.device, 40 * MIB, false, &pool));
     take_of(f.device, pool, 20 * MIB, NULL); /* a chunk of 32 MiB */
     take_of(f.device, pool, 12 * MIB, NULL);
-    take_of(f.device, pool, 8 * MIB, NULL);  /* and one of 8 */
+    take_of(f.device, pool, 8 * MIB, NULL); /* and one of 8 */
     EXPECT_EQ(of_pool(f.device, pool, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, pool, 1, NULL, &none));
     fixture_close(&f);

@@ -1,6 +1,6 @@
 /* Random calls, right and wrong ones: the structures hold after each, and everything goes back. */
-#include "platform/host_memory.h"
-#include "platform/sim/sim_internal.h"
+#include "platform/host/host_memory.h"
+#include "platform/sim/world/sim_internal.h"
 #include "tests/sim/sim_fixture.h"
 
 enum { SLOTS = 24, HANDLE_MIB = 2 };
@@ -22,9 +22,7 @@ static uint64_t draw(player_t *p, uint64_t below) {
     return p->state % below;
 }
 
-static strata_handle_t any_stream(player_t *p) {
-    return p->streams[draw(p, 4)];
-}
+static strata_handle_t any_stream(player_t *p) { return p->streams[draw(p, 4)]; }
 
 static void toggle_plain(player_t *p) {
     strata_address_t *slot = &p->plain[draw(p, SLOTS)];
@@ -98,8 +96,7 @@ static void give_back(player_t *p) {
     for (int i = 0; i < SLOTS; i++) {
         if (p->plain[i]) put(p->f.device, p->plain[i]);
         if (p->pooled[i]) EXPECT_OK(strata_device_free_async(p->f.device, p->pooled[i], NULL));
-        if (p->mapped[i])
-            EXPECT_OK(strata_device_unmap(p->f.device, p->range + (uint64_t)i * HANDLE_MIB * MIB, HANDLE_MIB * MIB));
+        if (p->mapped[i]) EXPECT_OK(strata_device_unmap(p->f.device, p->range + (uint64_t)i * HANDLE_MIB * MIB, HANDLE_MIB * MIB));
         if (p->handles[i]) EXPECT_OK(strata_device_release(p->f.device, p->handles[i]));
     }
     EXPECT_OK(strata_device_synchronise(p->f.device));
@@ -133,8 +130,12 @@ TEST(sim_random, validation_finds_what_is_broken) {
     ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &pooled));
     strata_address_t a = get(f.device, 4 * MIB);
     mapped_t m = map_new(f.device, 4 * MIB);
-    uint64_t *const words[] = {&device->used, &device->managed, &device->reserved_addresses, &device->mappings,
-                               &device->world->regions.count, &sim_region_at(f.world, a)->size,
+    uint64_t *const words[] = {&device->used,
+                               &device->managed,
+                               &device->reserved_addresses,
+                               &device->mappings,
+                               &device->world->regions.count,
+                               &sim_region_at(f.world, a)->size,
                                &sim_region_at(f.world, m.address)->size};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         uint64_t saved = *words[i];
@@ -174,10 +175,8 @@ TEST(sim_random, the_tree_answers_as_a_list_would) {
     for (uint64_t i = 0; i < ITEMS; i++) items[i] = (item_t){.node = {.key = i / 2 * 10, .tie = i % 2}};
     for (int turn = 0; turn < 5000; turn++) {
         item_t *item = &items[draw(&p, ITEMS)];
-        if (item->in)
-            sim_tree_remove(&tree, &item->node);
-        else
-            sim_tree_insert(&tree, &item->node);
+        if (item->in) sim_tree_remove(&tree, &item->node);
+        else sim_tree_insert(&tree, &item->node);
         item->in = !item->in;
         uint64_t key = draw(&p, 330);
         const item_t *floor = NULL, *ceiling = NULL;

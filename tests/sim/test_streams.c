@@ -2,7 +2,7 @@
 #include "tests/sim/sim_fixture.h"
 
 #define LEGACY ((strata_handle_t)1)
-#define OWN ((strata_handle_t)2)
+#define OWN    ((strata_handle_t)2)
 
 TEST(sim_streams, work_starts_when_host_and_stream_are_ready) {
     fixture_t f = fixture_open((strata_sim_options_t){0});
@@ -152,8 +152,8 @@ TEST(sim_streams, work_may_touch_only_live_memory_of_its_device) {
     strata_address_t a = get(f.device, 4 * MIB), b = get(f.other, 4 * MIB), m;
     uint32_t on_stack = 0;
     ASSERT_OK(strata_device_malloc(f.other, STRATA_MEMORY_MANAGED, MIB, &m));
-    strata_access_t good[] = {{a, 4 * MIB, true}, {a + MIB, MIB, false}, {m, MIB, true},
-                              {(uintptr_t)&on_stack, sizeof on_stack, false}};
+    strata_access_t good[] = {
+        {a, 4 * MIB, true}, {a + MIB, MIB, false}, {m, MIB, true}, {(uintptr_t)&on_stack, sizeof on_stack, false}};
     EXPECT_OK(strata_device_work(f.device, NULL, 1, good, 4));
     strata_access_t beyond = {a + MIB, 4 * MIB, false}, peers = {b, 1, false};
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f.device, NULL, 1, &peers, 1));

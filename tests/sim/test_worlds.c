@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "platform/sim/sim_graph.h"
+#include "platform/sim/graphs/sim_graph.h"
 #include "tests/sim/sim_fixture.h"
 
 /* ---- profiles ---- */
@@ -215,8 +215,8 @@ TEST(sim_worlds, host_memory_of_a_node_is_told) {
         uint32_t flags = STRATA_HOST_ON_NODE(node) | STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED;
         ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, flags, &a));
         EXPECT_EQ(strata_sim_host_node(f.device, a), (int)node);
-        EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64,
-                                                                     flags | STRATA_HOST_WRITE_COMBINED, &b));
+        EXPECT_STATUS(STRATA_E_UNSUPPORTED,
+                      strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, flags | STRATA_HOST_WRITE_COMBINED, &b));
         EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_PINNED, a));
         EXPECT_EQ(strata_sim_host_node(f.device, a), -1);
     }
@@ -238,14 +238,14 @@ TEST(sim_worlds, host_memory_of_a_node_is_told) {
 /* ---- the check itself ---- */
 
 /* A world with one of each; what is broken by one is broken by one more or one less. */
-#define BREAKS(number)                                                          \
-    do {                                                                        \
-        (number)++;                                                             \
-        if (strata_sim_validate(f.world) != STRATA_E_CORRUPT) FAIL_TEST("one more of %s", #number); \
-        (number) -= 2;                                                          \
-        if (strata_sim_validate(f.world) != STRATA_E_CORRUPT) FAIL_TEST("one less of %s", #number); \
-        (number)++;                                                             \
-        EXPECT_OK(strata_sim_validate(f.world));                                \
+#define BREAKS(number)                                                                                                             \
+    do {                                                                                                                           \
+        (number)++;                                                                                                                \
+        if (strata_sim_validate(f.world) != STRATA_E_CORRUPT) FAIL_TEST("one more of %s", #number);                                \
+        (number) -= 2;                                                                                                             \
+        if (strata_sim_validate(f.world) != STRATA_E_CORRUPT) FAIL_TEST("one less of %s", #number);                                \
+        (number)++;                                                                                                                \
+        EXPECT_OK(strata_sim_validate(f.world));                                                                                   \
     } while (0)
 
 TEST(sim_worlds, the_check_finds_each_count_that_is_off_by_one) {

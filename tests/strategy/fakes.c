@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-#define FAKE(...) {.struct_size = sizeof(strata_layer_type_t), .doc = "a fake", __VA_ARGS__}
+#define FAKE(...)                                                                                                                  \
+    { .struct_size = sizeof(strata_layer_type_t), .doc = "a fake", __VA_ARGS__ }
 
 const strata_layer_type_t source = FAKE(.name = "source", .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE);
 const strata_layer_type_t ordered_source = FAKE(.name = "ordered_source", .role = STRATA_SOURCE, .scope = STRATA_SCOPE_DEVICE,
@@ -15,10 +16,9 @@ const strata_layer_type_t device_cache = FAKE(.name = "device_cache", .role = ST
                                               .guarded = true, .gives = STRATA_TRAIT_STREAM_ORDERED);
 const strata_layer_type_t thread_cache = FAKE(.name = "thread_cache", .role = STRATA_CACHE, .scope = STRATA_SCOPE_THREAD,
                                               .guarded = true);
-const strata_layer_type_t locker =
-    FAKE(.name = "locker", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .guarded = true);
+const strata_layer_type_t locker = FAKE(.name = "locker", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .guarded = true);
 const strata_layer_type_t waiter = FAKE(.name = "waiter", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
-                                      .gives = STRATA_TRAIT_WAITS);
+                                        .gives = STRATA_TRAIT_WAITS);
 const strata_layer_type_t needs_order = FAKE(.name = "needs_order", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
                                              .needs = STRATA_TRAIT_STREAM_ORDERED);
 const strata_layer_type_t tells_owners = FAKE(.name = "tells_owners", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
@@ -26,8 +26,7 @@ const strata_layer_type_t tells_owners = FAKE(.name = "tells_owners", .role = ST
 const strata_layer_type_t passes = FAKE(.name = "passes", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
                                         .passes = STRATA_TRAIT_STREAM_ORDERED);
 const strata_layer_type_t device_count = FAKE(.name = "device_count", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE);
-const strata_layer_type_t process_count =
-    FAKE(.name = "process_count", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_PROCESS);
+const strata_layer_type_t process_count = FAKE(.name = "process_count", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_PROCESS);
 const strata_layer_type_t router = FAKE(.name = "router", .role = STRATA_ROUTER, .scope = STRATA_SCOPE_DEVICE);
 
 strata_strategy_t *stack_of(strata_place_kind_t place, const strata_layer_type_t *const *types) {

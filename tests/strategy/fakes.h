@@ -3,7 +3,7 @@
 #define STRATA_TESTS_STRATEGY_FAKES_H
 
 #include "platform/status.h"
-#include "strategy/legal.h"
+#include "strategy/plan/legal.h"
 #include "tests/harness/test.h"
 
 /* One stack of the types given, the outermost first, closed by NULL; layer i stands in line 10 + i, column 5 of "fake.yaml". */
@@ -12,7 +12,7 @@ strata_strategy_t *stack_of(strata_place_kind_t place, const strata_layer_type_t
 void expect_illegal(const strata_layer_type_t *const *types, unsigned upper, const char *what);
 void expect_legal(const strata_layer_type_t *const *types);
 
-extern const strata_layer_type_t source, ordered_source, waiting_source, cache, device_cache, locker, waiter, needs_order,
-    passes, device_count, process_count, thread_cache, router, tells_owners;
+extern const strata_layer_type_t source, ordered_source, waiting_source, cache, device_cache, locker, waiter, needs_order, passes,
+    device_count, process_count, thread_cache, router, tells_owners;
 
 #endif

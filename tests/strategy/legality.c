@@ -1,7 +1,7 @@
 /* Which layer may stand above which, told at the upper of the two that clash. */
 #include <string.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/strategy/fakes.h"
 
 typedef const strata_layer_type_t *list_t[70];
@@ -27,8 +27,7 @@ TEST(legality, needs_are_given_by_what_stands_below_or_passed_on) {
 TEST(legality, a_layer_that_waits_stands_below_no_lock) {
     expect_legal((list_t){&waiter, &locker, &cache, &source});
     expect_legal((list_t){&passes, &waiter, &cache, &source});
-    expect_illegal((list_t){&locker, &waiter, &source}, 0,
-                   "\"locker\" holds a lock and stands above \"waiter\", which may wait");
+    expect_illegal((list_t){&locker, &waiter, &source}, 0, "\"locker\" holds a lock and stands above \"waiter\", which may wait");
     expect_illegal((list_t){&cache, &passes, &passes, &waiter, &source}, 0, "put \"waiter\" above \"cache\"");
     expect_illegal((list_t){&passes, &locker, &waiting_source}, 1, "stands above \"waiting_source\"");
 }
@@ -36,8 +35,9 @@ TEST(legality, a_layer_that_waits_stands_below_no_lock) {
 TEST(legality, what_a_thread_shares_stands_above_nothing_of_a_stream) {
     expect_legal((list_t){&thread_cache, &device_cache, &source});
     expect_legal((list_t){&passes, &thread_cache, &passes, &source});
-    expect_illegal((list_t){&thread_cache, &cache, &source}, 0,
-                   "\"thread_cache\" is shared by all streams of a thread and stands above \"cache\", of which every stream has its own");
+    expect_illegal(
+        (list_t){&thread_cache, &cache, &source}, 0,
+        "\"thread_cache\" is shared by all streams of a thread and stands above \"cache\", of which every stream has its own");
 }
 
 TEST(legality, no_shared_lock_above_a_cache) {
@@ -46,8 +46,7 @@ TEST(legality, no_shared_lock_above_a_cache) {
     expect_legal((list_t){&router, &device_cache, &source});
     expect_illegal((list_t){&device_count, &cache, &source}, 0,
                    "\"device_count\" is shared by all streams and stands above the cache \"cache\"");
-    expect_illegal((list_t){&process_count, &passes, &device_cache, &source}, 0,
-                   "put \"process_count\" below \"device_cache\"");
+    expect_illegal((list_t){&process_count, &passes, &device_cache, &source}, 0, "put \"process_count\" below \"device_cache\"");
 }
 
 TEST(legality, what_tells_owners_stands_below_no_cache) {
@@ -58,8 +57,7 @@ TEST(legality, what_tells_owners_stands_below_no_cache) {
 
 TEST(legality, what_is_of_one_stream_stands_below_nothing_shared) {
     expect_illegal((list_t){&device_count, &locker, &source}, 0, "above \"locker\", of which every stream has its own");
-    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0,
-                   "above \"thread_cache\", of which every thread has its own");
+    expect_illegal((list_t){&device_cache, &thread_cache, &source}, 0, "above \"thread_cache\", of which every thread has its own");
     expect_illegal((list_t){&router, &cache, &source}, 0, "put \"cache\" above \"router\"");
 }
 
@@ -104,17 +102,12 @@ static const struct {
     const strata_layer_type_t *upper;
     char verdicts[JUDGED + 1]; /* of each lower one, as in `reasons`; '.' is legal */
 } matrix[JUDGED] = {
-    {&cache,         "....w.....u"}, /* a wait under its lock; owners that change unseen */
-    {&device_cache,  "n.nnw.....u"}, /* and nothing that a stream or thread has of its own */
-    {&thread_cache,  "n..nw.....u"},
-    {&locker,        "....w......"},
-    {&waiter,        "..........."},
-    {&needs_order,   "..mmmm.mmm."}, /* what neither gives stream_ordered nor passes it on */
-    {&passes,        "..........."},
-    {&device_count,  "sssn......."}, /* no lock of all streams on the way to a hit */
-    {&process_count, "sssn......."},
-    {&router,        "n.nn......."},
-    {&tells_owners,  "..........."},
+    {&cache, "....w.....u"}, /* a wait under its lock; owners that change unseen */
+    {&device_cache, "n.nnw.....u"}, /* and nothing that a stream or thread has of its own */
+    {&thread_cache, "n..nw.....u"},  {&locker, "....w......"},       {&waiter, "..........."},
+    {&needs_order, "..mmmm.mmm."}, /* what neither gives stream_ordered nor passes it on */
+    {&passes, "..........."},        {&device_count, "sssn......."}, /* no lock of all streams on the way to a hit */
+    {&process_count, "sssn......."}, {&router, "n.nn......."},       {&tells_owners, "..........."},
 };
 
 static const char *reason_of(char verdict) {
@@ -148,19 +141,20 @@ TEST(legality, layers_are_judged_as_they_have_always_been) {
         const char *upper, *lower;
         strata_clash_t clash;
     } pairs[] = {
-        {"retry", "stream_safe", STRATA_CLASH_NONE},         {"stream_safe", "retry", STRATA_CLASH_WAITS},
-        {"auto_growth", "retry", STRATA_CLASH_WAITS},        {"fill", "retry", STRATA_CLASH_NONE},
-        {"limit", "auto_growth", STRATA_CLASH_SHARED_LOCK},  {"auto_growth", "limit", STRATA_CLASH_NONE},
-        {"fault", "caching", STRATA_CLASH_SHARED_LOCK},      {"limit", "stat", STRATA_CLASH_NARROW},
-        {"caching", "auto_growth", STRATA_CLASH_NARROW},     {"auto_growth", "caching", STRATA_CLASH_NONE},
-        {"bfc", "thread_local", STRATA_CLASH_NARROW},        {"thread_local", "bfc", STRATA_CLASH_NONE},
-        {"auto_growth", "scrub", STRATA_CLASH_UNSEEN},       {"scrub", "auto_growth", STRATA_CLASH_NONE},
+        {"retry", "stream_safe", STRATA_CLASH_NONE},          {"stream_safe", "retry", STRATA_CLASH_WAITS},
+        {"auto_growth", "retry", STRATA_CLASH_WAITS},         {"fill", "retry", STRATA_CLASH_NONE},
+        {"limit", "auto_growth", STRATA_CLASH_SHARED_LOCK},   {"auto_growth", "limit", STRATA_CLASH_NONE},
+        {"fault", "caching", STRATA_CLASH_SHARED_LOCK},       {"limit", "stat", STRATA_CLASH_NARROW},
+        {"caching", "auto_growth", STRATA_CLASH_NARROW},      {"auto_growth", "caching", STRATA_CLASH_NONE},
+        {"bfc", "thread_local", STRATA_CLASH_NARROW},         {"thread_local", "bfc", STRATA_CLASH_NONE},
+        {"auto_growth", "scrub", STRATA_CLASH_UNSEEN},        {"scrub", "auto_growth", STRATA_CLASH_NONE},
         {"system", "auto_growth", STRATA_CLASH_BELOW_SOURCE}, {"binning", "retry", STRATA_CLASH_NONE},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const strata_layer_type_t *upper = strata_layer_find(pairs[i].upper), *lower = strata_layer_find(pairs[i].lower);
         ASSERT_TRUE(upper && lower);
         strata_clash_t clash = strata_clash_of_neighbours(upper, strata_scope_of(upper, NULL), lower, lower->gives);
-        if (clash != pairs[i].clash) FAIL_TEST("%s above %s: %d, not %d", upper->name, lower->name, (int)clash, (int)pairs[i].clash);
+        if (clash != pairs[i].clash)
+            FAIL_TEST("%s above %s: %d, not %d", upper->name, lower->name, (int)clash, (int)pairs[i].clash);
     }
 }

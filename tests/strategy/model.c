@@ -1,6 +1,6 @@
 /* The model, the arena under it, and the layer's own say about its options. */
-#include "allocation/option.h"
-#include "platform/host_memory.h"
+#include "allocation/core/option.h"
+#include "platform/host/host_memory.h"
 #include "tests/strategy/fakes.h"
 
 typedef struct options {
@@ -62,7 +62,9 @@ TEST(model, a_layer_without_a_check_is_an_older_one) {
 
 /* A default that acts on nothing is told at the layer that has it. */
 TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
-    typedef struct coalescing { bool coalesces; } coalescing_t;
+    typedef struct coalescing {
+        bool coalesces;
+    } coalescing_t;
     static const strata_option_row_t own[] = {
         {"coalesce_regions", STRATA_OPTION_BOOL, offsetof(coalescing_t, coalesces), "true", 0, 0, NULL, "as one"}, {0}};
     strata_layer_type_t coalescing = cache;

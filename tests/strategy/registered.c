@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/figures.h"
+#include "allocation/report/figures.h"
 #include "tests/strategy/fakes.h"
 
 static strata_status_t create(strata_layer_t *self) {
@@ -11,19 +11,24 @@ static strata_status_t create(strata_layer_t *self) {
     return STRATA_OK;
 }
 
-static void destroy(strata_layer_t *self) {
-    (void)self;
-}
+static void destroy(strata_layer_t *self) { (void)self; }
 
-static void give(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void give(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     (void)self;
-    strata_below_free(record, path);
+    strata_below_free(record, call);
 }
 
 static strata_layer_type_t good(const char *name) {
-    return (strata_layer_type_t){.struct_size = sizeof(strata_layer_type_t), .name = name, .doc = "a fake",
-                                 .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_STREAM, .state_size = sizeof(strata_layer_t),
-                                 .create = create, .destroy = destroy, .allocate = strata_layer_allocate, .free = give};
+    return (strata_layer_type_t){.struct_size = sizeof(strata_layer_type_t),
+                                 .name = name,
+                                 .doc = "a fake",
+                                 .role = STRATA_DECORATOR,
+                                 .scope = STRATA_SCOPE_STREAM,
+                                 .state_size = sizeof(strata_layer_t),
+                                 .create = create,
+                                 .destroy = destroy,
+                                 .allocate = strata_layer_allocate,
+                                 .free = give};
 }
 
 static void expect_refused(const strata_layer_type_t *type, strata_status_t status, const char *why) {
@@ -113,8 +118,9 @@ TEST(registered, roles_scopes_and_sizes_are_known_ones) {
 }
 
 TEST(registered, names_are_words_of_their_own) {
-    static const char *const wrong[] = {"", "1st", "a b", "a.b", "a:b", "stack", "pinned", "gpu",
-                                        "a2345678901234567890123456789012345678901234567890123456789012345"};
+    static const char *const wrong[] = {"",       "1st", "a b",
+                                        "a.b",    "a:b", "stack",
+                                        "pinned", "gpu", "a2345678901234567890123456789012345678901234567890123456789012345"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strata_layer_type_t type = good(wrong[i]);
         expect_refused(&type, STRATA_E_INVALID, "name");

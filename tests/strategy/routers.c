@@ -4,8 +4,12 @@
 typedef const strata_layer_type_t *list_t[8];
 
 static const strata_origin_t said = {.source = STRATA_FROM_FILE, .file = "fake.yaml", .line = 90, .column = 7};
-static const strata_layer_type_t split = {.struct_size = sizeof(strata_layer_type_t), .name = "split", .doc = "a fake",
-                                          .role = STRATA_ROUTER, .scope = STRATA_SCOPE_NONE, .passes = ~0u};
+static const strata_layer_type_t split = {.struct_size = sizeof(strata_layer_type_t),
+                                          .name = "split",
+                                          .doc = "a fake",
+                                          .role = STRATA_ROUTER,
+                                          .scope = STRATA_SCOPE_NONE,
+                                          .passes = ~0u};
 
 static void fill(strata_strategy_t *strategy, strata_model_stack_t *stack, const strata_layer_type_t *const *types) {
     *stack = (strata_model_stack_t){.origin = said};
@@ -62,7 +66,8 @@ TEST(branches, each_ends_in_a_source) {
 }
 
 TEST(branches, decorator_stacks_are_counted_down_each_way) {
-    expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source}, (list_t){&passes, &passes, &passes, &source}, NULL);
+    expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source}, (list_t){&passes, &passes, &passes, &source},
+                   NULL);
     expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source},
                    (list_t){&passes, &passes, &passes, &passes, &source}, "is layer 9 since the top");
     expect_verdict((list_t){&passes, &passes, &passes, &split}, (list_t){&source},
@@ -80,8 +85,7 @@ TEST(branches, more_than_eight_are_refused) {
     EXPECT_EQ(plan.nodes[1].below_count, 8);
     top->branch_count = 9;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
-    EXPECT_STREQ(strata_last_error()->text,
-                 "fake.yaml:90:7: \"split\" has 9 stacks below it, and 8 are the most; take some out");
+    EXPECT_STREQ(strata_last_error()->text, "fake.yaml:90:7: \"split\" has 9 stacks below it, and 8 are the most; take some out");
     strata_strategy_delete(strategy);
 }
 
@@ -90,8 +94,8 @@ TEST(branches, options_of_branches_end_in_their_number) {
     static const struct {
         const char *name;
         uint32_t branch;
-    } rows[] = {{"up_to_1", 1}, {"up_to_8", 8}, {"up_to_9", 0}, {"up_to_0", 0}, {"up_to", 0}, {"up_to_1x", 0}, {"chunk_size", 0},
-                {"a_01", 0}};
+    } rows[] = {{"up_to_1", 1}, {"up_to_8", 8},  {"up_to_9", 0},    {"up_to_0", 0},
+                {"up_to", 0},   {"up_to_1x", 0}, {"chunk_size", 0}, {"a_01", 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         row.name = rows[i].name;
         EXPECT_EQ(strata_option_branch(&row), rows[i].branch);

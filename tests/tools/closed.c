@@ -37,7 +37,8 @@ TEST(closed, what_is_printed_goes_into_no_file) {
 
 /* As `cat` and others end there: by the signal, without a word. */
 TEST(closed, who_reads_no_further_hears_no_error) {
-    static const char *const commands[] = {"layers --markdown", "import --markdown", "grammar", "fields", "explain strata", "presets"};
+    static const char *const commands[] = {
+        "layers --markdown", "import --markdown", "grammar", "fields", "explain strata", "presets"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char arguments[128];
         snprintf(arguments, sizeof arguments, "%s 2> errors.txt", commands[i]);

@@ -134,8 +134,7 @@ TEST(command, refuses_wrong_usage) {
     expect_wrong("compare --label a --strategy paddle x.csv", "--label a stands before the first --strategy");
     expect_wrong("compare --strategy paddle --label a --label b x.csv", "paddle has two labels");
     expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
-    expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv",
-                 "two strategies have the label \"a\"");
+    expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv", "two strategies have the label \"a\"");
     expect_wrong("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
                  "--label \"$(printf 'a\\376')\" x.csv",
                  "two strategies have the label \"a?\"; give each its own");
@@ -160,23 +159,22 @@ TEST(command, refuses_wrong_traces) {
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
     EXPECT_STREQ(ran.errors, "wrong.csv:2:6: free of id 1, which no row above allocates; write its alloc first\n");
-    expect_wrong("replay " BATCH " --strategy paddle pools.csv", "pools.csv:2:17: pool_end of pool 3, which stream 0 has not begun");
+    expect_wrong("replay " BATCH " --strategy paddle pools.csv",
+                 "pools.csv:2:17: pool_end of pool 3, which stream 0 has not begun");
 }
 
 TEST(command, labels_and_sets) {
     write_text("mine.yaml", "version: 1\nstrategy: named otherwise\nstack:\n  - auto_growth: {}\n  - system: {}\n");
-    ran_t ran =
-        run_command("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
-                    "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
-                    "--strategy system %s",
-                    SMALL);
+    ran_t ran = run_command("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
+                            "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
+                            "--strategy system %s",
+                            SMALL);
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_STREQ(ran.errors, "");
     static const char *const labels[] = {"\"label\": \"paddle\"", "\"label\": \"mine\"", "\"label\": \"paddle#2\"",
                                          "\"label\": \"last\"", "\"label\": \"system\""};
     static const char *const options[] = {"{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"8MiB\"}",
-                                          "{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"4MiB\"}",
-                                          "{}"};
+                                          "{\"auto_growth.chunk_size\": \"4MiB\"}", "{\"auto_growth.chunk_size\": \"4MiB\"}", "{}"};
     const char *at = ran.out;
     for (size_t i = 0; i < 5 && at; i++) {
         at = strstr(at, labels[i]);
@@ -187,8 +185,7 @@ TEST(command, labels_and_sets) {
     }
     expect_wrong("compare " BATCH " --set buffered.size=1 --strategy paddle --strategy system x.csv",
                  "--set buffered.size=1: no strategy given has that path");
-    expect_wrong("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv",
-                 "auto_growth");
+    expect_wrong("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv", "auto_growth");
 }
 
 TEST(command, the_environment_is_heard_first) {
@@ -196,12 +193,14 @@ TEST(command, the_environment_is_heard_first) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "{\"auto_growth.chunk_size\": \"4MiB\"}");
     ran = run_command("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle "
-                      "--set auto_growth.chunk_size=6MiB %s", SMALL);
+                      "--set auto_growth.chunk_size=6MiB %s",
+                      SMALL);
     EXPECT_CONTAINS(ran.out, "\"options\": {\"auto_growth.chunk_size\": \"6MiB\"}");
 }
 
 TEST(command, what_is_wrong_in_the_environment_is_told_as_its_own) {
-    expect_wrong("STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv", "STRATA_SET: auto_growth.chunk=1: no strategy given");
+    expect_wrong("STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv",
+                 "STRATA_SET: auto_growth.chunk=1: no strategy given");
     expect_wrong("compare --set auto_growth.chunk=1 --strategy paddle x.csv", "--set auto_growth.chunk=1: no strategy given");
     expect_wrong("STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is no PATH=VALUE");
 }
@@ -213,7 +212,8 @@ TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
     EXPECT_STREQ(ran.errors, "");
     EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"1\"}");
     ran = run_command("STRATA_SET='retry.depth=1' -- replay " BATCH " --json - --set ' retry.timeout=1ms' --strategy strata "
-                      "--set ' retry.depth=2' %s", SMALL);
+                      "--set ' retry.depth=2' %s",
+                      SMALL);
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"2\"}");
 }
@@ -243,7 +243,8 @@ TEST(command, json_that_cannot_be_written_is_told_before_a_trace_is_replayed) {
 TEST(command, a_comparison_that_fails_leaves_no_json) {
     ASSERT_EQ(mkdir(temporary("figures"), 0777), 0);
     ran_t ran = run_command("compare " BATCH " --capacity 1MiB --json figures/x.json --strategy strata "
-                            "--set auto_growth.preallocate=1GiB %s", SMALL);
+                            "--set auto_growth.preallocate=1GiB %s",
+                            SMALL);
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_EQ(rmdir(temporary("figures")), 0); /* it is empty */
 }
@@ -259,7 +260,8 @@ TEST(command, out_of_memory_is_a_result) {
 TEST(command, a_strategy_that_cannot_open_ends_the_comparison) {
     write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,256,0,0\n");
     write_text("s.yaml", "strategy: large\nstack: [auto_growth: {preallocate: 1GiB}, system]\n");
-    expect_wrong("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv", "auto_growth.preallocate: 1GiB: ");
+    expect_wrong("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv",
+                 "auto_growth.preallocate: 1GiB: ");
     EXPECT_CONTAINS(run_command("COLUMNS=999 -- help compare").out, "has too little when it is opened");
     EXPECT_CONTAINS(run_command("COLUMNS=999 -- help stats").out, "has too little when it is opened");
 }

@@ -1,7 +1,7 @@
 /* strata conform, and the layers of shared objects in the other commands. */
 #include <stdio.h>
 
-#include "platform/clock.h"
+#include "platform/host/clock.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 
@@ -31,21 +31,13 @@ static void expect_conforms(const char *object, const char *layer, const char *s
     EXPECT_CONTAINS(ran.out, line);
 }
 
-TEST(conform, passes_the_example) {
-    expect_conforms(MODULES "/my_layer.so", "my_quota", "my_quota");
-}
+TEST(conform, passes_the_example) { expect_conforms(MODULES "/my_layer.so", "my_quota", "my_quota"); }
 
-TEST(conform, passes_a_layer_of_an_older_header) {
-    expect_conforms(MODULES "/older.so", "older", "older");
-}
+TEST(conform, passes_a_layer_of_an_older_header) { expect_conforms(MODULES "/older.so", "older", "older"); }
 
-TEST(conform, passes_a_source) {
-    expect_conforms(MODULES "/sources.so", "filled_source", "filled_source");
-}
+TEST(conform, passes_a_source) { expect_conforms(MODULES "/sources.so", "filled_source", "filled_source"); }
 
-TEST(conform, passes_a_decorator_with_records_of_its_own) {
-    expect_conforms(MODULES "/fenced.so", "fenced", "fenced_over_cache");
-}
+TEST(conform, passes_a_decorator_with_records_of_its_own) { expect_conforms(MODULES "/fenced.so", "fenced", "fenced_over_cache"); }
 
 /* Two of them: one with a value for each branch, one without. */
 TEST(conform, passes_routers) {

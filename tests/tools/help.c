@@ -92,8 +92,8 @@ static const char *example_of(const char *command) {
 }
 
 TEST(help, examples_work) {
-    static const char *const commands[] = {"check",   "explain", "diff",   "layers",  "presets", "import", "grammar", "fields",
-                                           "help", "version", "compare", "replay", "stats",   "merge"};
+    static const char *const commands[] = {"check",  "explain", "diff",    "layers",  "presets", "import", "grammar",
+                                           "fields", "help",    "version", "compare", "replay",  "stats",  "merge"};
     write_text("mine.yaml", "stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n");
     char row[64], rows[65536] = "op,id,size,stream,time_us\n";
     for (int i = 1; i <= 1200; i++) {
@@ -101,8 +101,10 @@ TEST(help, examples_work) {
         strcat(rows, row);
     }
     write_text("run.csv.gz", rows); /* told by its first bytes, not by its name */
-    EXPECT_EQ(run_command("replay --device sim --repeat 1 --strategy system --label a --json shard0.json run.csv.gz").exit_status, 0);
-    EXPECT_EQ(run_command("replay --device sim --repeat 1 --strategy system --label b --json shard1.json run.csv.gz").exit_status, 0);
+    EXPECT_EQ(run_command("replay --device sim --repeat 1 --strategy system --label a --json shard0.json run.csv.gz").exit_status,
+              0);
+    EXPECT_EQ(run_command("replay --device sim --repeat 1 --strategy system --label b --json shard1.json run.csv.gz").exit_status,
+              0);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         ran_t ran = run_command("%s", example_of(commands[i]));
         if (ran.exit_status != 0) FAIL_TEST("the example of %s ends with %d: %s", commands[i], ran.exit_status, ran.errors);
@@ -119,7 +121,8 @@ static void expect_wrong(const char *arguments, const char *part) {
 }
 
 TEST(help, an_unknown_option_is_told_the_nearest_in_every_command) {
-    expect_wrong("torture --program 2", "strata torture: unknown option --program; did you mean --programs; see strata help torture");
+    expect_wrong("torture --program 2",
+                 "strata torture: unknown option --program; did you mean --programs; see strata help torture");
     expect_wrong("merge --jsn x", "unknown option --jsn; did you mean --json");
     expect_wrong("import pytorch --asof 2", "unknown option --asof; did you mean --as-of");
     expect_wrong("layers --lod x.so", "unknown option --lod; did you mean --load");
@@ -200,7 +203,8 @@ TEST(help, presets_are_described) {
     ran = run_command("presets"); /* for programs: a line each, the name first */
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_TRUE(strstr(ran.out, "\n ") == NULL);
-    EXPECT_CONTAINS(ran.out, "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
+    EXPECT_CONTAINS(ran.out,
+                    "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
     EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
     EXPECT_CONTAINS(run_command("presets paddle").out, "\nstrategy: paddle\n");
     expect_wrong("presets padle", "there is no preset \"padle\"; write paddle");

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "platform/clock.h"
+#include "platform/host/clock.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
@@ -59,7 +59,7 @@ TEST(command, a_large_trace_is_checked) {
     if (*STRATA_SANITIZERS) TEST_SKIP("sanitizers cost memory");
     ASSERT_TRUE(write_large(temporary("large.csv")));
     long plain = replay_large("1 run", "replay --repeat 1 --device sim --strategy strata --json -", "\"hazards\": null");
-    long checked =
-        replay_large("1 checked run", "replay --check --repeat 1 --device sim --strategy strata --json -", "\"hazards\": 0");
+    long checked = replay_large("1 checked run", "replay --check --repeat 1 --device sim --strategy strata --json -",
+                                "\"hazards\": 0");
     EXPECT_LT(checked, plain + 40);
 }

@@ -21,11 +21,14 @@ TEST(command_named, explain_shows_stacks_and_who_said_what) {
     write_strategies();
     ran_t ran = run_command("explain more.yaml --set pools.weights.auto_growth.chunk_size=32MiB");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_CONTAINS(ran.out, "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [more.yaml:4:3]\n");
-    EXPECT_CONTAINS(ran.out, "\npools.weights.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
-                             "[pooled.yaml:3:13]\n    chunk_size               32MiB        --set\n");
+    EXPECT_CONTAINS(ran.out,
+                    "\npools.weights, a pool: stacks of its own; the layers are the place's in managed, host  [more.yaml:4:3]\n");
+    EXPECT_CONTAINS(ran.out,
+                    "\npools.weights.gpu, outermost first\n  auto_growth: cache of scope stream, one instance for each stream  "
+                    "[pooled.yaml:3:13]\n    chunk_size               32MiB        --set\n");
     EXPECT_CONTAINS(ran.out, "\npools.weights.pinned, outermost first; one stack serves all streams\n  buffered: ");
-    EXPECT_CONTAINS(ran.out, "\npools.cache, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
+    EXPECT_CONTAINS(ran.out,
+                    "\npools.cache, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
     EXPECT_CONTAINS(ran.out, "\nstreams.copy*, streams of such a name: stacks of their own; ");
     ran = run_command("STRATA_SET='streams.copy*.buffered.reuse_below=1' -- explain more.yaml");
     EXPECT_CONTAINS(ran.out, "    reuse_below              1            STRATA_SET\n");

@@ -28,7 +28,9 @@ TEST(oversights, a_preset_in_the_place_of_a_file) {
 
 /* Whatever reads a strategy takes the word that its refusal of code tells. */
 TEST(oversights, code_is_allowed_wherever_a_strategy_is_read) {
-    static const char *const commands[] = {"check mine.yaml", "explain mine.yaml", "diff mine.yaml strata",
+    static const char *const commands[] = {"check mine.yaml",
+                                           "explain mine.yaml",
+                                           "diff mine.yaml strata",
                                            "compare --device sim --repeat 1 --strategy mine.yaml t.csv",
                                            "replay --device sim --repeat 1 --strategy mine.yaml t.csv",
                                            "stats --device sim --strategy mine.yaml t.csv",
@@ -44,8 +46,16 @@ TEST(oversights, code_is_allowed_wherever_a_strategy_is_read) {
 }
 
 TEST(oversights, an_empty_argument) {
-    static const char *const commands[] = {"check", "merge", "conform", "layers", "presets", "explain", "help",
-                                           "compare --strategy strata", "stats --strategy strata", "diff strata"};
+    static const char *const commands[] = {"check",
+                                           "merge",
+                                           "conform",
+                                           "layers",
+                                           "presets",
+                                           "explain",
+                                           "help",
+                                           "compare --strategy strata",
+                                           "stats --strategy strata",
+                                           "diff strata"};
     char arguments[64];
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         snprintf(arguments, sizeof arguments, "%s ''", commands[i]);
@@ -55,8 +65,9 @@ TEST(oversights, an_empty_argument) {
 }
 
 TEST(oversights, a_key_outside_of_its_string) {
-    expect_wrong("import pytorch max_split_size_mb=128",
-                 "<pytorch>:1:1: max_split_size_mb stands in a string of keys, and its value behind a colon; write max_split_size_mb:VALUE");
+    expect_wrong(
+        "import pytorch max_split_size_mb=128",
+        "<pytorch>:1:1: max_split_size_mb stands in a string of keys, and its value behind a colon; write max_split_size_mb:VALUE");
 }
 
 TEST(oversights, a_device_that_is_not_there) {

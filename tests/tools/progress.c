@@ -36,9 +36,7 @@ static bool ends_with(const char *text, const char *with) {
 }
 
 /* What was written into a terminal comes out of it a little later, and not all at once. */
-static bool readable(int terminal) {
-    return poll(&(struct pollfd){.fd = terminal, .events = POLLIN}, 1, 60000) == 1;
-}
+static bool readable(int terminal) { return poll(&(struct pollfd){.fd = terminal, .events = POLLIN}, 1, 60000) == 1; }
 
 TEST(progress, is_one_line_on_a_terminal_and_taken_away) {
     char said[4096] = "", name[256];

@@ -36,8 +36,8 @@ ran_t run_command(const char *arguments, ...) {
     }
     snprintf(folder, sizeof folder, "%s", temporary("."));
     snprintf(command, sizeof command,
-             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s %s > out.txt 2> errors.txt < /dev/null", folder, variables,
-             command_path(), words);
+             "cd %s && env -u STRATA_SET -u STRATA_STRATEGY -u COLUMNS %s %s %s > out.txt 2> errors.txt < /dev/null", folder,
+             variables, command_path(), words);
     int status = system(command);
     free(last_out);
     free(last_errors);

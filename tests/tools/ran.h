@@ -6,7 +6,7 @@
 
 typedef struct ran {
     int exit_status; /* -1: it did not end by itself */
-    char *out;       /* standard output; both until the next run */
+    char *out; /* standard output; both until the next run */
     char *errors;
 } ran_t;
 

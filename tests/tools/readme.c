@@ -98,8 +98,7 @@ static void expect_shown(const char *command, const char *shown) {
     const char *traces = strstr(command, "traces/");
     if (traces)
         snprintf(here, sizeof here, "%.*s%s", (int)(traces - command), command, project_trace_path(traces + strlen("traces/")));
-    else
-        snprintf(here, sizeof here, "%s", command);
+    else snprintf(here, sizeof here, "%s", command);
     ran_t ran = run_command("%s", here);
     snprintf(printed, sizeof printed, "%s%s", ran.errors, ran.out);
     const char *missing = missing_line(shown, printed);

@@ -7,7 +7,7 @@
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
 
-#define RUN(trace, label) \
+#define RUN(trace, label)                                                                                                          \
     "{\"trace\": \"" trace "\", \"label\": \"" label "\", \"options\": {\"a\": [1.5e-3, null, \"\\u00e9\\\"\"]}}"
 #define JSON(runs) "{\"schema\": 1, \"runs\": [" runs "]}\n"
 
@@ -60,7 +60,8 @@ TEST(shards, traces_of_one_name_are_told_apart) {
     write_text("y.csv", rows);
     for (int shard = 0; shard < 2; shard++) {
         ran_t ran = run_command("compare --strategy system --device sim --repeat 1 --draw --shard %d/2 --json %d.json a/x.csv "
-                                "a/b/x.csv y.csv c/b/x.csv ./c/x.csv", shard, shard);
+                                "a/b/x.csv y.csv c/b/x.csv ./c/x.csv",
+                                shard, shard);
         EXPECT_EQ(ran.exit_status, 0);
         EXPECT_CONTAINS(ran.out, shard ? "a/b/x.csv\n" : "a/x.csv\n");
         EXPECT_CONTAINS(ran.out, shard ? "\nc/b/x.csv\n" : "\nc/x.csv\n");
@@ -165,7 +166,8 @@ TEST(shards, a_cut_file_is_refused) {
 /* What --json names may be a trace, or anything else that somebody wants to keep. */
 TEST(shards, json_replaces_nothing_but_a_comparison) {
     static const char trace[] = "op,id,size,stream,time_us\nalloc,1,8,0,0\n";
-    static const char *const kept[] = {trace, "{}", "[{\"schema\": 1}]", "{\"schemas\": 1}", "x", "{\"scheme\": 1}", "\"schema\": 1}"};
+    static const char *const kept[] = {trace,           "{}", "[{\"schema\": 1}]", "{\"schemas\": 1}", "x", "{\"scheme\": 1}",
+                                       "\"schema\": 1}"};
     write_text("t.csv", trace);
     write_text("shard.json", JSON(RUN("t", "x")));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {

@@ -36,9 +36,7 @@ static pid_t begin(const char *const *words, int ignored, int errors) {
     _exit(127);
 }
 
-static bool readable(int file) {
-    return poll(&(struct pollfd){.fd = file, .events = POLLIN}, 1, PATIENCE_MS) == 1;
-}
+static bool readable(int file) { return poll(&(struct pollfd){.fd = file, .events = POLLIN}, 1, PATIENCE_MS) == 1; }
 
 static int end_of(pid_t child) {
     int how = 0;
@@ -88,8 +86,9 @@ static void expect_before(const char *name) {
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 TEST(signals, a_comparison_that_is_ended_leaves_what_was_there) {
-    const char *const words[] = {"compare",  "--device", "sim",    "--repeat",  "1000",
-                                 "--strategy", "strata", "--json", "kept.json", project_trace_path("alexnet-training.csv.gz"), NULL};
+    const char *const words[] = {"compare",    "--device", "sim",    "--repeat",  "1000",
+                                 "--strategy", "strata",   "--json", "kept.json", project_trace_path("alexnet-training.csv.gz"),
+                                 NULL};
     write_text("kept.json", BEFORE);
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
         int how = interrupt(words, 0, ending[i]);
@@ -100,8 +99,9 @@ TEST(signals, a_comparison_that_is_ended_leaves_what_was_there) {
 
 /* What `nohup` ignores stays ignored. */
 TEST(signals, what_the_caller_ignores_ends_nothing) {
-    const char *const words[] = {"compare",  "--device", "sim",    "--repeat",  "1000",
-                                 "--strategy", "strata", "--json", "kept.json", project_trace_path("alexnet-training.csv.gz"), NULL};
+    const char *const words[] = {"compare",    "--device", "sim",    "--repeat",  "1000",
+                                 "--strategy", "strata",   "--json", "kept.json", project_trace_path("alexnet-training.csv.gz"),
+                                 NULL};
     write_text("kept.json", BEFORE);
     int how = interrupt(words, SIGHUP, SIGTERM);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
@@ -109,8 +109,9 @@ TEST(signals, what_the_caller_ignores_ends_nothing) {
 }
 
 TEST(signals, a_trace_layer_that_is_ended_leaves_what_was_there) {
-    const char *const words[] = {"replay",    "--device",  "sim", "--repeat", "1000", "--strategy",
-                                 "recorded.yaml", project_trace_path("alexnet-training.csv.gz"), NULL};
+    const char *const words[] = {"replay", "--device",   "sim",           "--repeat",
+                                 "1000",   "--strategy", "recorded.yaml", project_trace_path("alexnet-training.csv.gz"),
+                                 NULL};
     write_text("recorded.csv", BEFORE);
     write_text("recorded.yaml", "stack: [retry, trace: {path: recorded.csv, events: 64}, stream_safe, auto_growth, system]\n");
     int how = interrupt(words, 0, SIGINT);
@@ -124,8 +125,9 @@ TEST(signals, a_file_that_grows_too_large_is_taken_away) {
     write_text("recorded.csv", BEFORE);
     write_text("recorded.yaml", "stack: [retry, trace: {path: recorded.csv, events: 64}, stream_safe, auto_growth, system]\n");
     snprintf(folder, sizeof folder, "%s", temporary("."));
-    snprintf(command, sizeof command, "cd %s && ulimit -f 2 && exec %s replay --device sim --repeat 1 --strategy recorded.yaml %s 2>&1",
-             folder, STRATA_COMMAND, project_trace_path("alexnet-training.csv.gz"));
+    snprintf(command, sizeof command,
+             "cd %s && ulimit -f 2 && exec %s replay --device sim --repeat 1 --strategy recorded.yaml %s 2>&1", folder,
+             STRATA_COMMAND, project_trace_path("alexnet-training.csv.gz"));
     FILE *said = popen(command, "r");
     ASSERT_TRUE(said != NULL);
     int how = pclose(said);

@@ -12,11 +12,11 @@ static void write_files(void) {
     write_text("mine.yaml", "version: 1\nstrategy: mine\nstack:\n  - stream_safe\n  - auto_growth: {chunk_size: 8MiB}\n"
                             "  - limit: {bytes: 100MiB}\n  - system\nplaces:\n  pinned: [stat, system]\n");
     write_text("two.csv", "op,id,size,stream,time_us,place\n"
-                          "alloc,1,4194304,7,0,gpu\n"   /* row 1 */
+                          "alloc,1,4194304,7,0,gpu\n" /* row 1 */
                           "alloc,2,1048576,9,10,gpu\n"
                           "alloc,3,1000,7,20,pinned\n"
                           "borrow,1,0,9,30,gpu\n"
-                          "free,1,0,7,40,gpu\n"         /* row 5: waits for stream 9 */
+                          "free,1,0,7,40,gpu\n" /* row 5: waits for stream 9 */
                           "alloc,4,16777216,7,50,gpu\n" /* row 6: most is reserved */
                           "free,2,0,9,60,gpu\n"
                           "free,4,0,7,70,gpu\n"
@@ -31,65 +31,63 @@ static void expect_wrong(const char *arguments, const char *part) {
     EXPECT_STREQ(ran.out, "");
 }
 
-static const char gpu_table[] =
-    "gpu:0                                            all        stream 7        stream 9\n"
-    "  requested_bytes                           1.00 MiB             0 B        1.00 MiB\n"
-    "  allocated_bytes                           1.00 MiB             0 B        1.00 MiB\n"
-    "  peak_requested_bytes                      5.00 MiB        4.00 MiB        1.00 MiB\n"
-    "  peak_allocated_bytes                      5.00 MiB        4.00 MiB        1.00 MiB\n"
-    "  allocations                                      2               1               1\n"
-    "  frees                                            1               1               0\n"
-    "  cache_hits                                       0               0               0\n"
-    "  reserved_bytes                           16.00 MiB        8.00 MiB        8.00 MiB\n"
-    "  deferred_bytes                            4.00 MiB        4.00 MiB             0 B\n"
-    "  peak_reserved_bytes                      16.00 MiB        8.00 MiB        8.00 MiB\n"
-    "  live_allocations                                 1               0               1\n"
-    "  growths                                          2               1               1\n"
-    "  chunks                                           2               1               1\n"
-    "  borrows                                          1               1               0\n"
-    "  deferred_frees                                   1               1               0\n"
-    "  ladders                                          0               -               -\n"
-    "  out_of_memory                                    0               -               -\n"
-    "  host_waits                                       0               0               0\n"
-    "  quarantined_bytes                              0 B             0 B             0 B\n"
-    "  borrows_waited                                   0               0               0\n"
-    "  auto_growth idle_bytes                   11.00 MiB        4.00 MiB        7.00 MiB\n"
-    "  limit limit_bytes                        100.0 MiB               -               -\n"
-    "  limit used_bytes                         16.00 MiB               -               -\n"
-    "  limit peak_bytes                         16.00 MiB               -               -\n"
-    "  limit refused                                    0               -               -\n"
-    "  system oversubscribed                          0 B               -               -\n"
-    "  system refused_by_cap                            0               -               -\n"
-    "  system refused_hints                             0               -               -\n";
-static const char pinned_table[] =
-    "pinned                                           all\n"
-    "  requested_bytes                             1000 B\n"
-    "  allocated_bytes                             1000 B\n"
-    "  peak_requested_bytes                        1000 B\n"
-    "  peak_allocated_bytes                        1000 B\n"
-    "  allocations                                      1\n"
-    "  frees                                            0\n"
-    "  cache_hits                                       0\n"
-    "  reserved_bytes                              1000 B\n"
-    "  deferred_bytes                                 0 B\n"
-    "  peak_reserved_bytes                         1000 B\n"
-    "  live_allocations                                 1\n"
-    "  growths                                          0\n"
-    "  chunks                                           0\n"
-    "  borrows                                          0\n"
-    "  deferred_frees                                   0\n"
-    "  ladders                                          0\n"
-    "  out_of_memory                                    0\n"
-    "  host_waits                                       0\n"
-    "  quarantined_bytes                              0 B\n"
-    "  borrows_waited                                   0\n"
-    "  stat current_bytes                          1000 B\n"
-    "  stat peak_bytes                             1000 B\n"
-    "  stat live                                        1\n"
-    "  stat served                                      1\n"
-    "  system oversubscribed                          0 B\n"
-    "  system refused_by_cap                            0\n"
-    "  system refused_hints                             0\n";
+static const char gpu_table[] = "gpu:0                                            all        stream 7        stream 9\n"
+                                "  requested_bytes                           1.00 MiB             0 B        1.00 MiB\n"
+                                "  allocated_bytes                           1.00 MiB             0 B        1.00 MiB\n"
+                                "  peak_requested_bytes                      5.00 MiB        4.00 MiB        1.00 MiB\n"
+                                "  peak_allocated_bytes                      5.00 MiB        4.00 MiB        1.00 MiB\n"
+                                "  allocations                                      2               1               1\n"
+                                "  frees                                            1               1               0\n"
+                                "  cache_hits                                       0               0               0\n"
+                                "  reserved_bytes                           16.00 MiB        8.00 MiB        8.00 MiB\n"
+                                "  deferred_bytes                            4.00 MiB        4.00 MiB             0 B\n"
+                                "  peak_reserved_bytes                      16.00 MiB        8.00 MiB        8.00 MiB\n"
+                                "  live_allocations                                 1               0               1\n"
+                                "  growths                                          2               1               1\n"
+                                "  chunks                                           2               1               1\n"
+                                "  borrows                                          1               1               0\n"
+                                "  deferred_frees                                   1               1               0\n"
+                                "  ladders                                          0               -               -\n"
+                                "  out_of_memory                                    0               -               -\n"
+                                "  host_waits                                       0               0               0\n"
+                                "  quarantined_bytes                              0 B             0 B             0 B\n"
+                                "  borrows_waited                                   0               0               0\n"
+                                "  auto_growth idle_bytes                   11.00 MiB        4.00 MiB        7.00 MiB\n"
+                                "  limit limit_bytes                        100.0 MiB               -               -\n"
+                                "  limit used_bytes                         16.00 MiB               -               -\n"
+                                "  limit peak_bytes                         16.00 MiB               -               -\n"
+                                "  limit refused                                    0               -               -\n"
+                                "  system oversubscribed                          0 B               -               -\n"
+                                "  system refused_by_cap                            0               -               -\n"
+                                "  system refused_hints                             0               -               -\n";
+static const char pinned_table[] = "pinned                                           all\n"
+                                   "  requested_bytes                             1000 B\n"
+                                   "  allocated_bytes                             1000 B\n"
+                                   "  peak_requested_bytes                        1000 B\n"
+                                   "  peak_allocated_bytes                        1000 B\n"
+                                   "  allocations                                      1\n"
+                                   "  frees                                            0\n"
+                                   "  cache_hits                                       0\n"
+                                   "  reserved_bytes                              1000 B\n"
+                                   "  deferred_bytes                                 0 B\n"
+                                   "  peak_reserved_bytes                         1000 B\n"
+                                   "  live_allocations                                 1\n"
+                                   "  growths                                          0\n"
+                                   "  chunks                                           0\n"
+                                   "  borrows                                          0\n"
+                                   "  deferred_frees                                   0\n"
+                                   "  ladders                                          0\n"
+                                   "  out_of_memory                                    0\n"
+                                   "  host_waits                                       0\n"
+                                   "  quarantined_bytes                              0 B\n"
+                                   "  borrows_waited                                   0\n"
+                                   "  stat current_bytes                          1000 B\n"
+                                   "  stat peak_bytes                             1000 B\n"
+                                   "  stat live                                        1\n"
+                                   "  stat served                                      1\n"
+                                   "  system oversubscribed                          0 B\n"
+                                   "  system refused_by_cap                            0\n"
+                                   "  system refused_hints                             0\n";
 
 TEST(stats, tells_places_streams_and_layers_behind_a_row) {
     char wanted[8192];
@@ -138,10 +136,12 @@ TEST(stats, json_has_streams_blocks_and_the_facades_own) {
     write_files();
     ran_t ran = run_command(STATS "--at 5 --json two.csv");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_CONTAINS(ran.out, "{\"schema\": 1, \"trace\": \"two.csv\", \"row\": 5, \"rows\": 10, \"line\": 6, \"strategy\": \"mine\", "
-                             "\"device\": \"sim:h100\",\n\"failed_operations\": 0, \"oom_count\": 0,\n\"streams\": [{\"number\": 7, "
-                             "\"device\": 0, \"stream\": \"0x");
-    EXPECT_CONTAINS(ran.out, "\n\"statistics\": {\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 1048576, ");
+    EXPECT_CONTAINS(ran.out,
+                    "{\"schema\": 1, \"trace\": \"two.csv\", \"row\": 5, \"rows\": 10, \"line\": 6, \"strategy\": \"mine\", "
+                    "\"device\": \"sim:h100\",\n\"failed_operations\": 0, \"oom_count\": 0,\n\"streams\": [{\"number\": 7, "
+                    "\"device\": 0, \"stream\": \"0x");
+    EXPECT_CONTAINS(ran.out,
+                    "\n\"statistics\": {\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 1048576, ");
     EXPECT_CONTAINS(ran.out, "{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 3, \"figures\": {\"limit_bytes\": 104857600, "
                              "\"used_bytes\": 16777216, ");
     EXPECT_TRUE(strstr(ran.out, "\"blocks\"") == NULL);
@@ -196,13 +196,15 @@ TEST(stats, many_streams_take_several_tables) {
 /* Rows that are one kernel are not cut in two, and failures so far are told. */
 TEST(stats, kernels_are_whole_and_failures_are_told) {
     write_files();
-    write_text("kernel.csv", "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nalloc,2,1000,0,0,\nwork,1,0,0,5,10\nwork,2,0,0,5,10\n"
-                             "free,1,0,0,50,\nfree,2,0,0,50,\n");
+    write_text("kernel.csv",
+               "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nalloc,2,1000,0,0,\nwork,1,0,0,5,10\nwork,2,0,0,5,10\n"
+               "free,1,0,0,50,\nfree,2,0,0,50,\n");
     ran_t ran = run_command(STATS "--at 3 kernel.csv");
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "kernel.csv after row 4 of 6 (line 5)");
-    write_text("early.csv", "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nwork,1,0,0,5,10\nwork,1,0,0,5,10\nwork,1,0,0,5,10\n"
-                            "free,1,0,0,50,\n");
+    write_text("early.csv",
+               "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nwork,1,0,0,5,10\nwork,1,0,0,5,10\nwork,1,0,0,5,10\n"
+               "free,1,0,0,50,\n");
     ran = run_command(STATS "--at 2 early.csv"); /* longer than all that is before it */
     EXPECT_CONTAINS(ran.out, "early.csv after row 4 of 5 (line 5)");
     write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");

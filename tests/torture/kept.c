@@ -1,7 +1,7 @@
 /* Layers that keep what a device gave them: the end of a program asks for every kind of thing. */
 #include <stdio.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/harness/test.h"
 #include "tests/torture/opened.h"
 
@@ -23,11 +23,13 @@ static strata_status_t keep_addresses(strata_layer_t *self, const strata_request
     return strata_below_allocate(self, request, record);
 }
 
-#define KEEPER(layer_name, function)                                                                                    \
-    {.struct_size = sizeof(strata_layer_type_t), .name = layer_name, .doc = "keeps what a device gave it",              \
-     .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t),         \
-     .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = function,              \
-     .free = strata_layer_free_below}
+#define KEEPER(layer_name, function)                                                                                               \
+    {                                                                                                                              \
+        .struct_size = sizeof(strata_layer_type_t), .name = layer_name, .doc = "keeps what a device gave it",                      \
+        .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t),                 \
+        .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = function,                      \
+        .free = strata_layer_free_below                                                                                            \
+    }
 
 static const strata_layer_type_t keepers[] = {
     KEEPER("test_keeps_event", keep_an_event),

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "conform/rig.h"
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 #include "torture/campaign.h"
 
@@ -18,8 +18,7 @@ static void expect_lawful_programs_pass(uint64_t first) {
     torture_sum_t sum;
     EXPECT_OK(torture_add_presets(&list));
     EXPECT_OK(torture_add_drawn(&list, 1, STACKS, NULL));
-    torture_campaign_t campaign = {.strategies = &list, .seed = 1, .first = first, .drawn_each = DRAWN_EACH,
-                                   .few_threads = true};
+    torture_campaign_t campaign = {.strategies = &list, .seed = 1, .first = first, .drawn_each = DRAWN_EACH, .few_threads = true};
     campaign.programs = STRIDE > 1 ? PROGRAMS / PARTS / 10 : PROGRAMS / PARTS;
     if (torture_run_here(&campaign, &sum, &failure, 1)) {
         FAIL_TEST("program %llu under %s", (unsigned long long)failure.run.number, list.all[failure.run.strategy].name);
@@ -38,7 +37,8 @@ static void expect_lawful_programs_pass(uint64_t first) {
 }
 
 #define EACH_PART(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
-#define PART(n) static void programs_##n(void) { expect_lawful_programs_pass(n * (PROGRAMS / PARTS)); }
+#define PART(n)                                                                                                                    \
+    static void programs_##n(void) { expect_lawful_programs_pass(n *(PROGRAMS / PARTS)); }
 EACH_PART(PART)
 #define ENTRY(n) programs_##n,
 static const strata_test_fn parts[PARTS] = {EACH_PART(ENTRY)};

@@ -1,7 +1,7 @@
 /* A layer that keeps what it knows of its blocks in the blocks: it is found by the marks that programs leave. */
 #include <string.h>
 
-#include "allocation/layer.h"
+#include "allocation/core/layer.h"
 #include "tests/harness/test.h"
 #include "tests/torture/opened.h"
 
@@ -20,15 +20,22 @@ static strata_status_t scribble_allocate(strata_layer_t *self, const strata_requ
     return status;
 }
 
-static void scribble_free(strata_layer_t *self, strata_record_t *record, strata_path_t *path) {
+static void scribble_free(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
     last = NULL;
-    strata_layer_free_below(self, record, path);
+    strata_layer_free_below(self, record, call);
 }
 
 static const strata_layer_type_t scribble = {
-    .struct_size = sizeof(strata_layer_type_t), .name = "test_scribble", .doc = "links the blocks that it serves",
-    .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE, .passes = ~0u, .state_size = sizeof(strata_layer_t),
-    .create = strata_layer_create_nothing, .destroy = strata_layer_destroy_nothing, .allocate = scribble_allocate,
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "test_scribble",
+    .doc = "links the blocks that it serves",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = scribble_allocate,
     .free = scribble_free,
 };
 

@@ -8,7 +8,7 @@
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/begun.h"
-#include "trace/output.h"
+#include "trace/text/output.h"
 
 static strata_output_t *begin(const char *name) {
     strata_output_t *output = NULL;
@@ -17,9 +17,7 @@ static strata_output_t *begin(const char *name) {
     return output;
 }
 
-static bool stands(const char *name) {
-    return access(temporary(name), F_OK) == 0;
-}
+static bool stands(const char *name) { return access(temporary(name), F_OK) == 0; }
 
 static bool part_stands(const char *name) {
     char part[64];

@@ -56,11 +56,18 @@ TEST(trace_exact, a_tag_of_two_hundred_and_fifty_five_bytes) {
 
 /* The writer takes the largest of each number that the reader takes, and none above. */
 TEST(trace_exact, the_largest_numbers_are_written) {
-    const strata_trace_record_t largest = {
-        .op = STRATA_TRACE_alloc, .has_id = true, .has_pool = true, .id = UINT64_MAX - 1, .pool = UINT64_MAX - 1,
-        .size = STRATA_TRACE_SIZE_MAX, .stream = STRATA_TRACE_NUMBER_MAX, .other = STRATA_TRACE_NUMBER_MAX,
-        .time_us = STRATA_TRACE_TIME_MAX, .dur_us = STRATA_TRACE_TIME_MAX, .device = STRATA_TRACE_DEVICES - 1,
-        .align = STRATA_TRACE_SIZE_MAX};
+    const strata_trace_record_t largest = {.op = STRATA_TRACE_alloc,
+                                           .has_id = true,
+                                           .has_pool = true,
+                                           .id = UINT64_MAX - 1,
+                                           .pool = UINT64_MAX - 1,
+                                           .size = STRATA_TRACE_SIZE_MAX,
+                                           .stream = STRATA_TRACE_NUMBER_MAX,
+                                           .other = STRATA_TRACE_NUMBER_MAX,
+                                           .time_us = STRATA_TRACE_TIME_MAX,
+                                           .dur_us = STRATA_TRACE_TIME_MAX,
+                                           .device = STRATA_TRACE_DEVICES - 1,
+                                           .align = STRATA_TRACE_SIZE_MAX};
     strata_trace_record_t above[9];
     for (size_t i = 0; i < 9; i++) above[i] = largest;
     above[0].id++, above[1].pool++, above[2].size++, above[3].stream++, above[4].other++, above[5].time_us++, above[6].dur_us++;
@@ -93,10 +100,12 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
 
 /* The place is that of the alloc, whatever a later row says or leaves out; and only the alloc says how many bytes are live. */
 TEST(trace_exact, what_a_lifetime_keeps_from_its_alloc) {
-    strata_trace_t *trace = load("op,id,size,stream,time_us,place,dur_us\nalloc,1,100,0,0,managed,\nborrow,1,7,2,1,,\nwork,1,7,0,2,pinned,5\n"
-                                 "free,1,7,0,3,host,\nalloc,2,60,0,4,host,\nfree,2,,0,5,,\nalloc,3,90,0,6,,\n");
-    static const strata_place_kind_t places[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED,
-                                                 STRATA_PLACE_HOST, STRATA_PLACE_HOST, STRATA_PLACE_GPU};
+    strata_trace_t *trace = load(
+        "op,id,size,stream,time_us,place,dur_us\nalloc,1,100,0,0,managed,\nborrow,1,7,2,1,,\nwork,1,7,0,2,pinned,5\n"
+        "free,1,7,0,3,host,\nalloc,2,60,0,4,host,\nfree,2,,0,5,,\nalloc,3,90,0,6,,\n");
+    static const strata_place_kind_t places[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED,
+                                                 STRATA_PLACE_MANAGED, STRATA_PLACE_HOST,    STRATA_PLACE_HOST,
+                                                 STRATA_PLACE_GPU};
     ASSERT_TRUE(trace != NULL);
     for (size_t i = 0; i < trace->count; i++) EXPECT_EQ(trace->events[i].place, places[i]);
     EXPECT_EQ(trace->peak_requested, 100);

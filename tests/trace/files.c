@@ -17,7 +17,8 @@ static void remove_folder(void) {
 const char *temporary(const char *name) {
     static char path[256];
     if (!*folder) {
-        strcpy(folder, "/tmp/strata-trace-XXX" "XXX");
+        strcpy(folder, "/tmp/strata-trace-XXX"
+                       "XXX");
         if (!mkdtemp(folder)) abort();
         atexit(remove_folder);
     }
@@ -34,9 +35,7 @@ const char *write_file(const char *name, const void *bytes, size_t count) {
     return good ? path : NULL;
 }
 
-const char *write_text(const char *name, const char *text) {
-    return write_file(name, text, strlen(text));
-}
+const char *write_text(const char *name, const char *text) { return write_file(name, text, strlen(text)); }
 
 const char *write_gzip(const char *name, const void *bytes, size_t count) {
     const char *path = temporary(name);

@@ -152,17 +152,25 @@ TEST(trace, round_trip_of_real_traces) {
 }
 
 TEST(trace, round_trip_of_every_field) {
-    strata_trace_record_t written = {.op = STRATA_TRACE_alloc, .place = STRATA_PLACE_MANAGED, .id = UINT64_MAX - 1,
-                                     .size = STRATA_TRACE_SIZE_MAX, .stream = STRATA_TRACE_NUMBER_MAX, .time_us = 12,
-                                     .pool = 3, .align = 4096, .device = 15, .thread = UINT32_MAX, .has_id = true,
-                                     .has_pool = true, .tag = "a \"b\", c"};
+    strata_trace_record_t written = {.op = STRATA_TRACE_alloc,
+                                     .place = STRATA_PLACE_MANAGED,
+                                     .id = UINT64_MAX - 1,
+                                     .size = STRATA_TRACE_SIZE_MAX,
+                                     .stream = STRATA_TRACE_NUMBER_MAX,
+                                     .time_us = 12,
+                                     .pool = 3,
+                                     .align = 4096,
+                                     .device = 15,
+                                     .thread = UINT32_MAX,
+                                     .has_id = true,
+                                     .has_pool = true,
+                                     .tag = "a \"b\", c"};
     strata_trace_writer_t *writer = NULL;
     char path[256];
     snprintf(path, sizeof path, "%s", temporary("every.csv"));
     ASSERT_OK(strata_trace_writer_open(path, UINT32_MAX, &writer));
     ASSERT_OK(strata_trace_write(writer, &written));
-    ASSERT_OK(
-        strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_sync, .time_us = 12, .all_streams = true}));
+    ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_sync, .time_us = 12, .all_streams = true}));
     ASSERT_OK(strata_trace_writer_finish(writer));
     strata_trace_reader_t *reader = NULL;
     ASSERT_OK(strata_trace_reader_open(path, &reader));

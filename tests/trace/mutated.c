@@ -44,7 +44,8 @@ static void expect_read_or_refused(const char *path, size_t *read) {
     if (status == STRATA_OK) return;
     char begin[300];
     snprintf(begin, sizeof begin, "%s:%u:%u: ", path, strata_last_error()->line, strata_last_error()->column);
-    if (status != STRATA_E_FORMAT || strata_last_error()->column == 0 || strncmp(strata_last_error()->text, begin, strlen(begin)) != 0)
+    if (status != STRATA_E_FORMAT || strata_last_error()->column == 0 ||
+        strncmp(strata_last_error()->text, begin, strlen(begin)) != 0)
         FAIL_TEST("%s: %s", strata_status_name(status), strata_last_error()->text);
 }
 

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "platform/host_memory.h"
+#include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/trace.h"
 
 #define HEADER "op,id,size,stream,time_us\n"
-#define WIDE "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other\n"
+#define WIDE   "op,id,size,stream,time_us,device,place,pool,align,thread,tag,dur_us,other\n"
 
 /* Loads a text; the error must begin with "path:line:column: " and hold `part`. */
 static void expect_refused(const char *path, unsigned line, unsigned column, const char *part) {
@@ -48,24 +48,33 @@ TEST(trace, refuses_wrong_headers) {
 TEST(trace, names_the_column_of_what_is_wrong) {
     expect_text_refused("op,tag,id,size,stream,time_us\nalloc,\"a\"\"\xc3\xa9,\",x,8,0,0\n", 2, 15, "id is \"x\"");
     expect_text_refused("op,tag,id,size,stream,time_us\nalloc,\xe2\x82\xac\xf0\x9f\x98\x80,1,8,0,y\n", 2, 16, "time_us is \"y\"");
-    expect_text_refused("\xef\xbb\xbf" "op,id,size,stream,time_us,sise\n", 1, 27, "unknown column \"sise\"");
+    expect_text_refused("\xef\xbb\xbf"
+                        "op,id,size,stream,time_us,sise\n",
+                        1, 27, "unknown column \"sise\"");
     expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,,8,1,alloc\n7,0,\"z\",,1,fre\n", 3, 12, "unknown op \"fre\"");
-    expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,\"z\"z,8,1,alloc\n", 2, 8, "text follows the closing quote of field 3 (x_note); write a comma");
+    expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,\"z\"z,8,1,alloc\n", 2, 8,
+                        "text follows the closing quote of field 3 (x_note); write a comma");
     expect_text_refused("time_us,stream,x_note,size,id,op\n0,0,z,8,\"1,alloc\n", 2, 9, "field 5 (id) has no closing quote");
     expect_text_refused("op,id,size,stream,time_us,other\nwait,,,0,0,1\nwait,,,0,0,-1\n", 3, 12, "other is \"-1\"");
-    expect_text_refused("op,id,size,stream,time_us\nalloc,1,8,0,0\nfree,1,,0\n", 3, 9, "time_us is missing: 4 fields, but the header has 5");
+    expect_text_refused("op,id,size,stream,time_us\nalloc,1,8,0,0\nfree,1,,0\n", 3, 9,
+                        "time_us is missing: 4 fields, but the header has 5");
 }
 
 /* As some editors and spreadsheets write it. */
 TEST(trace, accepts_a_mark_of_utf8_and_empty_lines_before_the_header) {
-    static const char *const before[] = {"\xef\xbb\xbf", "\xef\xbb\xbf\r\n\n", "\n\n", "\xef\xbb\xbf# strata-trace 1\n", "\n# strata-trace 1\n\n",
+    static const char *const before[] = {"\xef\xbb\xbf",
+                                         "\xef\xbb\xbf\r\n\n",
+                                         "\n\n",
+                                         "\xef\xbb\xbf# strata-trace 1\n",
+                                         "\n# strata-trace 1\n\n",
                                          "\xef\xbb\xbf\n# strata-trace 1\r\n"};
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         char text[200];
         snprintf(text, sizeof text, "%s" HEADER "alloc,1,8,0,0\n", before[i]);
         for (int gzip = 0; gzip < 2; gzip++) {
             strata_trace_t *trace = NULL;
-            EXPECT_OK(strata_trace_load(gzip ? write_gzip("mark.csv.gz", text, strlen(text)) : write_text("mark.csv", text), &trace));
+            EXPECT_OK(
+                strata_trace_load(gzip ? write_gzip("mark.csv.gz", text, strlen(text)) : write_text("mark.csv", text), &trace));
             if (trace) EXPECT_EQ(trace->lifetimes, 1);
             strata_trace_delete(trace);
         }
@@ -102,7 +111,9 @@ TEST(trace, refuses_wrong_fields) {
     expect_text_refused(HEADER "alloc,1,8,0,1000000000000001\n", 2, 13, "time_us is");
     expect_text_refused(HEADER "alloc,\"1,8,0,0\n", 2, 7, "field 2 (id) has no closing quote");
     expect_text_refused(HEADER "alloc,\"1\"2,8,0,0\n", 2, 10, "text follows the closing quote of field 2 (id)");
-    expect_text_refused(HEADER "\n\nal\x01l" "oc,1,8,0,0\n", 4, 1, "unknown op \"al?loc\"");
+    expect_text_refused(HEADER "\n\nal\x01l"
+                               "oc,1,8,0,0\n",
+                        4, 1, "unknown op \"al?loc\"");
 }
 
 TEST(trace, refuses_wrong_optional_fields) {
@@ -128,12 +139,15 @@ TEST(trace, refuses_wrong_lifetimes) {
     expect_text_refused(HEADER "borrow,1,0,2,0\n", 2, 8, "borrow of id 1, which no row above allocates");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nborrow,1,0,2,1\n", 4, 8, "borrow of id 1, which was freed on line 3");
     expect_text_refused(HEADER "alloc,1,8,0,0\nfree,1,0,0,1\nunborrow,1,0,2,1\n", 4, 10, "unborrow of id 1, which was freed");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,2,1\n", 3, 14, "unborrow of id 1 by stream 2, which does not borrow it");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,0,1\n", 3, 14, "unborrow of id 1 by stream 0, which does not borrow it");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,2,1\n", 3, 14,
+                        "unborrow of id 1 by stream 2, which does not borrow it");
+    expect_text_refused(HEADER "alloc,1,8,0,0\nunborrow,1,0,0,1\n", 3, 14,
+                        "unborrow of id 1 by stream 0, which does not borrow it");
     expect_text_refused(HEADER "alloc,1,8,0,0\nborrow,1,0,3,1\nunborrow,1,0,2,1\n", 4, 14, "write its borrow first");
     expect_text_refused(HEADER "alloc,1,8,0,0\nalloc,2,8,0,0\nborrow,1,0,2,1\nunborrow,2,0,2,1\n", 5, 14, "unborrow of id 2");
-    expect_text_refused(HEADER "alloc,1,8,0,0\nborrow,1,0,2,1\nborrow,1,0,2,1\nunborrow,1,0,2,2\nborrow,1,0,3,2\nunborrow,1,0,2,2\n", 7, 14,
-                        "unborrow of id 1 by stream 2");
+    expect_text_refused(HEADER
+                        "alloc,1,8,0,0\nborrow,1,0,2,1\nborrow,1,0,2,1\nunborrow,1,0,2,2\nborrow,1,0,3,2\nunborrow,1,0,2,2\n",
+                        7, 14, "unborrow of id 1 by stream 2");
     expect_text_refused(WIDE "work,7,0,0,0,,,,,,,5,\n", 2, 6, "work of id 7, which no row above allocates");
     expect_text_refused(WIDE "alloc,1,8,0,0,0,,,,,,,\nfree,1,0,0,0,1,,,,,,,\n", 3, 14,
                         "free of id 1 on device 1, but it was allocated");
@@ -145,7 +159,8 @@ TEST(trace, refuses_pools_that_do_not_pair) {
     expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,8,,,,,\n", 3, 18,
                         "pool_end of pool 8, which stream 0 has not begun; write its pool_begin first");
     expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,1,0,,,7,,,,,\n", 3, 18, "which stream 1 has not begun");
-    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, 18, "has not begun");
+    expect_text_refused(WIDE "pool_begin,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\npool_end,,,0,0,,,7,,,,,\n", 4, 18,
+                        "has not begun");
     for (int i = 0; i < 17; i++) strcat(text, "pool_begin,,,3,0,,,7,,,,,\n");
     expect_text_refused(text, 18, 20, "stream 3 has begun 16 pools and ended none of them, the most; write their pool_end first");
 }

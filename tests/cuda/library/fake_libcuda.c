@@ -22,9 +22,7 @@ static int answer_text(int code, const char **text) {
     return 0;
 }
 
-static int answer_nothing(void) {
-    return 999;
-}
+static int answer_nothing(void) { return 999; }
 
 typedef int (*any_fn)(void);
 

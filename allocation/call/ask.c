@@ -1,0 +1,156 @@
+/* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
+#include "allocation/core/layer.h"
+#include "allocation/uses/host_wait.h"
+#include "platform/arithmetic.h"
+
+uint64_t strata_stack_release(strata_stack_t *stack) {
+    uint64_t released = 0;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->release) continue;
+        strata_call_t call = {.stack = stack};
+        bool entered = strata_call_enter(&call, layer);
+        released += layer->type->release(layer, &call);
+        strata_call_leave(&call, layer, entered);
+    }
+    return released;
+}
+
+/* Under the layer's lock: what it may keep of `keep` where `idle` bytes are known of in the stack. A layer that cannot tell what it
+ * holds idle (a driver's pool) is asked to keep what the others leave. */
+static uint64_t share_of(strata_layer_t *layer, uint64_t keep, uint64_t idle) {
+    uint64_t own = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0, others = idle - strata_min(idle, own);
+    return keep - strata_min(keep, others);
+}
+
+uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep) {
+    uint64_t released = 0;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        bool tells = layer->type->idle_bytes != NULL;
+        if (!layer->type->trim && !(tells && layer->type->release)) continue;
+        /* What a layer gave back may lie idle in one below. */
+        uint64_t idle = strata_stack_idle_bytes(stack);
+        if (tells && idle <= keep) continue;
+        strata_call_t call = {.stack = stack};
+        bool entered = strata_call_enter(&call, layer);
+        if (layer->type->trim) released += layer->type->trim(layer, share_of(layer, keep, idle), &call);
+        else released += layer->type->release(layer, &call);
+        strata_call_leave(&call, layer, entered);
+    }
+    return released;
+}
+
+/* What a forgotten stream leaves behind is pending until its work is done: then it is anybody's. */
+static void poll_gone(strata_stack_t *stack, strata_pending_t *pending) {
+    strata_lock(&stack->lock);
+    strata_handle_t gone = stack->gone;
+    uint64_t at = gone ? strata_device_event_ready_at(stack->domain->device, gone) : 0;
+    strata_unlock(&stack->lock);
+    if (!gone) return;
+    uint64_t idle = strata_stack_idle_bytes(stack);
+    if (strata_stack_has_passed(stack)) {
+        pending->freed_bytes += idle;
+        return;
+    }
+    pending->pending_bytes += idle;
+    if (at < pending->ready_at) pending->ready_at = at;
+}
+
+void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending) {
+    if (stack->orphan) poll_gone(stack, pending);
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->poll) continue;
+        strata_call_t call = {.stack = stack};
+        bool entered = strata_call_enter(&call, layer);
+        layer->type->poll(layer, &call, pending);
+        strata_call_leave(&call, layer, entered);
+    }
+}
+
+void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream) {
+    strata_host_wait_stream_gone(stack, stream);
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->stream_gone) continue;
+        strata_call_t call = {.stack = stack};
+        bool entered = strata_call_enter(&call, layer);
+        layer->type->stream_gone(layer, stream, &call);
+        strata_call_leave(&call, layer, entered);
+    }
+}
+
+void strata_stack_step(strata_stack_t *stack) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (!layer->type->step) continue;
+        strata_call_t call = {.stack = stack};
+        bool entered = strata_call_enter(&call, layer);
+        layer->type->step(layer, &call);
+        strata_call_leave(&call, layer, entered);
+    }
+}
+
+bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count) {
+    bool any = false;
+    strata_lock(&stack->lock);
+    if (stack->open)
+        STRATA_EACH_OWN_LAYER(stack, layer)
+            if (STRATA_LAYER_HAS(layer->type, set_frontier)) any = layer->type->set_frontier(layer, count) || any;
+    strata_unlock(&stack->lock);
+    return any;
+}
+
+bool strata_stack_has_passed(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    if (stack->gone && strata_device_event_query(stack->domain->device, stack->gone) == STRATA_OK) {
+        strata_events_give(&stack->domain->events, stack->gone);
+        stack->gone = NULL;
+    }
+    bool passed = stack->gone == NULL && stack->told && !stack->stranded;
+    strata_unlock(&stack->lock);
+    return passed;
+}
+
+uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
+    uint64_t bytes = 0;
+    strata_lock(&stack->lock);
+    STRATA_EACH_OWN_LAYER(stack, layer)
+        if (layer->type->idle_bytes) bytes += layer->type->idle_bytes(layer);
+    strata_unlock(&stack->lock);
+    return bytes;
+}
+
+bool strata_stack_is_empty(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    bool empty = stack->open && stack->abroad == 0 && stack->inside == 0 && stack->figures.deferred_bytes == 0 &&
+                 stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
+    strata_unlock(&stack->lock);
+    return empty;
+}
+
+strata_status_t strata_stack_validate(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    strata_status_t status = stack->open ? strata_slab_validate(&stack->slab) : STRATA_OK;
+    if (stack->open)
+        STRATA_EACH_OWN_LAYER(stack, layer)
+            if (status == STRATA_OK && layer->type->validate) status = layer->type->validate(layer);
+    strata_unlock(&stack->lock);
+    return status;
+}
+
+void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context) {
+    strata_lock(&stack->lock);
+    for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (record->state == STRATA_RECORD_LIVE) live(record, context);
+    }
+    strata_unlock(&stack->lock);
+}
+
+void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory) {
+    strata_lock(&stack->lock);
+    stack->directory = directory;
+    for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (record->state == STRATA_RECORD_LIVE && record->size > 0)
+            strata_directory_write(directory, record->ptr, stack->number, slot);
+    }
+    strata_unlock(&stack->lock);
+}

@@ -1,0 +1,87 @@
+#include "allocation/call/blocks.h"
+
+typedef struct walk {
+    strata_stack_t *stack;
+    strata_layer_t *layer;
+    strata_block_fn block;
+    void *context;
+} walk_t;
+
+static void pass_on(const strata_record_t *record, void *context) {
+    const walk_t *walk = context;
+    walk->block(walk->stack, walk->layer, record, walk->context);
+}
+
+static bool is_of_a_source(const strata_record_t *record) {
+    bool held = record->state == STRATA_RECORD_LIVE || record->state == STRATA_RECORD_DEFERRED;
+    return held && record->chunk == 0 && record->size > 0;
+}
+
+void strata_stack_each_block(strata_stack_t *stack, strata_block_fn block, void *context) {
+    if (!stack->open) return;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        walk_t walk = {.stack = stack, .layer = layer, .block = block, .context = context};
+        if (layer->type->walk) layer->type->walk(layer, pass_on, &walk);
+    }
+    for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (is_of_a_source(record)) block(stack, NULL, record, context);
+    }
+}
+
+typedef struct search {
+    uint64_t address;
+    const strata_record_t *found;
+} search_t;
+
+static void look(const strata_record_t *record, void *context) {
+    search_t *search = context;
+    if (search->address - record->ptr < record->size) search->found = record;
+}
+
+const strata_record_t *strata_stack_block_at(strata_stack_t *stack, uint64_t address) {
+    search_t search = {.address = address};
+    bool has_cache = false, routed = false;
+    if (!stack->open) return NULL;
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        if (search.found) break;
+        has_cache = has_cache || layer->type->walk;
+        routed = routed || layer->type->role == STRATA_ROUTER;
+        if (STRATA_LAYER_HAS(layer->type, find)) search.found = layer->type->find(layer, address);
+        else if (layer->type->walk) layer->type->walk(layer, look, &search);
+    }
+    /* What a decorator above holds is shown by the record that it made. */
+    bool held = search.found && search.found->state == STRATA_RECORD_CHUNK;
+    if (held) search.found = NULL;
+    /* Where a router leads past the caches, so is what has no block of one. */
+    bool others = held || stack->is_shared || !has_cache || routed;
+    for (uint32_t slot = 1; slot < stack->slab.used && !search.found && others; slot++) {
+        const strata_record_t *record = strata_slab_record(&stack->slab, slot);
+        if (is_of_a_source(record)) look(record, &search);
+    }
+    return search.found && search.found->state == STRATA_RECORD_LIVE ? search.found : NULL;
+}
+
+/* Those of one rank by number, which a lock keeps for all lives of its stack: one order for every domain there will ever be. */
+static void lock_all(strata_domain_t *domain, strata_lock_rank_t rank) {
+    uint64_t numbers[STRATA_STACKS / 64] = {0};
+    for (uint32_t i = 0; i < domain->stack_count; i++) {
+        const strata_stack_t *stack = domain->stacks[i];
+        if (stack->lock.rank == rank) numbers[stack->number / 64] |= 1ull << stack->number % 64;
+    }
+    for (uint32_t word = 0; word < STRATA_STACKS / 64; word++)
+        for (uint64_t left = numbers[word]; left; left &= left - 1)
+            strata_lock(&strata_stack_of((uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(left)))->lock);
+}
+
+void strata_domain_lock_stacks(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    lock_all(domain, STRATA_RANK_STACK);
+    lock_all(domain, STRATA_RANK_THREAD);
+    lock_all(domain, STRATA_RANK_SHARED);
+}
+
+void strata_domain_unlock_stacks(strata_domain_t *domain) {
+    for (uint32_t i = domain->stack_count; i-- > 0;) strata_unlock(&domain->stacks[i]->lock);
+    strata_unlock(&domain->lock);
+}

@@ -1,0 +1,225 @@
+/* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
+#include "allocation/call/record_notes.h"
+#include "allocation/core/layer.h"
+#include "allocation/reclaim/above.h"
+#include "allocation/reclaim/ladder.h"
+#include "allocation/uses/host_wait.h"
+
+static strata_status_t stale(strata_ref_t ref, const char *why) {
+    return strata_fail(STRATA_E_STALE, 0, "ref %#llx (stack %u, slot %u): %s", (unsigned long long)ref,
+                       (unsigned)strata_ref_home(ref), (unsigned)strata_ref_slot(ref), why);
+}
+
+/* Under the lock of `home`: the live record of a ref, or NULL with the reason set. */
+static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_ref_t ref) {
+    uint32_t slot = strata_ref_slot(ref);
+    const char *why = NULL;
+    if (!home->open) why = "its stack has ended";
+    else if (home->facade != facade) why = "it belongs to another facade";
+    else if (slot == 0 || slot >= home->slab.used) why = "there never was such an allocation";
+    if (why) {
+        stale(ref, why);
+        return NULL;
+    }
+    strata_record_t *record = strata_slab_record(&home->slab, slot);
+    if (record->generation != strata_ref_generation(ref) || record->state != STRATA_RECORD_LIVE) {
+        stale(ref, "it was freed already");
+        return NULL;
+    }
+    return record;
+}
+
+strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **out) {
+    strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
+    if (!home) return stale(ref, "there never was such an allocation");
+    strata_lock(&home->lock);
+    strata_record_t *record = checked(home, facade, ref);
+    if (!record) {
+        strata_unlock(&home->lock);
+        return STRATA_E_STALE;
+    }
+    strata_stack_t *server = strata_stack_of(record->stack);
+    *call = (strata_call_t){.stack = server};
+    if (server == home) {
+        call->held[strata_call_level(call, home)] = home;
+    } else {
+        /* A branch's lock comes before a shared stack's; the record is checked again once both are in order. */
+        strata_unlock(&home->lock);
+        strata_lock(&server->lock);
+        call->held[0] = server;
+        strata_lock(&home->lock);
+        record = checked(home, facade, ref);
+        strata_unlock(&home->lock);
+        if (!record) {
+            (void)strata_call_unlock(call);
+            return STRATA_E_STALE;
+        }
+    }
+    *out = record;
+    return STRATA_OK;
+}
+
+/* ---- borrows ---- */
+
+/* The first layer that is told of borrows, from `path` of the record on, top first, then those of the records within; and the
+ * record that it knows. NULL: none. */
+static strata_layer_t *borrow_layer(const strata_stack_t *server, uint64_t route, strata_record_t **record) {
+    for (strata_record_t *at = *record; at; at = strata_record_inner(at), route = at ? at->route : 0) {
+        for (; route; route >>= 8) {
+            strata_layer_t *layer = server->layers[route & 0xff];
+            if (!layer->type->record_stream) continue;
+            *record = at;
+            return layer;
+        }
+    }
+    return NULL;
+}
+
+static strata_layer_t *borrow_layer_below(const strata_layer_t *self, strata_record_t **record) {
+    uint64_t route = (*record)->route;
+    while (route && (route & 0xff) != self->number) route >>= 8;
+    return borrow_layer(strata_stack_of((*record)->stack), route >> 8, record);
+}
+
+static strata_status_t nobody_knows(void) {
+    return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                       "no layer of this stack knows borrows: the free will wait on the host for the stream");
+}
+
+static strata_status_t erase(strata_layer_t *layer, strata_record_t *record, strata_stream_t stream, strata_call_t *call) {
+    if (layer->type->erase_stream) return layer->type->erase_stream(layer, record, stream, call);
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s cannot take a borrow back", layer->type->name);
+}
+
+strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                           strata_call_t *call) {
+    strata_layer_t *layer = borrow_layer_below(self, &record);
+    return layer ? layer->type->record_stream(layer, record, stream, call) : nobody_knows();
+}
+
+strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
+                                          strata_call_t *call) {
+    strata_layer_t *layer = borrow_layer_below(self, &record);
+    /* What no layer knew the core takes back, if it was noted. */
+    return layer ? erase(layer, record, stream, call) : STRATA_OK;
+}
+
+static strata_status_t borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
+    strata_record_t *known = record;
+    strata_layer_t *layer = borrow_layer(call->stack, record->route, &known);
+    strata_status_t status = layer ? layer->type->record_stream(layer, known, stream, call) : STRATA_E_UNSUPPORTED;
+    if (status != STRATA_E_UNSUPPORTED) return status;
+    status = strata_host_wait_note(call, record, stream);
+    return status == STRATA_OK ? STRATA_E_UNSUPPORTED : status;
+}
+
+strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
+    if (record->size == 0) return STRATA_OK;
+    strata_stack_t *home = strata_call_stay(call, record);
+    strata_status_t status = borrow(call, record, stream);
+    strata_call_stayed(call, home);
+    return status;
+}
+
+static strata_status_t unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
+    strata_record_t *known = record;
+    strata_layer_t *layer = borrow_layer(call->stack, record->route, &known);
+    strata_status_t status = layer ? erase(layer, known, stream, call) : STRATA_OK;
+    /* What no layer knew the core has noted. */
+    bool noted = record->attention & STRATA_ATTENTION_CORE;
+    if (!noted || (status != STRATA_OK && status != STRATA_E_UNSUPPORTED)) return status;
+    strata_host_wait_erase(call, record, stream);
+    return STRATA_OK;
+}
+
+strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
+    if (record->size == 0) return STRATA_OK;
+    strata_stack_t *home = strata_call_stay(call, record);
+    strata_status_t status = unborrow(call, record, stream);
+    strata_call_stayed(call, home);
+    return status;
+}
+
+/* ---- free ---- */
+
+/* From here on the ref is stale: a second free finds another generation. */
+static void end_ref(strata_stack_t *server, strata_record_t *record) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    if (home != server) strata_lock(&home->lock);
+    record->generation++;
+    record->state = STRATA_RECORD_DEFERRED;
+    if (home != server) strata_unlock(&home->lock);
+}
+
+/* Ends the ref. The record is ours alone from here on, and the stack stays until leave() whatever it holds. */
+static void enter(strata_call_t *call, strata_record_t *record) {
+    strata_stack_t *server = call->stack;
+    strata_stack_unbook(server, record);
+    server->direct_bytes -= strata_record_reserved(record);
+    end_ref(server, record);
+    server->inside++;
+    if (record->home != server->number) server->abroad--;
+}
+
+/* Whoever waits for memory may be in another stack, and this one may have no layer that wakes it. */
+static void leave(strata_stack_t *server) {
+    strata_domain_t *domain = server->domain;
+    strata_lock(&server->lock);
+    bool waited_for = server->attention_free != 0;
+    server->inside--;
+    strata_unlock(&server->lock);
+    if (waited_for) strata_domain_wake(domain);
+    strata_above_look(domain);
+}
+
+/* The lock is held; it is opened. Unless all users are known to be done or noted, the block is quarantined: never reused,
+ * given back when the stack ends. */
+static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
+    strata_stack_t *server = call->stack;
+    if (record->route == 0) {
+        strata_slab_give(&server->slab, strata_slab_slot(&server->slab, record));
+        (void)strata_call_unlock(call);
+        return;
+    }
+    if (known && record->attention & STRATA_ATTENTION_CORE) known = strata_host_wait_all(call, record);
+    if (!known) server->figures.quarantined_bytes += record->size;
+    (void)strata_call_unlock(call);
+    if (known) strata_below_free(record, call);
+}
+
+void strata_record_free(strata_call_t *call, strata_record_t *record) {
+    bool known = !strata_record_has_unknown_use(call, record);
+    if (strata_record_give_up(call, record)) {
+        (void)strata_call_unlock(call);
+        return;
+    }
+    enter(call, record);
+    go_back(call, record, known);
+    leave(call->stack);
+}
+
+/* A last use on `stream` is a borrow; where it cannot be noted the host waits. False: neither could be had. The path's lock
+ * is held, and may be open meanwhile. */
+static bool note_last_use(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
+    strata_status_t status = strata_record_borrow(call, record, stream);
+    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return true;
+    strata_opened_t opened = strata_call_unlock(call);
+    bool done = strata_domain_wait_for(call->stack->domain, stream);
+    strata_call_lock(call, opened);
+    return done;
+}
+
+void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_stream_t stream) {
+    /* A use that outlives this owner is noted before the others can free the block. */
+    if (strata_record_is_shared(call, record)) {
+        if (!note_last_use(call, record, stream)) strata_record_note_unknown_use(call, record);
+        strata_record_free(call, record);
+        return;
+    }
+    bool known = !strata_record_has_unknown_use(call, record);
+    (void)strata_record_give_up(call, record);
+    enter(call, record);
+    known = note_last_use(call, record, stream) && known;
+    go_back(call, record, known);
+    leave(call->stack);
+}

@@ -1,0 +1,50 @@
+/* The nearest right word to a misspelt one: the fewest letters changed, added, left out or swapped. */
+#include <ctype.h>
+#include <string.h>
+
+#include "allocation/core/option.h"
+
+/* Longer words are compared by their beginnings. */
+enum { WORD_MOST = 48 };
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Case and the choice between '-' and '_' are no difference. */
+static char folded(char letter) { return letter == '-' ? '_' : (char)tolower((unsigned char)letter); }
+
+static size_t distance(const char *a, const char *b) {
+    size_t rows[3][WORD_MOST + 1];
+    size_t length = strnlen(b, WORD_MOST), rounds = strnlen(a, WORD_MOST);
+    size_t *before = rows[0], *last = rows[1], *now = rows[2];
+    for (size_t j = 0; j <= length; j++) before[j] = last[j] = j;
+    for (size_t i = 1; i <= rounds; i++) {
+        now[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            bool same = folded(a[i - 1]) == folded(b[j - 1]);
+            now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + !same);
+            bool swapped = i > 1 && j > 1 && folded(a[i - 1]) == folded(b[j - 2]) && folded(a[i - 2]) == folded(b[j - 1]);
+            if (swapped) now[j] = least(now[j], before[j - 2] + 1);
+        }
+        size_t *free_row = before;
+        before = last;
+        last = now;
+        now = free_row;
+    }
+    return last[length];
+}
+
+const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *),
+                                const void *context) {
+    const char *nearest = NULL;
+    size_t length = strnlen(misspelt, WORD_MOST), best = length / 3 + (length > 1) + 1;
+    for (size_t i = 0; i < count; i++) {
+        const char *candidate = word(i, context);
+        size_t far = distance(misspelt, candidate);
+        /* A beginning of a word is near to it, whatever is left out. */
+        if (length >= 3 && strncmp(candidate, misspelt, length) == 0) far = least(far, 1);
+        if (far >= best || far >= strlen(candidate)) continue;
+        best = far;
+        nearest = candidate;
+    }
+    return nearest;
+}

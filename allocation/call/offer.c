@@ -1,0 +1,143 @@
+/* What a layer outside the tree may ask of the device: strata/layer.h. */
+#include "allocation/core/layer.h"
+#include "allocation/core/quarantine.h"
+#include "allocation/core/threads.h"
+#include "allocation/reclaim/refusal.h"
+
+strata_place_t strata_layer_place(const strata_layer_t *self) { return self->domain->place; }
+
+/* ---- memory of a source ---- */
+
+static bool on_host(strata_memory_t memory) { return memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST; }
+
+static strata_memory_t memory_of(const strata_layer_t *self) { return (strata_memory_t)strata_place_kind(self->domain->place); }
+
+static strata_status_t give_back(strata_layer_t *self, uint64_t address) {
+    strata_device_t *device = self->domain->device;
+    strata_memory_t memory = memory_of(self);
+    strata_status_t status = on_host(memory) ? strata_device_host_free(device, memory, address)
+                                             : strata_device_free(device, memory, address);
+    return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
+}
+
+static strata_status_t get(strata_layer_t *self, size_t size, size_t alignment, strata_address_t *got) {
+    strata_device_t *device = self->domain->device;
+    strata_memory_t memory = memory_of(self);
+    return on_host(memory)
+               ? strata_device_host_alloc(device, memory, size, alignment, STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED, got)
+               : strata_device_malloc(device, memory, size, got);
+}
+
+/* What could not be booked goes back; what the device refuses even then is the domain's. The reason of before stays. */
+static strata_status_t give_unbooked(strata_layer_t *self, strata_address_t got, size_t size) {
+    strata_error_t reason = *strata_last_error();
+    if (give_back(self, got) == STRATA_OK) {
+        strata_domain_unclaim(self->domain, size);
+    } else {
+        strata_domain_count(self->domain, size);
+        strata_domain_quarantine(self->domain, memory_of(self), got, size, false);
+    }
+    return strata_fail_again(&reason);
+}
+
+strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address) {
+    strata_domain_t *domain = self->domain;
+    strata_address_t got = 0;
+    strata_status_t status = strata_domain_claim(domain, size);
+    if (status != STRATA_OK) return status;
+    status = get(self, size, alignment, &got);
+    if (status != STRATA_OK) {
+        strata_domain_unclaim(domain, size);
+        if (status == STRATA_E_NO_MEMORY) strata_refusal_note(&(strata_refusal_t){.by = STRATA_REFUSED_BY_DEVICE, .asked = size});
+        return status;
+    }
+    status = strata_domain_book(domain, got, size);
+    if (status != STRATA_OK) return give_unbooked(self, got, size);
+    *address = got;
+    return STRATA_OK;
+}
+
+strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size) {
+    strata_domain_uncover(self->domain, address, size);
+    strata_status_t status = give_back(self, address);
+    if (status == STRATA_OK) strata_domain_unbook(self->domain, size);
+    else strata_domain_recover(self->domain, address, size);
+    return status;
+}
+
+/* The bottom of a decorator stack is the layer that made the record; 0: it was in its hands again when the device refused. */
+static bool made_by(const strata_record_t *record, const strata_layer_t *layer) {
+    uint64_t route = record->route;
+    while (route >> 8) route >>= 8;
+    return route == layer->number || route == 0;
+}
+
+void strata_layer_each_left(strata_layer_t *self, strata_walk_fn each, void *context) {
+    strata_slab_t *slab = &self->stack->slab;
+    for (uint32_t slot = 1; slot < slab->used; slot++) {
+        const strata_record_t *record = strata_slab_record(slab, slot);
+        bool held = record->state != STRATA_RECORD_UNUSED && record->state != STRATA_RECORD_FREE && record->size > 0;
+        if (held && made_by(record, self)) each(record, context);
+    }
+}
+
+/* ---- nothing to do ---- */
+
+strata_status_t strata_layer_create_nothing(strata_layer_t *self) {
+    (void)self;
+    return STRATA_OK;
+}
+
+void strata_layer_destroy_nothing(strata_layer_t *self) { (void)self; }
+
+void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    (void)self;
+    strata_below_free(record, call);
+}
+
+/* ---- streams ---- */
+
+bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
+    const strata_stack_t *stack = self->stack;
+    uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
+    if (stack->is_shared || stack->ownerless || stack->orphan || stack->thread != thread) return false;
+    *stream = stack->stream;
+    return true;
+}
+
+bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream) { return strata_domain_wait_for(self->domain, stream); }
+
+/* ---- contents and events ---- */
+
+void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size) {
+    return strata_device_host_view(self->domain->device, address, size);
+}
+
+strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size, strata_stream_t stream) {
+    return strata_domain_fill(self->domain, address, byte, size, stream);
+}
+
+strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event) {
+    strata_events_t *events = &self->domain->events;
+    strata_handle_t taken;
+    while ((taken = strata_events_take(events)) == NULL) {
+        strata_status_t status = strata_events_ensure(events, 1);
+        if (status != STRATA_OK) return status;
+    }
+    *event = taken;
+    return STRATA_OK;
+}
+
+void strata_layer_give_event(strata_layer_t *self, strata_event_t event) { strata_events_give(&self->domain->events, event); }
+
+strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream) {
+    return strata_domain_record_event(self->domain, event, stream);
+}
+
+strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event) {
+    return strata_device_event_query(self->domain->device, event);
+}
+
+strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event) {
+    return strata_device_stream_wait(self->domain->device, stream, event);
+}

@@ -1,0 +1,180 @@
+#include "allocation/call/record_notes.h"
+
+#include "allocation/core/layer.h"
+#include "platform/arithmetic.h"
+
+enum { LEAST_ENTRIES = 1024 };
+
+static strata_record_notes_t *entry_of(const strata_stack_t *home, const strata_record_t *record) {
+    uint32_t slot = strata_slab_slot(&home->slab, record);
+    return slot < home->record_notes_count ? &home->record_notes[slot] : NULL;
+}
+
+const strata_record_notes_t *strata_record_notes_noted(const strata_stack_t *home, uint32_t slot, uint32_t generation) {
+    const strata_record_notes_t *notes = slot < home->record_notes_count ? &home->record_notes[slot] : NULL;
+    return notes && notes->generation == generation ? notes : NULL;
+}
+
+const strata_record_notes_t *strata_record_notes_of(const strata_record_t *record) {
+    const strata_stack_t *home = strata_stack_of(record->home);
+    return strata_record_notes_noted(home, strata_slab_slot(&home->slab, record), record->generation);
+}
+
+/* Under the lock. */
+static uint32_t entries_in(const strata_growing_t *range) {
+    return (uint32_t)strata_min(strata_growing_usable(range) / sizeof(strata_record_notes_t), STRATA_SLAB_SLOTS);
+}
+
+/* The table of a stack reaches as far as its slab; no lock is held. Another thread may have made it or grown it meanwhile, and the
+ * stack may have ended. */
+static strata_status_t make_table(strata_stack_t *home) {
+    strata_growing_t range;
+    strata_status_t status = strata_growing_reserve(&range, LEAST_ENTRIES * sizeof(strata_record_notes_t),
+                                                    (size_t)STRATA_SLAB_SLOTS * sizeof(strata_record_notes_t));
+    if (status != STRATA_OK) return status;
+    strata_lock(&home->lock);
+    bool mine = home->open && !home->record_notes;
+    if (mine) {
+        home->record_notes_range = range;
+        home->record_notes = range.memory;
+        home->record_notes_count = entries_in(&range);
+    }
+    strata_unlock(&home->lock);
+    if (!mine) strata_growing_release(&range);
+    return STRATA_OK;
+}
+
+/* Likewise: until the table has an entry for the slot. A record of the stack keeps it from ending. */
+static strata_status_t grow_table(strata_stack_t *home, uint32_t slot) {
+    strata_lock(&home->lock);
+    bool made = home->record_notes != NULL;
+    strata_growing_t range = home->record_notes_range;
+    strata_unlock(&home->lock);
+    strata_status_t status = made ? STRATA_OK : make_table(home);
+    if (status != STRATA_OK || !made) return status;
+    size_t needed = ((size_t)slot + 1) * sizeof(strata_record_notes_t);
+    if (needed > strata_growing_most(&range))
+        return strata_fail(STRATA_E_LIMIT, 0, "the host has room to share the first %u blocks of a stack alone",
+                           entries_in(&range));
+    status = strata_growing_grow(&range, needed);
+    strata_lock(&home->lock);
+    if (home->record_notes == range.memory) home->record_notes_count = entries_in(&range);
+    strata_unlock(&home->lock);
+    return status;
+}
+
+/* The home's lock is held. */
+static bool has_entry(const strata_stack_t *home, uint32_t slot) { return slot < home->record_notes_count; }
+
+/* No lock is held. */
+static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
+    strata_status_t status = STRATA_OK;
+    for (bool there = false; !there && status == STRATA_OK;) {
+        status = grow_table(home, slot);
+        strata_lock(&home->lock);
+        there = has_entry(home, slot) || !home->open;
+        strata_unlock(&home->lock);
+    }
+    return status;
+}
+
+/* A record's attention is its server's, guarded by that one's lock; the entry and the record's generation are its home's. */
+static strata_stack_t *enter_home(const strata_call_t *call, const strata_record_t *record) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    if (call->held[0] == home || call->held[1] == home) return NULL;
+    strata_lock(&home->lock);
+    return home;
+}
+
+static void leave_home(strata_stack_t *home) {
+    if (home) strata_unlock(&home->lock);
+}
+
+/* The entry of a record, made empty if it has none yet; NULL: the table is too short. Both locks are held. */
+static strata_record_notes_t *claim(strata_record_t *record) {
+    strata_record_notes_t *notes = entry_of(strata_stack_of(record->home), record);
+    if (notes && !(record->attention & STRATA_ATTENTION_NOTES)) *notes = (strata_record_notes_t){.generation = record->generation};
+    if (notes) record->attention |= STRATA_ATTENTION_NOTES;
+    return notes;
+}
+
+void strata_record_note(strata_record_t *record, const strata_note_t *note) {
+    strata_stack_t *server = strata_stack_of(record->stack), *home = strata_stack_of(record->home);
+    uint32_t slot = strata_slab_slot(&home->slab, record);
+    strata_lock(&home->lock);
+    bool there = has_entry(home, slot);
+    strata_unlock(&home->lock);
+    if (!there && make_entry(home, slot) != STRATA_OK) return;
+    strata_call_t call = {.stack = server};
+    strata_lock(&server->lock);
+    call.held[strata_call_level(&call, server)] = server;
+    strata_stack_t *entered = enter_home(&call, record);
+    strata_record_notes_t *notes = claim(record);
+    if (notes) notes->note = *note;
+    leave_home(entered);
+    (void)strata_call_unlock(&call);
+}
+
+/* The table is made with the locks open: the block may be freed meanwhile. */
+static strata_status_t ensure_entry(strata_call_t *call, const strata_record_t *record) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    uint32_t generation = record->generation;
+    strata_stack_t *entered = enter_home(call, record);
+    uint32_t slot = strata_slab_slot(&home->slab, record);
+    bool there = has_entry(home, slot);
+    leave_home(entered);
+    if (there) return STRATA_OK;
+    strata_opened_t opened = strata_call_unlock(call);
+    strata_status_t status = make_entry(home, slot);
+    strata_call_lock(call, opened);
+    if (status != STRATA_OK || record->generation == generation) return status;
+    return strata_fail(STRATA_E_STALE, 0, "the block was freed while it was retained");
+}
+
+strata_status_t strata_record_retain(strata_call_t *call, strata_record_t *record) {
+    strata_stack_t *home = strata_call_stay(call, record);
+    strata_status_t status = ensure_entry(call, record);
+    strata_call_stayed(call, home);
+    if (status != STRATA_OK) return status;
+    strata_stack_t *entered = enter_home(call, record);
+    strata_record_notes_t *notes = claim(record);
+    if (!notes) status = strata_fail(STRATA_E_LIMIT, 0, "the host has no room to share the block");
+    else if (notes->owners == UINT32_MAX) status = strata_fail(STRATA_E_LIMIT, 0, "a block has %u owners, its most", UINT32_MAX);
+    else notes->owners++;
+    leave_home(entered);
+    return status;
+}
+
+bool strata_record_is_shared(const strata_call_t *call, const strata_record_t *record) {
+    strata_stack_t *entered = enter_home(call, record);
+    const strata_record_notes_t *notes = strata_record_notes_of(record);
+    bool shared = notes && notes->owners > 0;
+    leave_home(entered);
+    return shared;
+}
+
+void strata_record_note_unknown_use(const strata_call_t *call, strata_record_t *record) {
+    strata_stack_t *entered = enter_home(call, record);
+    strata_record_notes_t *notes = claim(record);
+    if (notes) notes->unknown = true;
+    leave_home(entered);
+}
+
+bool strata_record_has_unknown_use(const strata_call_t *call, const strata_record_t *record) {
+    if (!(record->attention & STRATA_ATTENTION_NOTES)) return false;
+    strata_stack_t *entered = enter_home(call, record);
+    bool unknown = strata_record_notes_of(record)->unknown != 0;
+    leave_home(entered);
+    return unknown;
+}
+
+bool strata_record_give_up(strata_call_t *call, strata_record_t *record) {
+    if (!(record->attention & STRATA_ATTENTION_NOTES)) return false;
+    strata_stack_t *entered = enter_home(call, record);
+    strata_record_notes_t *notes = entry_of(strata_stack_of(record->home), record);
+    bool shared = notes->owners > 0;
+    if (shared) notes->owners--;
+    else record->attention &= (uint16_t)~STRATA_ATTENTION_NOTES;
+    leave_home(entered);
+    return shared;
+}

@@ -1,0 +1,240 @@
+/* The way down for a request, and the booking of what came up. */
+#include "allocation/core/layer.h"
+#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/refusal.h"
+#include "platform/host/host_memory.h"
+
+typedef struct serving {
+    strata_stack_t *stack;
+    strata_request_t request;
+    strata_record_t *record;
+    const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
+    bool climbed_for; /* the last try was refused where a layer climbs itself */
+    bool turn_due; /* and one of those was kept from it */
+    uint64_t turns; /* of such layers, in all tries (strata_call_t) */
+    bool guest; /* the stack is a forgotten stream's */
+    bool booked; /* as it was left */
+} serving_t;
+
+static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
+    strata_call_t call = {
+        .stack = serving->stack, .guest = serving->guest ? &serving->request.stream : NULL, .turns = serving->turns};
+    strata_request_t request = serving->request;
+    request.call = &call;
+    request.flags |= extra_flags;
+    strata_status_t status = strata_layer_allocate(serving->stack->top, &request, &serving->record);
+    serving->reclaimed_by = call.reclaimed_by;
+    serving->climbed_for = call.climbed_for;
+    serving->turn_due = call.turn_due;
+    serving->turns = call.turns;
+    return status;
+}
+
+/* The stream of the request uses a block of `server` that it does not own. Where nothing could note that, the block went back as if it
+ * had never been served. Where no layer knows borrows the core does. */
+static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
+    strata_call_t call = {.stack = server, .owning = true, .guest = &stream};
+    strata_lock(&server->lock);
+    call.held[0] = server;
+    /* Another guest's use that nothing tells the end of may be of this very block. */
+    strata_status_t status = server->stranded ? STRATA_E_DEVICE : strata_record_borrow(&call, record, stream);
+    (void)strata_call_unlock(&call);
+    if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
+    strata_below_undo(record, &call);
+    return status;
+}
+
+/* Books the record in the stack that served it, whose numbers its decorator stack uses. */
+static void book(strata_record_t *record) {
+    strata_stack_t *server = strata_stack_of(record->stack);
+    strata_lock(&server->lock);
+    strata_stack_book(server, record);
+    server->direct_bytes += strata_record_reserved(record);
+    if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
+    if (record->home != server->number) server->abroad++;
+    if (server->directory)
+        strata_directory_write(server->directory, record->ptr, record->home,
+                               strata_slab_slot(&strata_stack_of(record->home)->slab, record));
+    strata_unlock(&server->lock);
+}
+
+/* A hit in the stack of a stream that was forgotten. Its block goes home to that stack when it is freed; being used on another
+ * stream, it counts as borrowed by it. Booked while the stack is visited: with nothing abroad it may hold nothing, and end. */
+static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    strata_stack_poll(orphan, &pending);
+    serving_t theirs = {.stack = orphan, .request = serving->request, .guest = true};
+    if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
+    if (borrow_served(orphan, theirs.record, serving->request.stream) != STRATA_OK) return false;
+    book(theirs.record);
+    serving->record = theirs.record;
+    serving->booked = true;
+    return true;
+}
+
+static bool serve_from_orphans(serving_t *serving) {
+    strata_domain_t *domain = serving->stack->domain;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        /* Another group's layers may hold what this one's may not have, a pool's above all. */
+        if (stack->group != serving->stack->group || !stack->orphan) continue;
+        if (stack->of_thread != serving->stack->of_thread) continue;
+        if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
+        strata_domain_leave_stack(domain, stack);
+        return true;
+    }
+    return false;
+}
+
+/* The stack is the stream's own, so nobody borrows. The request stays one of no pool: to a layer that tells owners apart (scrub) who
+ * borrows is another than the pool. */
+static bool serve_from_pool(serving_t *serving, strata_stack_t *stack) {
+    serving_t theirs = {.stack = stack, .request = serving->request};
+    if (down(&theirs, STRATA_NO_GROW | STRATA_NO_RETRY) != STRATA_OK) return false;
+    book(theirs.record);
+    serving->record = theirs.record;
+    serving->booked = true;
+    return true;
+}
+
+/* What pools that lend have free for the same stream. The reason of the refusal stays. */
+static bool serve_from_pools(serving_t *serving) {
+    strata_stack_t *own = serving->stack;
+    const strata_error_t reason = *strata_last_error();
+    uint32_t refuse_early = STRATA_NO_GROW | STRATA_NO_RETRY;
+    if (own->group->pool != 0 || own->ownerless || serving->request.flags & refuse_early) return false;
+    STRATA_DOMAIN_EACH(own->domain, stack) {
+        bool same = !stack->is_shared && !stack->orphan && stack->stream == own->stream && stack->thread == own->thread &&
+                    stack->of_thread == own->of_thread;
+        bool lends = stack->group->lends && stack->group->plan->alignment >= serving->request.alignment;
+        if (!lends || !same || !serve_from_pool(serving, stack)) continue;
+        strata_domain_leave_stack(own->domain, stack);
+        return true;
+    }
+    (void)strata_fail_again(&reason);
+    return false;
+}
+
+/* Where they have nothing either, the reason of before stays. */
+static bool serve_left_behind(serving_t *serving) {
+    const strata_error_t reason = *strata_last_error();
+    if (serve_from_orphans(serving)) return true;
+    (void)strata_fail_again(&reason);
+    return false;
+}
+
+static bool has_orphans(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    bool has = domain->orphans > 0;
+    strata_unlock(&domain->lock);
+    return has;
+}
+
+static strata_status_t one_try(void *context, uint32_t extra_flags) {
+    serving_t *serving = context;
+    if (!has_orphans(serving->stack->domain)) return down(serving, extra_flags);
+    strata_status_t status = down(serving, extra_flags | STRATA_NO_GROW | STRATA_NO_RETRY);
+    if (status != STRATA_E_NO_MEMORY) return status;
+    if (serve_from_orphans(serving)) return STRATA_OK;
+    strata_domain_sweep_orphans(serving->stack->domain);
+    return down(serving, extra_flags);
+}
+
+static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *but) {
+    for (uint32_t n = 1; n <= group->plan->count; n++) {
+        const strata_layer_type_t *type = group->plan->nodes[n].type;
+        bool same = group == but->stack->group && n == but->number;
+        if (!same && (type->release || type->poll)) return true;
+    }
+    return false;
+}
+
+/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers. */
+static bool is_all_reclaimed(const serving_t *serving) {
+    strata_domain_t *domain = serving->stack->domain;
+    if (!serving->reclaimed_by) return false;
+    for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)
+        if (keeps_or_defers(group, serving->reclaimed_by)) return false;
+    return true;
+}
+
+/* A layer that climbs itself waits as long as its options say: not at every try of this ladder, which has none of its own. */
+static strata_status_t try_without_waits(void *context, uint32_t extra_flags) {
+    return one_try(context, extra_flags | STRATA_NO_RETRY);
+}
+
+/* For what no layer has climbed for. Where the ladder has helped above layers that climb themselves, and those are refused now,
+ * they do so in one more try: each that had no turn before. */
+static strata_status_t climb(serving_t *serving) {
+    strata_ladder_t ladder = {.domain = serving->stack->domain,
+                              .stack = serving->stack,
+                              .size = serving->request.size,
+                              .try_again = try_without_waits,
+                              .context = serving};
+    strata_status_t status = strata_ladder_climb(&ladder);
+    return status == STRATA_E_NO_MEMORY && serving->turn_due ? one_try(serving, 0) : status;
+}
+
+/* Whether the requests of `stack` go through what `other` shares. */
+static bool stands_on(const strata_stack_t *stack, const strata_stack_t *other) {
+    return other == stack->thread_shared || (other->is_shared && !other->of_thread && other->group == stack->group);
+}
+
+/* Other streams' caches are not its business: what is more may also be what another thread has grown by meanwhile. */
+void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved) {
+    strata_domain_t *domain = stack->domain;
+    if (strata_domain_reserved(domain) <= reserved) return;
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_stack_release(stack);
+    STRATA_DOMAIN_EACH(domain, other)
+        if (stands_on(stack, other) && strata_domain_reserved(domain) > reserved) (void)strata_stack_release(other);
+    (void)strata_fail_again(&reason);
+}
+
+strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record) {
+    serving_t serving = {.stack = stack,
+                         .request = {.struct_size = sizeof(strata_request_t),
+                                     .size = serve->size,
+                                     .alignment = serve->alignment,
+                                     .stream = serve->stream,
+                                     .pool = serve->pool,
+                                     .tag = serve->tag,
+                                     .flags = serve->flags,
+                                     .freed_before = serve->freed_before}};
+    uint64_t reserved = strata_domain_reserved(stack->domain), given = atomic_load(&stack->domain->given_bytes);
+    strata_ladder_begin();
+    strata_refusal_begin();
+    strata_status_t status = one_try(&serving, 0);
+    bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);
+    if (status == STRATA_E_NO_MEMORY && !no_ladder && !serving.climbed_for) status = climb(&serving);
+    if (status == STRATA_E_NO_MEMORY && serving.reclaimed_by)
+        strata_ladder_note_own(serving.reclaimed_by->number, atomic_load(&stack->domain->given_bytes) - given);
+    /* What the ladder waited for may lie in a forgotten stream's stack. */
+    if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
+    /* In places without an owner the stream given is the first borrower. */
+    if (status == STRATA_OK && stack->ownerless && serve->stream) status = borrow_served(stack, serving.record, serve->stream);
+    if (status != STRATA_OK) {
+        if (!(serve->flags & STRATA_NO_GROW)) strata_stack_undo_growth(stack, reserved);
+        return status;
+    }
+    if (!serving.booked) book(serving.record);
+    *record = serving.record;
+    return STRATA_OK;
+}
+
+strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **out) {
+    strata_lock(&stack->lock);
+    uint32_t slot = strata_slab_take(&stack->slab);
+    if (slot == 0) {
+        strata_unlock(&stack->lock);
+        return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", stack->slab.capacity);
+    }
+    strata_record_t *record = strata_slab_record(&stack->slab, slot);
+    uint32_t generation = record->generation;
+    *record = (strata_record_t){
+        .generation = generation, .home = stack->number, .stack = stack->number, .state = STRATA_RECORD_LIVE};
+    strata_stack_book(stack, record);
+    strata_unlock(&stack->lock);
+    *out = record;
+    return STRATA_OK;
+}

@@ -1,0 +1,66 @@
+/* Records that decorators make: what goes up has another address or size than what came from below. */
+#include "allocation/core/layer.h"
+
+strata_layer_t *strata_record_maker(const strata_stack_t *server, const strata_record_t *record) {
+    uint64_t route = record->route;
+    while (route >> 8) route >>= 8;
+    return route ? server->layers[route] : NULL;
+}
+
+/* Who looks for a ref reads the state under the lock of the record's home: another one than ours is the shared stack's, below ours. */
+static void set_state(const strata_layer_t *self, strata_record_t *record, strata_record_state_t state) {
+    strata_stack_t *home = strata_stack_of(record->home);
+    if (home != self->stack) strata_lock(&home->lock);
+    record->state = (uint8_t)state;
+    if (home != self->stack) strata_unlock(&home->lock);
+}
+
+strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner, uint64_t ptr,
+                                    uint64_t size) {
+    strata_record_t *record = strata_record_new(self, request, ptr, size);
+    if (!record) return NULL;
+    record->bin_prev = strata_slab_slot(&strata_stack_of(inner->home)->slab, inner);
+    record->bin_next = inner->home;
+    set_state(self, inner, STRATA_RECORD_CHUNK);
+    return record;
+}
+
+strata_record_t *strata_record_held(const strata_record_t *record) {
+    return strata_slab_record(&strata_stack_of((uint16_t)record->bin_next)->slab, record->bin_prev);
+}
+
+/* Only decorators that wrap make records. */
+strata_record_t *strata_record_inner(const strata_record_t *record) {
+    const strata_layer_t *maker = strata_record_maker(strata_stack_of(record->stack), record);
+    return maker && maker->type->role == STRATA_DECORATOR ? strata_record_held(record) : NULL;
+}
+
+uint64_t strata_record_reserved(const strata_record_t *record) {
+    const strata_record_t *inner;
+    if (record->chunk != 0) return 0;
+    while ((inner = strata_record_inner(record)) != NULL) record = inner;
+    return record->chunk == 0 ? record->size : 0;
+}
+
+strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record) {
+    strata_record_t *inner = strata_record_held(record);
+    strata_record_delete(self, record);
+    set_state(self, inner, STRATA_RECORD_DEFERRED);
+    return inner;
+}
+
+static bool is_borrowed(const strata_record_t *record) {
+    const strata_stack_t *stack = strata_stack_of(record->stack);
+    if (record->borrows) return true;
+    for (uint64_t route = record->route; route; route >>= 8) {
+        const strata_layer_t *layer = stack->layers[route & 0xff];
+        if (STRATA_LAYER_HAS(layer->type, is_borrowed) && layer->type->is_borrowed(layer, record)) return true;
+    }
+    return false;
+}
+
+bool strata_record_borrowed_below(const strata_record_t *record) {
+    strata_record_t *inner = strata_record_held(record);
+    while (inner && !is_borrowed(inner)) inner = strata_record_inner(inner);
+    return inner != NULL;
+}

@@ -1,0 +1,41 @@
+/* Options of layers: from one table of rows come parsing, printing, defaults and bounds. */
+#ifndef STRATA_ALLOCATION_OPTION_H
+#define STRATA_ALLOCATION_OPTION_H
+
+#include "strata/layer.h"
+
+/* Sizes ("20MiB", "512", "1.5GiB", "unlimited") and times ("100ms", "20us", "2s", "never"): bounded, rounded down to a byte or a
+ * nanosecond; E_STRATEGY with what is wrong and what may be written. */
+strata_status_t strata_parse_size(const char *text, uint64_t *bytes);
+strata_status_t strata_parse_time(const char *text, uint64_t *nanoseconds);
+/* What may be written for a size, for a time: "512, 64KiB, 20MiB, 1.5GiB or unlimited". */
+const char *strata_size_example(void);
+const char *strata_time_example(void);
+/* Writes the shortest text, of a number of at least 1, that parses to the same value. */
+void strata_print_size(uint64_t bytes, char *text, size_t capacity);
+void strata_print_time(uint64_t nanoseconds, char *text, size_t capacity);
+
+/* The row of a name, or NULL. */
+const strata_option_row_t *strata_option_find(const strata_layer_type_t *type, const char *name);
+size_t strata_option_count(const strata_layer_type_t *type);
+/* Sets one option of `options` (the type's struct) from text. E_STRATEGY. */
+strata_status_t strata_option_set(const strata_option_row_t *row, void *options, const char *text);
+void strata_option_print(const strata_option_row_t *row, const void *options, char *text, size_t capacity);
+/* The words of a CHOICE row. */
+size_t strata_choice_count(const strata_option_row_t *row);
+void strata_choice_name(const strata_option_row_t *row, uint32_t index, char *text, size_t capacity);
+/* An option that acts only where another one has a value, or ("!...") any but that one. */
+typedef struct strata_option_want {
+    const char *name, *other, *value;
+} strata_option_want_t;
+/* Of a layer's `check`: refuses an option that differs from its default and cannot act (E_STRATEGY; *option names it). `wants` is
+ * closed by a NULL name. */
+strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const strata_option_want_t *wants, const void *options,
+                                          const char **option);
+/* Fills the struct with the defaults. They are part of the program: a default that does not parse aborts. */
+void strata_option_defaults(const strata_layer_type_t *type, void *options);
+
+/* The nearest of `count` words to a misspelt one, or NULL if none is near. `word(i, context)` gives the i-th. */
+const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context);
+
+#endif

@@ -1,0 +1,61 @@
+#include "allocation/reclaim/above.h"
+
+#include "platform/arithmetic.h"
+
+static bool is_above(strata_domain_t *domain) { return strata_domain_reserved(domain) > atomic_load(&domain->quota.limit); }
+
+/* Every hit and every free of the place goes the long way while it is watched. */
+static void mark(strata_domain_t *domain, bool set) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        uint16_t *requests = &stack->attention_allocate, *frees = &stack->attention_free;
+        strata_lock(&stack->lock);
+        if (stack->open && set) {
+            *requests |= STRATA_ATTENTION_CORE;
+            *frees |= STRATA_ATTENTION_LIMIT;
+        } else if (stack->open) {
+            if (stack->hit) *requests &= (uint16_t)~STRATA_ATTENTION_CORE;
+            *frees &= (uint16_t)~STRATA_ATTENTION_LIMIT;
+        }
+        strata_unlock(&stack->lock);
+    }
+}
+
+static uint64_t idle_in(strata_domain_t *domain) {
+    uint64_t idle = 0;
+    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    return idle;
+}
+
+/* As much as the limit wants, no more. What other pools keep for themselves stays theirs. */
+static void give_back(strata_domain_t *domain) {
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    uint64_t all = idle_in(domain), idle = all - strata_min(all, strata_domain_kept_bytes(domain, NULL));
+    uint64_t reserved = strata_domain_reserved(domain), limit = atomic_load(&domain->quota.limit);
+    if (reserved <= limit) return;
+    uint64_t keep = idle - strata_min(idle, reserved - limit);
+    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain, NULL));
+}
+
+/* The word first: a stack that is made meanwhile, and a waiter that clears its bits, look at it behind their own lock. Threads that
+ * come to different ends at once do so one after the other, until the word and the bits say what is so. */
+static void settle(strata_domain_t *domain) {
+    for (bool again = false;; again = true) {
+        bool above = is_above(domain);
+        bool was = atomic_exchange(&domain->above, above);
+        if (was != above || above || again) mark(domain, above);
+        if (atomic_load(&domain->above) == above && is_above(domain) == above) return;
+    }
+}
+
+void strata_above_give_back(strata_domain_t *domain) {
+    give_back(domain);
+    if (!is_above(domain)) settle(domain);
+}
+
+/* What is freed before the bits are set passes them by: it is looked at behind them. */
+void strata_above_begin(strata_domain_t *domain) {
+    if (is_above(domain)) give_back(domain);
+    settle(domain);
+    strata_above_look(domain);
+}

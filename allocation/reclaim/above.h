@@ -1,0 +1,17 @@
+/* A place whose limit was lowered below what is live: until enough has been freed, whole idle chunks go back as they come to be, and
+ * nothing is served from them. */
+#ifndef STRATA_ALLOCATION_ABOVE_H
+#define STRATA_ALLOCATION_ABOVE_H
+
+#include "allocation/core/domain.h"
+
+/* Behind another limit: idle chunks go back as far as it wants; what stays above it is watched from now on. No lock is held. */
+void strata_above_begin(strata_domain_t *domain);
+/* The rare way of the function below. */
+void strata_above_give_back(strata_domain_t *domain);
+/* Something was freed, or is asked for. No lock is held. */
+static inline void strata_above_look(strata_domain_t *domain) {
+    if (__builtin_expect(atomic_load_explicit(&domain->above, memory_order_relaxed), 0)) strata_above_give_back(domain);
+}
+
+#endif

@@ -1,0 +1,143 @@
+#include "allocation/report/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/core/option.h"
+#include "platform/host/host_memory.h"
+#include "platform/status.h"
+#include "trace/trace.h"
+
+enum { NOTED = 8, LETTERS = 200 };
+
+_Atomic int strata_log_most = STRATA_LOG_WARNING;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the two below; nothing else is taken under it */
+static strata_log_fn function;
+static void *function_context;
+
+typedef struct noted {
+    uint64_t bytes, now;
+    strata_place_t place;
+    uint32_t note;
+} noted_t;
+
+/* Small: a library that is loaded late has little room for its threads' own. */
+static _Thread_local noted_t notes[NOTED];
+static _Thread_local uint32_t note_count; /* beyond NOTED: of those for which there was no room */
+static _Thread_local bool telling;
+
+typedef struct held {
+    struct held *next;
+    strata_log_level_t level;
+    bool function_alone;
+    char text[];
+} held_t;
+
+static _Thread_local held_t *first_held;
+static _Thread_local uint32_t holds;
+
+strata_status_t strata_set_log(strata_log_fn log, void *context, strata_log_level_t level) {
+    if ((int)level < STRATA_LOG_NOTHING || level > STRATA_LOG_DEBUG)
+        return strata_fail(STRATA_E_INVALID, 0, "there is no level %d", (int)level);
+    pthread_mutex_lock(&mutex);
+    function = log;
+    function_context = context;
+    atomic_store(&strata_log_most, (int)level);
+    pthread_mutex_unlock(&mutex);
+    return STRATA_OK;
+}
+
+bool strata_log_is_telling(void) { return telling; }
+
+void strata_log_hold(void) { holds++; }
+
+void strata_log_let_go(void) { holds--; }
+
+/* For later. False: the host has no room. */
+static bool hold(strata_log_level_t level, const char *text, bool function_alone) {
+    size_t size = strlen(text) + 1;
+    held_t *held = strata_host_new(1, sizeof *held + size), **link = &first_held;
+    if (!held) return false;
+    held->level = level;
+    held->function_alone = function_alone;
+    memcpy(held->text, text, size);
+    while (*link) link = &(*link)->next;
+    *link = held;
+    return true;
+}
+
+/* What the function calls may fail: the error of whoever is telling stays. */
+static void tell(strata_log_level_t level, const char *text, bool function_alone) {
+    if (telling || !strata_log_wants(level)) return;
+    pthread_mutex_lock(&mutex);
+    strata_log_fn log = function;
+    void *context = function_context;
+    bool wanted = strata_log_wants(level);
+    pthread_mutex_unlock(&mutex);
+    if (!wanted || (!log && function_alone)) return;
+    const strata_error_t error = *strata_last_error();
+    bool later = log && holds > 0 && hold(level, text, function_alone);
+    if (!log || (holds > 0 && !later)) fprintf(stderr, "%s\n", text);
+    (void)strata_fail_again(&error);
+    if (!log || holds > 0) return;
+    telling = true;
+    log(level, text, context);
+    telling = false;
+    (void)strata_fail_again(&error);
+}
+
+void strata_log_tell(strata_log_level_t level, const char *text) { tell(level, text, false); }
+
+void strata_log_tell_again(strata_log_level_t level, const char *text) { tell(level, text, true); }
+
+/* ---- notes ---- */
+
+static const struct {
+    strata_log_level_t level;
+    const char *text;
+} rows[] = {
+#define NOTE_ROW(name, level, text) {level, text},
+    STRATA_LOG_NOTES(NOTE_ROW)
+#undef NOTE_ROW
+};
+
+void strata_log_note(strata_log_note_t note, strata_place_t place, uint64_t bytes, uint64_t now) {
+    if (!strata_log_wants(rows[note].level) || telling) return;
+    if (note_count < NOTED) notes[note_count] = (noted_t){.bytes = bytes, .now = now, .place = place, .note = note};
+    note_count++;
+}
+
+static void tell_note(const noted_t *noted) {
+    char text[LETTERS], bytes[48], now[48];
+    const char *first = strchr(rows[noted->note].text, '%'), *second = strchr(first + 1, '%');
+    strata_print_size(noted->bytes, bytes, sizeof bytes);
+    strata_print_size(noted->now, now, sizeof now);
+    snprintf(text, sizeof text, "%s:%u: %.*s%s%.*s%s%s", strata_trace_place_name(strata_place_kind(noted->place)),
+             (unsigned)strata_place_device(noted->place), (int)(first - rows[noted->note].text), rows[noted->note].text, bytes,
+             (int)(second - first - 1), first + 1, now, second + 1);
+    tell(rows[noted->note].level, text, false);
+}
+
+static void tell_held(void) {
+    for (held_t *held; (held = first_held) != NULL; strata_host_delete(held)) {
+        first_held = held->next;
+        tell(held->level, held->text, held->function_alone);
+    }
+}
+
+void strata_log_flush(void) {
+    noted_t copies[NOTED];
+    if (telling || holds > 0) return;
+    if (first_held) tell_held();
+    uint32_t count = note_count;
+    if (count == 0) return;
+    memcpy(copies, notes, sizeof copies);
+    note_count = 0;
+    for (uint32_t i = 0; i < count && i < NOTED; i++) tell_note(&copies[i]);
+    if (count <= NOTED) return;
+    char text[LETTERS];
+    snprintf(text, sizeof text, "and %u messages more of the same call", (unsigned)(count - NOTED));
+    tell(STRATA_LOG_INFO, text, false);
+}

@@ -1,0 +1,50 @@
+/* Messages (include/strata/log.h). What is met under a lock, or while something is under way, is noted and told at the end of the
+ * call. */
+#ifndef STRATA_ALLOCATION_LOG_H
+#define STRATA_ALLOCATION_LOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "strata/layer.h"
+#include "strata/log.h"
+
+extern _Atomic int strata_log_most; /* the level; read without a lock */
+
+static inline bool strata_log_wants(strata_log_level_t level) {
+    return __builtin_expect((int)level <= atomic_load_explicit(&strata_log_most, memory_order_relaxed), 0);
+}
+
+/* Tells at once. No lock is held. */
+void strata_log_tell(strata_log_level_t level, const char *text);
+/* The same of what the caller is told as an error too: to a function alone, never on standard error. */
+void strata_log_tell_again(strata_log_level_t level, const char *text);
+/* Between the two nobody is called: what the thread tells meanwhile is told by the next flush behind them. Where a call from the
+ * program's function would wait for the thread itself, or find a facade half made. */
+void strata_log_hold(void);
+void strata_log_let_go(void);
+/* Whether the calling thread is in the program's function. */
+bool strata_log_is_telling(void);
+
+/* What is noted. `bytes` moved, with `now` afterwards. X(NAME, level, text with both sizes) */
+#define STRATA_LOG_NOTES(X)                                                                                                        \
+    X(GREW, STRATA_LOG_INFO, "got % from the device, % reserved")                                                                  \
+    X(SHRANK, STRATA_LOG_INFO, "gave % back to the device, % reserved")                                                            \
+    X(CLIMBED, STRATA_LOG_INFO, "climbed the ladder for %, % reserved")                                                            \
+    X(POLLED, STRATA_LOG_DEBUG, "the ladder's polling gave %, % reserved")                                                         \
+    X(WAITED, STRATA_LOG_DEBUG, "the ladder's waiting gave %, % reserved")                                                         \
+    X(RELEASED, STRATA_LOG_DEBUG, "the ladder's releasing gave %, % reserved")                                                     \
+    X(CALLED, STRATA_LOG_DEBUG, "the ladder's callbacks gave %, % reserved")
+typedef enum strata_log_note {
+#define STRATA_LOG_NOTE_ENUM(name, level, text) STRATA_LOG_##name,
+    STRATA_LOG_NOTES(STRATA_LOG_NOTE_ENUM)
+#undef STRATA_LOG_NOTE_ENUM
+} strata_log_note_t;
+
+/* Any lock may be held. */
+void strata_log_note(strata_log_note_t note, strata_place_t place, uint64_t bytes, uint64_t now);
+/* Tells what the thread has noted. No lock is held; nothing of the caller is under way. */
+void strata_log_flush(void);
+
+#endif

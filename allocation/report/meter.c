@@ -1,0 +1,89 @@
+#include "allocation/report/meter.h"
+
+#include <string.h>
+
+#include "platform/arithmetic.h"
+
+enum { FIRST_ENTRIES = 1 << 10, MOST_ENTRIES = 1 << 20 };
+
+static void look_for_room(strata_meter_t *meter) {
+    meter->room = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
+    if (meter->count >= meter->room / 2) strata_growing_want(&meter->range, false);
+}
+
+strata_status_t strata_meter_init(strata_meter_t *meter) {
+    memset(meter, 0, sizeof *meter);
+    size_t one = sizeof *meter->heap;
+    strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
+    if (status != STRATA_OK) return status;
+    meter->heap = meter->range.memory;
+    meter->capacity = (uint32_t)(strata_growing_most(&meter->range) / one);
+    look_for_room(meter);
+    strata_lock_init(&meter->lock, STRATA_RANK_EVENTS, NULL);
+    return STRATA_OK;
+}
+
+void strata_meter_destroy(strata_meter_t *meter) {
+    if (!meter->heap) return;
+    strata_growing_release(&meter->range);
+    strata_lock_destroy(&meter->lock);
+    memset(meter, 0, sizeof *meter);
+}
+
+static void swap(strata_meter_entry_t *a, strata_meter_entry_t *b) {
+    strata_meter_entry_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void push(strata_meter_t *meter, strata_meter_entry_t entry) {
+    strata_meter_entry_t *heap = meter->heap;
+    uint32_t at = meter->count++;
+    heap[at] = entry;
+    for (; at > 0 && heap[(at - 1) / 2].ready_at > heap[at].ready_at; at = (at - 1) / 2) swap(&heap[at], &heap[(at - 1) / 2]);
+}
+
+static void pop(strata_meter_t *meter) {
+    strata_meter_entry_t *heap = meter->heap;
+    heap[0] = heap[--meter->count];
+    for (uint32_t at = 0;;) {
+        uint32_t least = at;
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < meter->count; child++)
+            if (heap[child].ready_at < heap[least].ready_at) least = child;
+        if (least == at) return;
+        swap(&heap[at], &heap[least]);
+        at = least;
+    }
+}
+
+void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+    if (ready_at <= now) return;
+    strata_lock(&meter->lock);
+    while (meter->count > 0 && meter->heap[0].ready_at <= now) {
+        meter->bytes -= meter->heap[0].bytes;
+        pop(meter);
+    }
+    if (meter->count >= meter->room / 2 && meter->room < meter->capacity) look_for_room(meter);
+    /* A full heap forgets the earliest: the figure is then too low by what still waits at its passing. */
+    if (meter->count >= strata_min(meter->room, meter->capacity)) {
+        meter->bytes -= meter->heap[0].bytes;
+        pop(meter);
+    }
+    push(meter, (strata_meter_entry_t){.ready_at = ready_at, .bytes = bytes});
+    meter->bytes += bytes;
+    if (meter->bytes > meter->peak) meter->peak = meter->bytes;
+    strata_unlock(&meter->lock);
+}
+
+uint64_t strata_meter_peak(strata_meter_t *meter) {
+    strata_lock(&meter->lock);
+    uint64_t peak = meter->peak;
+    strata_unlock(&meter->lock);
+    return peak;
+}
+
+void strata_meter_reset_peak(strata_meter_t *meter) {
+    strata_lock(&meter->lock);
+    meter->peak = meter->bytes;
+    strata_unlock(&meter->lock);
+}

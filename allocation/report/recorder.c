@@ -1,0 +1,280 @@
+#include "allocation/report/recorder.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "platform/arithmetic.h"
+#include "platform/host/host_memory.h"
+#include "platform/status.h"
+#include "trace/ids.h"
+
+enum { PATH_BYTES = 4096, LEAST_EVENTS = 64 };
+#define COLUMNS                                                                                                                    \
+    (1u << STRATA_COLUMN_device | 1u << STRATA_COLUMN_place | 1u << STRATA_COLUMN_thread | 1u << STRATA_COLUMN_align |             \
+     1u << STRATA_COLUMN_tag)
+
+/* What the file knows of a block's name: the lifetime that it has now. */
+typedef struct lifetime {
+    uint64_t id; /* 0: none */
+    uint32_t owner;
+} lifetime_t;
+
+struct strata_recorder_file {
+    strata_recorder_file_t *next;
+    char *path;
+    strata_trace_writer_t *writer;
+    strata_error_t error; /* the first failure; nothing is written after it */
+    bool has_rows;
+    strata_recorder_ring_t **rings;
+    size_t ring_count, ring_room;
+    uint64_t begin_ns, last_us;
+    strata_ids_t streams, blocks;
+    lifetime_t *lifetimes; /* by the number of the block's name */
+    size_t lifetime_room;
+    strata_ids_t uses; /* a block's name and a stream */
+    uint64_t *used; /* by the number of the use: the lifetime in which it is told and not ended; 0: none */
+    size_t used_room;
+    uint64_t last_id;
+};
+
+/* Guards the files and the taking of events. Taken with no lock of Strata held; the rings' owners never take it to put. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static strata_recorder_file_t *files;
+
+/* ---- one event ---- */
+
+/* The number of a key, given at its first use; NONE: E_HOST_MEMORY. */
+static uint32_t number_of(strata_ids_t *ids, uint64_t key) {
+    uint32_t number = strata_ids_find(ids, key);
+    if (number != STRATA_IDS_NONE) return number;
+    return strata_ids_add(ids, key) == STRATA_OK ? ids->count - 1 : STRATA_IDS_NONE;
+}
+
+/* Room for element `number` of an array, zero where it is new. False: E_HOST_MEMORY. */
+static bool reach(void **array, size_t *room, uint32_t number, size_t size) {
+    if (number == STRATA_IDS_NONE) return false;
+    if (number < *room) return true;
+    size_t more = 2 * (size_t)number + 64;
+    char *larger = strata_host_resize(*array, more, size);
+    if (!larger) return false;
+    memset(larger + *room * size, 0, (more - *room) * size);
+    *array = larger;
+    *room = more;
+    return true;
+}
+
+static lifetime_t *lifetime_of(strata_recorder_file_t *file, uint64_t block) {
+    uint32_t number = number_of(&file->blocks, block);
+    bool there = reach((void **)&file->lifetimes, &file->lifetime_room, number, sizeof *file->lifetimes);
+    return there ? &file->lifetimes[number] : NULL;
+}
+
+static uint64_t *use_of(strata_recorder_file_t *file, uint64_t block, uint32_t stream) {
+    uint32_t number = number_of(&file->uses, (uint64_t)number_of(&file->blocks, block) << 32 | stream);
+    return reach((void **)&file->used, &file->used_room, number, sizeof *file->used) ? &file->used[number] : NULL;
+}
+
+/* What ends a use that the file does not tell, since the ring was full or there was none, is left out: *right is false. */
+static strata_status_t note_use(strata_recorder_file_t *file, const strata_recorder_event_t *event, uint64_t id, uint32_t stream,
+                                bool *right) {
+    if (event->op != STRATA_TRACE_borrow && event->op != STRATA_TRACE_unborrow) return STRATA_OK;
+    uint64_t *use = use_of(file, event->block, stream);
+    if (!use) return STRATA_E_HOST_MEMORY;
+    *right = event->op == STRATA_TRACE_borrow || *use == id;
+    *use = event->op == STRATA_TRACE_borrow ? id : 0;
+    return STRATA_OK;
+}
+
+/* Time never falls in a file; what two stacks did at once may come to a later one's time. */
+static uint64_t time_of(strata_recorder_file_t *file, uint64_t time_ns) {
+    uint64_t us = time_ns > file->begin_ns ? (time_ns - file->begin_ns) / 1000 : 0;
+    if (us > file->last_us) file->last_us = strata_min(us, STRATA_TRACE_TIME_MAX);
+    return file->last_us;
+}
+
+static strata_status_t write_event(strata_recorder_file_t *file, const strata_recorder_ring_t *ring,
+                                   const strata_recorder_event_t *event) {
+    lifetime_t *life = lifetime_of(file, event->block);
+    uint32_t stream = number_of(&file->streams, event->stream);
+    if (!life || stream == STRATA_IDS_NONE) return STRATA_E_HOST_MEMORY;
+    if (event->op == STRATA_TRACE_alloc) *life = (lifetime_t){.id = ++file->last_id, .owner = stream};
+    if (life->id == 0) return STRATA_OK;
+    bool right = true;
+    strata_status_t status = note_use(file, event, life->id, stream, &right);
+    if (status != STRATA_OK || !right) return status;
+    strata_trace_record_t row = {.op = (strata_trace_op_t)event->op,
+                                 .place = strata_place_kind(ring->place),
+                                 .id = life->id,
+                                 .size = event->size,
+                                 .stream = event->op == STRATA_TRACE_free ? life->owner : stream,
+                                 .time_us = time_of(file, event->time_ns),
+                                 .device = strata_place_device(ring->place),
+                                 .thread = event->thread,
+                                 .has_id = true,
+                                 .tag = event->tag,
+                                 .align = event->align ? UINT64_C(1) << event->align : 0};
+    if (event->op == STRATA_TRACE_free) life->id = 0;
+    return strata_trace_write(file->writer, &row);
+}
+
+/* ---- merging ---- */
+
+/* UINT64_MAX: the ring holds nothing from before the cut. */
+static uint64_t next_time(const strata_recorder_ring_t *ring, uint64_t cut_ns) {
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    if (tail == atomic_load_explicit(&ring->head, memory_order_acquire)) return UINT64_MAX;
+    uint64_t time = ring->events[tail % ring->capacity].time_ns;
+    return time <= cut_ns ? time : UINT64_MAX;
+}
+
+static void sift_down(strata_recorder_ring_t **rings, size_t count, size_t at, uint64_t cut_ns) {
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && next_time(rings[child + 1], cut_ns) < next_time(rings[child], cut_ns)) child++;
+        if (next_time(rings[at], cut_ns) <= next_time(rings[child], cut_ns)) return;
+        strata_recorder_ring_t *above = rings[at];
+        rings[at] = rings[child];
+        rings[child] = above;
+    }
+}
+
+static void keep_failure(strata_recorder_file_t *file, strata_status_t status) {
+    if (status == STRATA_OK) file->has_rows = true;
+    else file->error = *strata_last_error();
+}
+
+static strata_status_t told_again(const strata_recorder_file_t *file) {
+    return file->error.status == STRATA_OK ? STRATA_OK : strata_fail_again(&file->error);
+}
+
+/* What is put meanwhile is later than the cut and waits for the next time, so that no ring runs ahead of another. */
+static void write_until(strata_recorder_file_t *file, uint64_t cut_ns) {
+    for (size_t at = file->ring_count / 2; at-- > 0;) sift_down(file->rings, file->ring_count, at, cut_ns);
+    while (next_time(file->rings[0], cut_ns) != UINT64_MAX) {
+        strata_recorder_ring_t *ring = file->rings[0];
+        uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+        if (file->error.status == STRATA_OK) keep_failure(file, write_event(file, ring, &ring->events[tail % ring->capacity]));
+        atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+        sift_down(file->rings, file->ring_count, 0, cut_ns);
+    }
+}
+
+strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns) {
+    pthread_mutex_lock(&mutex);
+    write_until(ring->file, now_ns);
+    strata_status_t status = told_again(ring->file);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+/* ---- files; under the mutex ---- */
+
+static void expand(const char *pattern, char *path, size_t capacity) {
+    size_t length = 0;
+    for (; *pattern && length + 24 < capacity; pattern++) {
+        bool process = pattern[0] == '%' && pattern[1] == 'p';
+        if (process) pattern++;
+        if (process) length += (size_t)snprintf(path + length, capacity - length, "%ld", (long)getpid());
+        else path[length++] = *pattern;
+    }
+    path[length] = '\0';
+}
+
+static strata_status_t end_file(strata_recorder_file_t *file) {
+    /* A program that could not begin leaves the trace of the one before. */
+    bool keep = file->writer && file->error.status == STRATA_OK && (file->has_rows || access(file->path, F_OK) != 0);
+    strata_status_t status = told_again(file);
+    if (keep) status = strata_trace_writer_finish(file->writer);
+    else strata_trace_writer_abandon(file->writer);
+    strata_ids_clear(&file->streams);
+    strata_ids_clear(&file->blocks);
+    strata_ids_clear(&file->uses);
+    strata_host_delete(file->lifetimes);
+    strata_host_delete(file->used);
+    strata_host_delete(file->rings);
+    strata_host_delete(file->path);
+    strata_host_delete(file);
+    return status;
+}
+
+/* Stream 0 of a file is the default stream. */
+static strata_status_t begin_file(const char *path, uint64_t now_ns, strata_recorder_file_t **out) {
+    strata_recorder_file_t *file = strata_host_new(1, sizeof *file);
+    if (!file) return STRATA_E_HOST_MEMORY;
+    file->begin_ns = now_ns;
+    file->path = strata_host_strdup(path);
+    strata_status_t status = file->path ? strata_ids_add(&file->streams, 0) : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) status = strata_trace_writer_open(path, COLUMNS, &file->writer);
+    if (status != STRATA_OK) {
+        (void)end_file(file);
+        return status;
+    }
+    file->next = files;
+    files = file;
+    *out = file;
+    return STRATA_OK;
+}
+
+static strata_status_t leave_file(strata_recorder_file_t *file, strata_recorder_ring_t *ring) {
+    for (size_t i = 0; i < file->ring_count; i++) {
+        if (file->rings[i] != ring) continue;
+        file->rings[i] = file->rings[--file->ring_count];
+        break;
+    }
+    if (file->ring_count > 0) return told_again(file);
+    strata_recorder_file_t **link = &files;
+    while (*link != file) link = &(*link)->next;
+    *link = file->next;
+    return end_file(file);
+}
+
+static strata_status_t join_file(strata_recorder_ring_t *ring, const char *path, uint64_t now_ns) {
+    strata_recorder_file_t *file = files;
+    while (file && strcmp(file->path, path) != 0) file = file->next;
+    strata_status_t status = file ? STRATA_OK : begin_file(path, now_ns, &file);
+    if (status != STRATA_OK) return status;
+    if (file->ring_count == file->ring_room) {
+        strata_recorder_ring_t **larger = strata_host_resize(file->rings, 2 * file->ring_room + 16,
+                                                             sizeof(strata_recorder_ring_t *));
+        if (!larger) {
+            if (file->ring_count == 0) (void)leave_file(file, NULL);
+            return STRATA_E_HOST_MEMORY;
+        }
+        file->rings = larger;
+        file->ring_room = 2 * file->ring_room + 16;
+    }
+    file->rings[file->ring_count++] = ring;
+    ring->file = file;
+    return STRATA_OK;
+}
+
+strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, strata_place_t place,
+                                     uint64_t now_ns) {
+    char expanded[PATH_BYTES];
+    *ring = (strata_recorder_ring_t){.place = place};
+    size_t one = sizeof *ring->events;
+    ring->events = strata_host_reserve(capacity * one, LEAST_EVENTS * one, &ring->reserved);
+    if (!ring->events) return STRATA_E_HOST_MEMORY;
+    ring->capacity = strata_min(capacity, ring->reserved / one);
+    expand(path, expanded, sizeof expanded);
+    pthread_mutex_lock(&mutex);
+    strata_status_t status = join_file(ring, expanded, now_ns);
+    pthread_mutex_unlock(&mutex);
+    if (status != STRATA_OK) {
+        strata_host_unreserve(ring->events, ring->reserved);
+        *ring = (strata_recorder_ring_t){.place = place};
+    }
+    return status;
+}
+
+strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns) {
+    pthread_mutex_lock(&mutex);
+    write_until(ring->file, now_ns);
+    /* Another thread's clock may be ahead. */
+    for (uint64_t time; (time = next_time(ring, UINT64_MAX - 1)) != UINT64_MAX;) write_until(ring->file, time);
+    strata_status_t status = leave_file(ring->file, ring);
+    pthread_mutex_unlock(&mutex);
+    strata_host_unreserve(ring->events, ring->reserved);
+    return status;
+}

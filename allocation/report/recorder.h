@@ -1,0 +1,59 @@
+/* Rings of events, and the trace files that they are written to: what the layer `trace` stands on.
+ *
+ * One thread at a time puts events into a ring (its stack's lock sees to that); writing takes them out, and needs none of the
+ * stacks' locks. All rings of a process that name the same path share a file: their events are merged by time, and the file
+ * appears under its name when the last of them leaves. */
+#ifndef STRATA_ALLOCATION_RECORDER_H
+#define STRATA_ALLOCATION_RECORDER_H
+
+#include <stdatomic.h>
+
+#include "strata/strata.h"
+#include "trace/trace.h"
+
+/* 64 bytes. */
+typedef struct strata_recorder_event {
+    uint64_t time_ns;
+    uint64_t block; /* names the block while it lives */
+    uint64_t size; /* alloc */
+    uint64_t stream; /* its handle; of the per-thread default stream told apart by thread */
+    uint32_t thread;
+    uint8_t op; /* strata_trace_op_t: alloc, free, borrow, unborrow */
+    uint8_t align; /* alloc: log2, 0: the place's */
+    char tag[26]; /* its beginning */
+} strata_recorder_event_t;
+
+typedef struct strata_recorder_file strata_recorder_file_t;
+
+typedef struct strata_recorder_ring {
+    strata_recorder_event_t *events;
+    size_t reserved;
+    uint64_t capacity;
+    _Atomic uint64_t head, tail; /* put and taken so far */
+    strata_recorder_file_t *file;
+    strata_place_t place;
+} strata_recorder_ring_t;
+
+/* A ring of at most `capacity` events for the file of that path, in which %p stands for the process's number. `now_ns` is the
+ * begin of a file's time. E_IO, E_HOST_MEMORY: nothing is left. */
+strata_status_t strata_recorder_join(strata_recorder_ring_t *ring, const char *path, uint64_t capacity, strata_place_t place,
+                                     uint64_t now_ns);
+/* Writes what all rings of the file hold up to now; with the last ring the file is finished, unless it has no row and another
+ * file stands under its name. The ring is gone whatever comes back: E_IO, E_HOST_MEMORY: there is no file, or will be none. */
+strata_status_t strata_recorder_leave(strata_recorder_ring_t *ring, uint64_t now_ns);
+/* Writes what all rings of the file hold up to now. No lock of Strata is held. */
+strata_status_t strata_recorder_write(strata_recorder_ring_t *ring, uint64_t now_ns);
+
+static inline uint64_t strata_recorder_room(const strata_recorder_ring_t *ring) {
+    return ring->capacity -
+           (atomic_load_explicit(&ring->head, memory_order_relaxed) - atomic_load_explicit(&ring->tail, memory_order_acquire));
+}
+
+/* The caller has seen that there is room. */
+static inline void strata_recorder_put(strata_recorder_ring_t *ring, const strata_recorder_event_t *event) {
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    ring->events[head % ring->capacity] = *event;
+    atomic_store_explicit(&ring->head, head + 1, memory_order_release);
+}
+
+#endif

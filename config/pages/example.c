@@ -1,0 +1,58 @@
+#include "config/pages/example.h"
+
+#include <string.h>
+
+#include "allocation/core/option.h"
+#include "config/config.h"
+#include "config/reader/reader.h"
+
+enum { TEXT = 1024, OPTION = 256 };
+
+/* " {name: default}" of the first option that is not a text of the user's. */
+static void show_option(const strata_layer_type_t *type, char text[OPTION]) {
+    *text = '\0';
+    for (const strata_option_row_t *row = type->options; row && row->name; row++) {
+        if (row->kind == STRATA_OPTION_TEXT) continue;
+        snprintf(text, OPTION, ": {%s: %s}", row->name, row->default_text);
+        return;
+    }
+}
+
+/* What a router's branches say, without their number: "up_to". */
+static void show_branches(const strata_layer_type_t *type, char text[OPTION]) {
+    const char *key = strata_branches_key(type);
+    const char *number = type->options && type->options->name ? strrchr(type->options->name, '_') : NULL;
+    if (strcmp(key, "routes") == 0 && number)
+        snprintf(text, OPTION, ":\n      routes:\n        - {%.*s: %s, stack: [auto_growth, system]}\n        - {stack: [system]}",
+                 (int)(number - type->options->name), type->options->name, "1MiB");
+    else snprintf(text, OPTION, ": {%s: [[auto_growth, system], [system]]}", key);
+}
+
+static bool loads(const char *text) {
+    strata_strategy_t *strategy = NULL;
+    bool loaded = strata_config_load(&(strata_config_request_t){.text = text, .allow_code = false}, &strategy) == STRATA_OK;
+    strata_strategy_delete(strategy);
+    return loaded;
+}
+
+/* With its option, then without, in stacks that grow downwards. */
+static bool find(const strata_layer_type_t *type, const char *options, char text[TEXT]) {
+    static const char *const below[] = {"", "  - system\n", "  - auto_growth\n  - system\n",
+                                        "  - stream_safe\n  - auto_growth\n  - system\n"};
+    static const char *const above[] = {"", "  - stream_safe\n"};
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++)
+        for (size_t k = 0; k < sizeof above / sizeof *above; k++) {
+            snprintf(text, TEXT, "stack:\n%s  - %s%s\n%s", above[k], type->name, options, below[i]);
+            if (loads(text)) return true;
+        }
+    return false;
+}
+
+void strata_config_example(const strata_layer_type_t *type, FILE *out) {
+    char text[TEXT], option[OPTION];
+    if (type->role == STRATA_ROUTER) show_branches(type, option);
+    else show_option(type, option);
+    if (!find(type, option, text) && !find(type, "", text)) return;
+    fprintf(out, "\nexample\n");
+    for (const char *at = text; *at; at += strcspn(at, "\n") + 1) fprintf(out, "  %.*s\n", (int)strcspn(at, "\n"), at);
+}

@@ -1,0 +1,187 @@
+/* What was built, as text: each stack, each value, who said it, what is shared. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/core/option.h"
+#include "config/config.h"
+#include "config/reader/reader.h"
+#include "config/words.h"
+#include "platform/host/host_memory.h"
+#include "strategy/plan/legal.h"
+
+void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity) {
+    if (origin->source == STRATA_FROM_DEFAULT || !origin->file) {
+        snprintf(text, capacity, "default");
+    } else if (origin->line == 0) {
+        snprintf(text, capacity, "%s", origin->file);
+    } else {
+        snprintf(text, capacity, "%s:%u:%u", origin->file, origin->line, origin->column);
+    }
+}
+
+/* Pinned and host memory have no owner stream: one stack serves all streams. */
+static bool has_one_stack(strata_place_kind_t place) { return place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST; }
+
+static const char *shared_text(const strata_model_layer_t *layer, strata_place_kind_t place) {
+    strata_scope_t scope = strata_scope_of(layer->type, layer->options);
+    if (scope == STRATA_SCOPE_STREAM && layer->type->scope == STRATA_SCOPE_THREAD)
+        return has_one_stack(place) ? "one instance for each thread" : "one instance for each stream of each thread";
+    switch (scope) {
+    case STRATA_SCOPE_NONE: return "keeps no state";
+    case STRATA_SCOPE_STREAM: return has_one_stack(place) ? "one instance, for all streams" : "one instance for each stream";
+    case STRATA_SCOPE_THREAD:
+        return has_one_stack(place) ? "one instance for each thread" : "one instance for each thread, shared by all its streams";
+    case STRATA_SCOPE_PROCESS:
+    case STRATA_SCOPE_DEVICE:
+        return has_one_stack(place) ? "one instance, for all streams" : "one instance for each device, shared by all its streams";
+    }
+    return "";
+}
+
+/* How far a line of a branch is moved in, and with which lines before it; and what is told. */
+typedef struct margin {
+    char text[256];
+    bool only_said; /* by a preset, a file, the environment ...: no defaults */
+} margin_t;
+
+static margin_t margin_in(const margin_t *margin, const char *more) {
+    margin_t inner;
+    snprintf(inner.text, sizeof inner.text, "%.200s%s", margin->text, more);
+    inner.only_said = margin->only_said;
+    return inner;
+}
+
+static void explain_option(const strata_model_layer_t *layer, const strata_option_row_t *row, FILE *out) {
+    char where[4200], value[STRATA_OPTION_TEXT_BYTES];
+    strata_option_print(row, layer->options, value, sizeof value);
+    strata_origin_text(&layer->option_origins[row - layer->type->options], where, sizeof where);
+    fprintf(out, "%-12s %s", value, where);
+}
+
+/* Whoever said it. */
+static bool is_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    char value[STRATA_OPTION_TEXT_BYTES], usual[STRATA_OPTION_TEXT_BYTES];
+    void *options = strata_host_new(layer->type->options_size, 1);
+    bool known = options && strata_option_set(row, options, row->default_text) == STRATA_OK;
+    if (known) strata_option_print(row, options, usual, sizeof usual);
+    strata_option_print(row, layer->options, value, sizeof value);
+    strata_host_delete(options);
+    return known && strcmp(value, usual) == 0;
+}
+
+static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t place, const margin_t *margin, FILE *out) {
+    const strata_layer_type_t *type = layer->type;
+    char where[4200];
+    strata_origin_text(&layer->origin, where, sizeof where);
+    fprintf(out, "%s%s", margin->text, layer->name);
+    if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);
+    fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
+            shared_text(layer, place), where);
+    for (const strata_option_row_t *row = type->options; row && row->name; row++) {
+        if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* told with the branch */
+        if (margin->only_said && is_default(layer, row)) continue;
+        fprintf(out, "%s  %-24s ", margin->text, row->name);
+        explain_option(layer, row, out);
+        fprintf(out, "\n");
+    }
+}
+
+static void explain_branch(const strata_model_layer_t *layer, size_t branch, FILE *out) {
+    const char *kind = strcmp(strata_branches_key(layer->type), "routes") == 0 ? "route" : "stack";
+    fprintf(out, "%s %zu of %zu", kind, branch + 1, layer->branch_count);
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
+        if (strata_option_branch(row) != branch + 1 || branch + 1 == layer->branch_count) continue;
+        fprintf(out, ", %.*s ", (int)(strrchr(row->name, '_') - row->name), row->name);
+        explain_option(layer, row, out);
+    }
+    fprintf(out, "\n");
+}
+
+/* As a tree: what stands below a router is moved in, each branch with a line of its own. */
+static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_t place, const margin_t *margin, FILE *out) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_model_layer_t *layer = &stack->layers[i];
+        explain_layer(layer, place, margin, out);
+        for (size_t b = 0; b < layer->branch_count; b++) {
+            bool last = b + 1 == layer->branch_count;
+            margin_t inner = margin_in(margin, last ? "     " : "  |  ");
+            fprintf(out, "%s  +- ", margin->text);
+            explain_branch(layer, b, out);
+            explain_layers(&layer->branches[b], place, &inner, out);
+        }
+    }
+}
+
+static void explain_stack(const strata_model_stack_t *stack, strata_place_kind_t place, bool only_said, FILE *out) {
+    margin_t margin = {"  ", only_said};
+    explain_layers(stack, place, &margin, out);
+}
+
+static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t place, bool only_said, FILE *out) {
+    const char *name = strata_place_name(place);
+    if (place == STRATA_PLACE_GPU) {
+        fprintf(out, "\nstack (%s), outermost first\n", name);
+    } else {
+        fprintf(out, "\n%s, outermost first%s\n", name, has_one_stack(place) ? "; one stack serves all streams" : "");
+    }
+    explain_stack(&strategy->stacks[place], place, only_said, out);
+    for (size_t i = 0; i < strategy->own_count; i++) {
+        const strata_model_device_t *own = &strategy->own[i];
+        if (own->stacks[place].count == 0) continue;
+        fprintf(out, "\n%s:%u, a stack of its own, outermost first\n", name, own->number);
+        explain_stack(&own->stacks[place], place, only_said, out);
+    }
+}
+
+/* A pool's stacks have instances of their own, whoever wrote their layers. */
+static void explain_head(const strata_model_named_t *named, strata_named_kind_t kind, FILE *out) {
+    char where[4200];
+    bool pool = kind == STRATA_NAMED_POOL;
+    strata_origin_text(&named->origin, where, sizeof where);
+    fprintf(out, "\n%s.%s, %s", strata_named_key(kind), named->name,
+            pool ? "a pool: stacks of its own" : "streams of such a name: stacks of their own");
+    const char *before = pool ? "; the layers are the place's in " : "; they are served as all others in ";
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < (pool ? STRATA_PLACE_KINDS : STRATA_PLACE_PINNED); place++) {
+        if (named->stacks[place].count > 0) continue;
+        fprintf(out, "%s%s", before, strata_place_name(place));
+        before = ", ";
+    }
+    fprintf(out, "  [%s]\n", where);
+    if (!pool) return;
+    strata_origin_text(&named->keep_origin, where, sizeof where);
+    fprintf(out, "  %-26s %-12s %s\n", "keep", named->keep ? "true" : "false", where);
+}
+
+static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t kind, bool only_said, FILE *out) {
+    const strata_model_names_t *names = &strategy->named[kind];
+    for (size_t i = 0; i < names->count; i++) {
+        const strata_model_named_t *named = &names->list[i];
+        explain_head(named, kind, out);
+        for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
+            if (named->stacks[place].count == 0) continue;
+            fprintf(out, "\n%s.%s.%s, outermost first%s\n", strata_named_key(kind), named->name, strata_place_name(place),
+                    has_one_stack(place) ? "; one stack serves all streams" : "");
+            explain_stack(&named->stacks[place], place, only_said, out);
+        }
+    }
+}
+
+static strata_status_t explain(const strata_strategy_t *strategy, bool only_said, FILE *out) {
+    char where[4200];
+    fprintf(out, "strategy %s", strategy->name);
+    if (*strategy->description) fprintf(out, ": %s", strategy->description);
+    strata_origin_text(&strategy->origin, where, sizeof where);
+    fprintf(out, "  [%s]\n", where);
+    if (strategy->peer) fprintf(out, "peer: %s\n", strategy->peer);
+    if (strategy->short_report) fprintf(out, "report: short\n");
+    strata_origin_text(&strategy->devices_origin, where, sizeof where);
+    fprintf(out, "devices: %s  [%s]\n", strategy->devices, where);
+    for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++)
+        explain_place(strategy, place, only_said, out);
+    for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++) explain_named(strategy, (strata_named_kind_t)kind, only_said, out);
+    return strata_config_written(out);
+}
+
+strata_status_t strata_config_explain(const strata_strategy_t *strategy, FILE *out) { return explain(strategy, false, out); }
+
+strata_status_t strata_config_explain_short(const strata_strategy_t *strategy, FILE *out) { return explain(strategy, true, out); }

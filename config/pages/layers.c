@@ -1,0 +1,275 @@
+/* The layers, their options and who may stand above whom: as text, and as docs/layers.md. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/core/option.h"
+#include "allocation/report/figures.h"
+#include "config/config.h"
+#include "config/hint.h"
+#include "config/pages/example.h"
+#include "config/words.h"
+#include "platform/status.h"
+#include "strategy/plan/legal.h"
+
+static void values_text(const strata_option_row_t *row, char *text, size_t capacity) {
+    char low[64] = "", high[64] = "";
+    uint64_t bound = row->min;
+    *text = '\0';
+    if (row->kind == STRATA_OPTION_CHOICE) {
+        size_t length = 0;
+        for (const char *at = row->choices; *at && length + 3 < capacity; at++) {
+            if (*at == '|') {
+                text[length++] = ',';
+                text[length++] = ' ';
+            } else {
+                text[length++] = *at;
+            }
+        }
+        text[length] = '\0';
+        return;
+    }
+    if (row->kind == STRATA_OPTION_BOOL || row->kind == STRATA_OPTION_TEXT || (row->min == 0 && row->max == 0)) return;
+    /* Bounds of fractions are in millionths; those of the others are values. */
+    double fraction = (double)bound / 1e6;
+    const void *value = row->kind == STRATA_OPTION_FRACTION ? (const void *)&fraction : &bound;
+    strata_option_row_t alone = *row;
+    alone.offset = 0;
+    strata_option_print(&alone, value, low, sizeof low);
+    bound = row->max;
+    fraction = (double)bound / 1e6;
+    if (bound) strata_option_print(&alone, value, high, sizeof high);
+    snprintf(text, capacity, bound ? "%s to %s" : "%s or more", low, high);
+}
+
+/* Of decorators most pass on all that they do not change themselves: what they do not is shorter to say. */
+static void traits(uint32_t bits, char *text, size_t capacity) {
+    const uint32_t all = 0
+#define BIT(name, bit, meaning) | STRATA_TRAIT_##name
+        STRATA_TRAIT_MAP(BIT)
+#undef BIT
+        ;
+    char rest[256];
+    strata_traits_text(bits, ", ", text, capacity);
+    if (bits == 0) snprintf(text, capacity, "-");
+    strata_traits_text(all & ~bits, ", ", rest, sizeof rest);
+    if (strlen(rest) + 8 < strlen(text)) snprintf(text, capacity, "all%s%.240s", *rest ? " but " : "", rest);
+}
+
+/* ---- text ---- */
+
+static void layer_as_text(const strata_layer_type_t *type, FILE *out) {
+    char needs[256], gives[256], passes[256], values[256];
+    traits(type->needs, needs, sizeof needs);
+    traits(type->gives, gives, sizeof gives);
+    traits(type->passes, passes, sizeof passes);
+    fprintf(out, "%s: %s of scope %s\n  %s\n  needs %s; gives %s; passes on %s\n", type->name, strata_role_word(type->role),
+            strata_scope_word(type->scope), type->doc, needs, gives, passes);
+    for (const strata_option_row_t *row = type->options; row && row->name; row++) {
+        values_text(row, values, sizeof values);
+        fprintf(out, "    %-24s %-10s %s (%s%s%s)\n", row->name, row->default_text, row->doc, strata_kind_word(row->kind),
+                *values ? ": " : "", values);
+    }
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    for (uint32_t i = 0; i < count; i++) fprintf(out, "    figure %-17s %-10s %s\n", rows[i].name, rows[i].unit, rows[i].doc);
+}
+
+/* ---- one layer ---- */
+
+static void print_options(const strata_layer_type_t *type, size_t width, FILE *out) {
+    char values[256];
+    if (strata_option_count(type) == 0) {
+        fprintf(out, "\nno options\n");
+        return;
+    }
+    fprintf(out, "\noptions\n");
+    for (const strata_option_row_t *row = type->options; row->name; row++) {
+        values_text(row, values, sizeof values);
+        fprintf(out, "  %s: %s%s%s, by default %s\n      ", row->name, strata_kind_word(row->kind), *values ? ", " : "", values,
+                row->default_text);
+        strata_print_wrapped(out, row->doc, 6, width);
+    }
+}
+
+static void print_figures(const strata_layer_type_t *type, size_t width, FILE *out) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    if (count > 0) fprintf(out, "\nfigures (strata stats)\n");
+    for (uint32_t i = 0; i < count; i++) {
+        fprintf(out, "  %s, %s\n      ", rows[i].name, rows[i].unit);
+        strata_print_wrapped(out, rows[i].doc, 6, width);
+    }
+}
+
+static void print_traits(const char *what, uint32_t bits, size_t width, FILE *out) {
+    char text[256];
+    traits(bits, text, sizeof text);
+    fprintf(out, "  %-9s ", what);
+    strata_print_wrapped(out, text, 12, width);
+}
+
+strata_status_t strata_config_layer(FILE *out, const char *name, size_t width) {
+    const strata_layer_type_t *type = strata_layer_find(name);
+    strata_hint_t hint;
+    if (!type) {
+        hint = strata_hint(name, strata_layer_words(), strata_layer_word, NULL);
+        return strata_fail(STRATA_E_STRATEGY, 0, "there is no layer \"%.40s\"; %s", name, hint.text);
+    }
+    fprintf(out, "%s: %s of scope %s\n", type->name, strata_role_word(type->role), strata_scope_word(type->scope));
+    strata_print_wrapped(out, type->doc, 0, width);
+    fputc('\n', out);
+    print_traits("needs", type->needs, width, out);
+    print_traits("gives", type->gives, width, out);
+    print_traits("passes on", type->passes, width, out);
+    print_options(type, width, out);
+    print_figures(type, width, out);
+    strata_config_example(type, out);
+    return strata_config_written(out);
+}
+
+/* ---- Markdown ---- */
+
+/* A bar would end the table's cell. */
+static void cell(const char *text, FILE *out) {
+    for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
+}
+
+static void table_of_layers(FILE *out) {
+    const strata_layer_type_t *type;
+    char text[256];
+    fprintf(out, "| layer | role | scope | lock | needs | gives | passes on |\n|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        fprintf(out, "| [%s](#%s) | %s | %s | %s |", type->name, type->name, strata_role_word(type->role),
+                strata_scope_word(type->scope), type->guarded ? "its stack's" : "-");
+        const uint32_t bits[] = {type->needs, type->gives, type->passes};
+        for (size_t j = 0; j < 3; j++) {
+            traits(bits[j], text, sizeof text);
+            fprintf(out, " %s |", text);
+        }
+        fprintf(out, "\n");
+    }
+    fprintf(out, "\n");
+}
+
+static void table_of_traits(FILE *out) {
+    static const char *const meanings[] = {
+#define MEANING(name, bit, meaning) [bit] = meaning,
+        STRATA_TRAIT_MAP(MEANING)
+#undef MEANING
+    };
+    char name[64];
+    fprintf(out, "| trait | meaning |\n|---|---|\n");
+    for (uint32_t bit = 0; bit < sizeof meanings / sizeof *meanings; bit++) {
+        strata_traits_text(1u << bit, "", name, sizeof name);
+        fprintf(out, "| %s | %s |\n", name, meanings[bit]);
+    }
+}
+
+static void table_of_options(const strata_layer_type_t *type, FILE *out) {
+    char values[256];
+    if (strata_option_count(type) == 0) {
+        fprintf(out, "\nNo options.\n");
+        return;
+    }
+    fprintf(out, "\n| option | kind | default | values | meaning |\n|---|---|---|---|---|\n");
+    for (const strata_option_row_t *row = type->options; row->name; row++) {
+        values_text(row, values, sizeof values);
+        fprintf(out, "| `%s` | %s | `%s` | %s | ", row->name, strata_kind_word(row->kind), row->default_text,
+                *values ? values : "any");
+        cell(row->doc, out);
+        fprintf(out, " |\n");
+    }
+}
+
+static void table_of_figures(const strata_layer_type_t *type, FILE *out) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    if (count == 0) return;
+    fprintf(out, "\n| figure | unit | meaning |\n|---|---|---|\n");
+    for (uint32_t i = 0; i < count; i++) fprintf(out, "| `%s` | %s | %s |\n", rows[i].name, rows[i].unit, rows[i].doc);
+}
+
+static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
+    fprintf(out, "\n### %s\n\n%s.\n", type->name, type->doc);
+    table_of_options(type, out);
+    table_of_figures(type, out);
+}
+
+/* What a cell of the matrix says of `upper` directly above `lower`. */
+static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_t *lower, char *text, size_t capacity) {
+    static const char *const why[] = {[STRATA_CLASH_BELOW_SOURCE] = "no: a source ends the stack",
+                                      [STRATA_CLASH_WAITS] = "no: a wait under a lock",
+                                      [STRATA_CLASH_SHARED_LOCK] = "no: a shared lock on every hit",
+                                      [STRATA_CLASH_NARROW] = "no: shared above one per stream",
+                                      [STRATA_CLASH_UNSEEN] = "no: owners change unseen"};
+    char missing[256];
+    uint32_t given = strata_traits_above(lower, 0);
+    strata_scope_t scope = strata_scope_of(upper, NULL);
+    strata_clash_t clash = strata_clash_of_neighbours(upper, scope, lower, given);
+    if (clash == STRATA_CLASH_NONE) {
+        snprintf(text, capacity, "yes");
+    } else if (clash != STRATA_CLASH_NEEDS) {
+        snprintf(text, capacity, "%s", why[clash]);
+    } else {
+        /* Another layer further down may give it, and the lower one pass it on. */
+        bool passed = (upper->needs & ~(given | lower->passes)) == 0 &&
+                      strata_clash_of_pair(upper, scope, lower) == STRATA_CLASH_NONE;
+        strata_traits_text(upper->needs & ~given, ", ", missing, sizeof missing);
+        snprintf(text, capacity, "%s %s", passed ? "with" : "no:", missing);
+    }
+}
+
+static void matrix(FILE *out) {
+    const strata_layer_type_t *upper, *lower;
+    char text[300];
+    fprintf(out, "| above \\ below |");
+    for (size_t i = 0; (lower = strata_layer_at(i)); i++) fprintf(out, " %s |", lower->name);
+    fprintf(out, "\n|---|");
+    for (size_t i = 0; strata_layer_at(i); i++) fprintf(out, "---|");
+    fprintf(out, "\n");
+    for (size_t i = 0; (upper = strata_layer_at(i)); i++) {
+        fprintf(out, "| **%s** |", upper->name);
+        for (size_t j = 0; (lower = strata_layer_at(j)); j++) {
+            pair_text(upper, lower, text, sizeof text);
+            fprintf(out, " %s |", text);
+        }
+        fprintf(out, "\n");
+    }
+}
+
+static const char introduction[] =
+    "# Layers\n\n"
+    "<!-- Made by `strata layers --markdown`; a test compares. Changes belong to the layers' option rows. -->\n\n"
+    "A stack is a list of layers, the outermost first; a source ends it, or a router, which has several stacks below it.\n"
+    "A layer says what it needs of the layers below it and what it gives to the one above; a router passes on what all of\n"
+    "its stacks give.\n\n";
+static const char about_orders[] =
+    "\n## Who may stand above whom\n\n"
+    "Each row is for the layer directly above, each column for the one below it. \"with x\": if what stands further down\n"
+    "gives x. A layer that waits stands below no layer that holds a lock, at any distance. At most %d layers stand from the\n"
+    "top to the first cache or source, and from below a cache to the next, both counted in.\n\n";
+static const char about_options[] =
+    "\n## Options and figures\n\n"
+    "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n"
+    "A router's options that end in a number are said in its routes, without the number ([strategy.md](strategy.md)).\n"
+    "\nFigures are what a layer counts for itself: strata_layer_figures(), `strata stats` and the out-of-memory report tell\n"
+    "them.\n";
+
+static void as_markdown(FILE *out) {
+    const strata_layer_type_t *type;
+    fputs(introduction, out);
+    table_of_layers(out);
+    table_of_traits(out);
+    fprintf(out, about_orders, STRATA_ROUTE_LAYERS);
+    matrix(out);
+    fputs(about_options, out);
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) layer_as_section(type, out);
+}
+
+strata_status_t strata_config_layers(FILE *out, bool markdown) {
+    const strata_layer_type_t *type;
+    if (markdown) as_markdown(out);
+    for (size_t i = 0; !markdown && (type = strata_layer_at(i)); i++) layer_as_text(type, out);
+    return strata_config_written(out);
+}

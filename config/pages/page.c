@@ -1,0 +1,62 @@
+/* docs/strategy.md: the grammar of strategy files. */
+#include "config/pages/page.h"
+
+#include "config/config.h"
+#include "config/words.h"
+
+static const char introduction[] =
+    "# Strategy files\n\n"
+    "<!-- Made by `strata grammar`; a test compares. Each part stands in config/ beside the code that reads it. -->\n\n"
+    "A strategy says which layers serve which place, in which order, with which options. Every complete example of this\n"
+    "page is loaded by a test. [layers.md](layers.md) has the layers and their options, `strata presets` lists the\n"
+    "strategies that there are.\n\n"
+    "```yaml\n"
+    "version: 1\n"
+    "strategy: training\n"
+    "description: auto-growth best fit, safe across streams, retried on out-of-memory\n"
+    "devices: gpu\n"
+    "stack:                      # outermost first\n"
+    "  - retry:        {timeout: 100ms}\n"
+    "  - stream_safe:  {}\n"
+    "  - auto_growth:  {chunk_size: 20MiB, free_idle_chunk: false}\n"
+    "  - system:       {}\n"
+    "places:\n"
+    "  pinned:\n"
+    "    - stream_safe\n"
+    "    - auto_growth: {chunk_size: 8MiB}\n"
+    "    - system\n"
+    "```\n";
+
+/* What a reader of the grammar asks next, where a layer answers it by options. */
+static const char about_two_kinds[] =
+    "\n### Two kinds of chunks in one cache\n\n"
+    "`auto_growth` can keep small requests in chunks of their own, so that one of them does not hold a large chunk back. It\n"
+    "stays on the hot path, where a router above it would not. What is preallocated is got when the facade is opened, for\n"
+    "the default stream:\n\n"
+    "```yaml\n"
+    "stack:\n"
+    "  - retry: {timeout: 100ms}\n"
+    "  - stream_safe\n"
+    "  - auto_growth:\n"
+    "      small_pool_size: 1MiB    # rounded requests up to this, in chunks of 2 MiB\n"
+    "      small_chunk_size: 2MiB\n"
+    "      chunk_size: 20MiB        # all others\n"
+    "      small_preallocate: 8MiB\n"
+    "      preallocate: 2GiB\n"
+    "  - system\n"
+    "```\n\n"
+    "`split_pools: true` divides by `chunk_size` instead: larger chunks serve smaller requests only when nothing else can.\n";
+
+strata_status_t strata_config_grammar(FILE *out) {
+    fputs(introduction, out);
+    strata_page_keys(out);
+    strata_page_layers(out);
+    fputs(about_two_kinds, out);
+    strata_page_branches(out);
+    strata_page_devices(out);
+    strata_page_named(out);
+    strata_page_kinds(out);
+    strata_page_paths(out);
+    strata_page_limits(out);
+    return strata_config_written(out);
+}

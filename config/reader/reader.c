@@ -1,0 +1,260 @@
+#include "config/reader/reader.h"
+
+#include <string.h>
+
+#include "config/hint.h"
+#include "config/pages/page.h"
+#include "platform/sim/sim.h"
+#include "strategy/devices.h"
+
+strata_status_t strata_note_wrong(strata_wrongs_t *wrongs, strata_status_t status) {
+    if (status != STRATA_E_STRATEGY) return status;
+    if (!wrongs->out) return status;
+    if (wrongs->count == STRATA_WRONGS_MOST) return status;
+    fprintf(wrongs->out, "%s\n", strata_last_error()->text);
+    if (++wrongs->count < STRATA_WRONGS_MOST) return STRATA_OK;
+    fprintf(wrongs->out, "more than %d things are wrong; the rest is not shown\n", STRATA_WRONGS_MOST - 1);
+    return status;
+}
+
+/* ---- devices ---- */
+
+static const char *device_word(size_t index, const void *context) {
+    (void)context;
+    return index == 0 ? "gpu" : "sim";
+}
+
+static const char *profile_word(size_t index, const void *context) {
+    (void)context;
+    return strata_sim_profile_name(index);
+}
+
+static strata_status_t fail_devices(const char *devices, const strata_origin_t *origin) {
+    strata_hint_t hint = strata_hint(devices, 2, device_word, NULL);
+    return strata_fail_origin(origin, "\"%.40s\" names no device; %s, gpu:0, sim:h100, or sim:h100x2 for two", devices, hint.text);
+}
+
+/* Why it names none. */
+static strata_status_t tell_devices(const char *devices, const strata_origin_t *origin) {
+    const char *tail = strchr(devices, ':');
+    size_t head = tail ? (size_t)(tail - devices) : 0;
+    bool gpu = head == 3 && strncmp(devices, "gpu", 3) == 0, sim = head == 3 && strncmp(devices, "sim", 3) == 0;
+    if (!gpu && !sim) return fail_devices(devices, origin);
+    tail++;
+    if (gpu)
+        return strata_fail_origin(origin, "\"%.40s\" is no device's number; write gpu:0 to gpu:%d", tail, STRATA_MODEL_DEVICES - 1);
+    size_t count = 0;
+    while (strata_sim_profile_name(count)) count++;
+    strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
+    return strata_fail_origin(origin,
+                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several, as in "
+                              "sim:%sx2",
+                              tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
+}
+
+strata_status_t strata_read_devices(strata_strategy_t *strategy, const char *devices, const strata_origin_t *origin) {
+    strata_device_choice_t choice;
+    if (strata_device_choice_parse(devices, &choice) != STRATA_OK) return tell_devices(devices, origin);
+    char *copy = strata_arena_text(strategy->memory, devices, strlen(devices));
+    if (!copy) return STRATA_E_HOST_MEMORY;
+    strategy->devices = copy;
+    strategy->devices_origin = *origin;
+    return STRATA_OK;
+}
+
+/* ---- keys of a strategy ---- */
+
+strata_status_t strata_fail_broken(const strata_origin_t *origin) {
+    return strata_fail_origin(origin, "the value goes over the end of a line, or has a tab in it; write it in one line");
+}
+
+typedef strata_status_t (*read_fn)(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node);
+
+static strata_origin_t origin_of(const strata_text_t *text, const strata_tree_t *node) {
+    return strata_origin_of(text, node->line, node->column);
+}
+
+static strata_status_t want_value(const strata_text_t *text, const strata_tree_t *node, const char *example) {
+    if (node->kind == STRATA_TREE_SCALAR_NODE && !node->empty) return STRATA_OK;
+    strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
+    return strata_fail_origin(&origin, "\"%s\" wants one value; write %s: %s", node->key, node->key, example);
+}
+
+static strata_status_t keep(strata_reader_t *reader, const char *value, const char **kept) {
+    char *copy = strata_arena_text(reader->strategy->memory, value, strlen(value));
+    if (!copy) return STRATA_E_HOST_MEMORY;
+    *kept = copy;
+    return STRATA_OK;
+}
+
+static strata_status_t read_version(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    (void)reader;
+    strata_status_t status = want_value(text, node, "1");
+    if (status || strcmp(node->text, "1") == 0) return status;
+    strata_origin_t origin = origin_of(text, node);
+    return strata_fail_origin(&origin, "this Strata reads strategies of version 1, not \"%.40s\"; write version: 1", node->text);
+}
+
+static strata_status_t read_strategy(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = want_value(text, node, "training");
+    if (status) return status;
+    strata_origin_t origin = origin_of(text, node);
+    if (strlen(node->text) > STRATA_NAME_LETTERS)
+        return strata_fail_origin(&origin, "the strategy's name is longer than %d bytes; write a shorter one", STRATA_NAME_LETTERS);
+    return keep(reader, node->text, &reader->strategy->name);
+}
+
+static strata_status_t read_description(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = want_value(text, node, "what it is for");
+    return status ? status : keep(reader, node->text, &reader->strategy->description);
+}
+
+static strata_status_t read_peer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = want_value(text, node, "paddle develop of 2025-01");
+    return status ? status : keep(reader, node->text, &reader->strategy->peer);
+}
+
+static strata_status_t read_report(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = want_value(text, node, "short");
+    strata_origin_t origin = origin_of(text, node);
+    if (status) return status;
+    bool is_short = strcmp(node->text, "short") == 0;
+    if (!is_short && strcmp(node->text, "full") != 0)
+        return strata_fail_origin(&origin, "\"report\" is full or short, not \"%.40s\"", node->text);
+    reader->strategy->short_report = is_short;
+    return STRATA_OK;
+}
+
+static strata_status_t read_devices(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_origin_t origin = origin_of(text, node);
+    if (node->kind == STRATA_TREE_MAP) return strata_read_own_stacks(reader, text, node);
+    strata_status_t status = want_value(text, node, "gpu");
+    if (status == STRATA_OK && node->broken) return strata_fail_broken(&origin);
+    return status ? status : strata_read_devices(reader->strategy, node->text, &origin);
+}
+
+static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
+}
+
+/* Places beside the gpu's, whose stack is `stack:`. */
+static const char *place_word(size_t index, const void *context) {
+    (void)context;
+    return strata_place_name((strata_place_kind_t)(index + STRATA_PLACE_MANAGED));
+}
+
+static strata_status_t read_place(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_place_kind_t place = strata_place_find(node->key);
+    strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
+    if (place == STRATA_PLACE_GPU) return strata_fail_origin(&origin, "the stack of the place gpu stands at the top; write stack:");
+    if (place != STRATA_PLACE_KINDS) return strata_read_stack(reader, text, place, NULL, node);
+    strata_hint_t hint = strata_hint(node->key, STRATA_PLACE_KINDS - 1, place_word, NULL);
+    return strata_fail_origin(&origin, "there is no place \"%.40s\"; %s", node->key, hint.text);
+}
+
+static strata_status_t read_places(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_origin_t origin = origin_of(text, node);
+    if (node->kind == STRATA_TREE_SCALAR_NODE && node->empty) return STRATA_OK;
+    if (node->kind != STRATA_TREE_MAP)
+        return strata_fail_origin(&origin, "\"places\" is a mapping of places to stacks; write places: {pinned: [...]}");
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reader->wrongs, read_place(reader, text, child));
+    return status;
+}
+
+/* What it starts from, and the code that it needs, were read before all other keys. */
+static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    (void)reader, (void)text, (void)node;
+    return STRATA_OK;
+}
+
+/* The rows of docs/strategy.md too. */
+static const struct {
+    const char *key;
+    read_fn read;
+    const char *says, *without;
+} keys[] = {
+    {"version", read_version, "of this grammar: `1`", "1"},
+    {"strategy", read_strategy, "the name, in reports", "the preset's or the file's name"},
+    {"description", read_description, "a line for people", "none"},
+    {"peer", read_peer, "whose behaviour it reproduces, and as of when", "nobody's"},
+    {"extends", read_nothing, "a preset's name or a file's path, relative to this file: what this file does not say is as there",
+     "nothing"},
+    {"load", read_nothing,
+     "shared objects with layers, relative to this file: `[./libmine.so]`. Refused where the reader does not allow code: "
+     "`STRATA_OPEN_ALLOW_CODE`, `strata --allow-code`",
+     "nothing"},
+    {"report", read_report,
+     "what a request that fails for memory is told: `full`, the cause, what helps and all figures; `short`, one line, for programs "
+     "that "
+     "try and ask for less (a request says the same by `STRATA_NO_REPORT`)",
+     "`full`"},
+    {"devices", read_devices,
+     "`gpu`: every GPU; `gpu:1`: one; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one of a profile, two of them; or a "
+     "mapping, see below. A replay opens as many as its trace has",
+     "`gpu`"},
+    {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},
+    {"places", read_places, "the stacks of `managed`, `pinned` and `host`", "as in the preset `strata`"},
+    {"pools", strata_read_pools, "named pools with stacks of their own, see below", "none"},
+    {"streams", strata_read_streams, "stacks of streams by their names, see below", "every stream has the place's layers"},
+};
+
+void strata_page_keys(FILE *out) {
+    fprintf(out, "\n## Keys\n\n| key | what it says | without it |\n|---|---|---|\n");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        fprintf(out, "| `%s` | %s | %s |\n", keys[i].key, keys[i].says, keys[i].without);
+    fprintf(out, "\nFiles extend one another at most %d deep.\n", STRATA_EXTENDS_DEPTH);
+}
+
+static const char *key_word(size_t index, const void *context) {
+    (void)context;
+    return keys[index].key;
+}
+
+static strata_status_t read_key(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i].key, node->key) == 0) return keys[i].read(reader, text, node);
+    strata_origin_t origin = strata_origin_of(text, node->key_line, node->key_column);
+    strata_hint_t hint = strata_hint(node->key, sizeof keys / sizeof *keys, key_word, NULL);
+    return strata_fail_origin(&origin, "a strategy has no key \"%.40s\"; %s", node->key, hint.text);
+}
+
+/* ---- a strategy ---- */
+
+static strata_status_t read_extends(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_status_t status = want_value(text, node, "strata");
+    if (status) return status;
+    strata_origin_t origin = origin_of(text, node);
+    if (reader->extended == STRATA_EXTENDS_DEPTH)
+        return strata_fail_origin(&origin, "files extend one another more than %d deep, or in a circle; write the stack out",
+                                  STRATA_EXTENDS_DEPTH);
+    reader->extended++;
+    status = strata_read_named(reader, node->text, text->path, &origin);
+    reader->extended--;
+    return status;
+}
+
+static strata_status_t read_tree(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *tree) {
+    strata_origin_t origin = origin_of(text, tree);
+    if (tree->kind != STRATA_TREE_MAP)
+        return strata_fail_origin(&origin, "a strategy is a mapping; write keys as in \"stack: [system]\"");
+    const strata_tree_t *extends = strata_tree_get(tree, "extends");
+    strata_status_t status = extends ? strata_note_wrong(reader->wrongs, read_extends(reader, text, extends)) : STRATA_OK;
+    const strata_tree_t *code = strata_tree_get(tree, "load");
+    if (status == STRATA_OK && code) status = strata_note_wrong(reader->wrongs, strata_read_load(reader, text, code));
+    if (status == STRATA_OK) status = keep(reader, text->short_name, &reader->strategy->name);
+    reader->strategy->origin = origin;
+    for (const strata_tree_t *node = tree->first; node && status == STRATA_OK; node = node->next)
+        status = strata_note_wrong(reader->wrongs, read_key(reader, text, node));
+    return status;
+}
+
+strata_status_t strata_read_text(strata_reader_t *reader, const strata_text_t *text) {
+    strata_text_t kept = *text;
+    strata_tree_t *tree;
+    strata_status_t status = keep(reader, text->file, &kept.file);
+    if (status == STRATA_OK) status = strata_tree_read(reader->scratch, kept.file, text->text, text->length, &tree);
+    if (status == STRATA_OK) status = read_tree(reader, &kept, tree);
+    return strata_note_wrong(reader->wrongs, status);
+}

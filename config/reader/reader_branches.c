@@ -1,0 +1,154 @@
+/* A router's stacks: `routes: [{up_to: 1MiB, stack: [...]}, {stack: [...]}]` where each has values of its own, else
+ * `stacks: [[...], [...]]`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/core/option.h"
+#include "config/hint.h"
+#include "config/pages/page.h"
+#include "config/reader/reader.h"
+
+/* The name in a route of the type's first option of a branch; "" if it has none. */
+static void branch_option_name(const strata_layer_type_t *type, char *name, size_t capacity) {
+    *name = '\0';
+    for (const strata_option_row_t *row = type->options; row && row->name && !*name; row++) {
+        int letters = strata_option_branch(row) == 1 ? (int)(strrchr(row->name, '_') - row->name) : 0;
+        snprintf(name, capacity, "%.*s", letters, row->name);
+    }
+}
+
+const char *strata_branches_key(const strata_layer_type_t *type) {
+    char name[64];
+    branch_option_name(type, name, sizeof name);
+    return *name ? "routes" : "stacks";
+}
+
+/* "binning: {routes: [{up_to: 64KiB, stack: [...]}, {stack: [...]}]}". */
+static void example(const strata_layer_type_t *type, char *text, size_t capacity) {
+    char name[64];
+    branch_option_name(type, name, sizeof name);
+    if (*name) snprintf(text, capacity, "%s: {routes: [{%s: 64KiB, stack: [...]}, {stack: [...]}]}", type->name, name);
+    else snprintf(text, capacity, "%s: {stacks: [[...], [...]]}", type->name);
+}
+
+strata_status_t strata_fail_no_branches(const strata_model_layer_t *layer) {
+    char text[256];
+    example(layer->type, text, sizeof text);
+    return strata_fail_origin(&layer->origin, "\"%s\" has several stacks below it and none is given; write - %s", layer->type->name,
+                              text);
+}
+
+typedef struct route_words {
+    const strata_layer_type_t *type;
+    char name[64];
+} route_words_t;
+
+static const char *route_word(size_t index, const void *context) {
+    return index == 0 ? "stack" : ((const route_words_t *)context)->name;
+}
+
+static strata_status_t read_route_value(const strata_text_t *text, strata_model_layer_t *layer, uint32_t number,
+                                        const strata_tree_t *node) {
+    strata_origin_t key = strata_origin_of(text, node->key_line, node->key_column);
+    strata_origin_t value = strata_origin_of(text, node->line, node->column);
+    const strata_option_row_t *row = strata_branch_option(layer->type, node->key, number);
+    if (!row && strata_branch_option(layer->type, node->key, 1))
+        return strata_fail_origin(&key, "route %u is the last that there can be and takes what is left; take %s out", number,
+                                  node->key);
+    if (!row) {
+        route_words_t words = {.type = layer->type};
+        branch_option_name(layer->type, words.name, sizeof words.name);
+        strata_hint_t hint = strata_hint(node->key, 2, route_word, &words);
+        return strata_fail_origin(&key, "a route of \"%s\" has no \"%.40s\"; %s", layer->type->name, node->key, hint.text);
+    }
+    if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
+        return strata_fail_origin(node->empty ? &key : &value, "%s wants one value; write %s: 64KiB", node->key, node->key);
+    if (node->broken) return strata_fail_broken(&value);
+    strata_status_t status = strata_model_layer_set(layer, row, node->text, &value);
+    return status == STRATA_E_STRATEGY ? strata_fail_origin(&value, "%s", strata_last_error()->text) : status;
+}
+
+static strata_status_t read_route(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer, uint32_t number,
+                                  const strata_tree_t *item) {
+    strata_origin_t origin = strata_origin_of(text, item->line, item->column);
+    const strata_tree_t *stack = strata_tree_get(item, "stack");
+    if (item->kind != STRATA_TREE_MAP || !stack) {
+        char whole[256];
+        example(layer->type, whole, sizeof whole);
+        return strata_fail_origin(&origin, "a route is a mapping with a stack; write - %s", whole);
+    }
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = item->first; child && status == STRATA_OK; child = child->next)
+        if (child != stack) status = strata_note_wrong(reader->wrongs, read_route_value(text, layer, number, child));
+    return status ? status : strata_read_list(reader, text, stack, &layer->branches[number - 1]);
+}
+
+strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
+                                     const strata_tree_t *node) {
+    bool routes = strcmp(strata_branches_key(layer->type), "routes") == 0;
+    strata_origin_t origin = strata_origin_of(text, node->line, node->column);
+    if (node->kind != STRATA_TREE_LIST || node->count == 0) {
+        char whole[256];
+        example(layer->type, whole, sizeof whole);
+        return strata_fail_origin(&origin, "\"%s\" is a list of one to %d %s; write - %s", node->key, STRATA_PLAN_BRANCHES,
+                                  routes ? "routes" : "stacks", whole);
+    }
+    if (node->count > STRATA_PLAN_BRANCHES)
+        return strata_fail_origin(&origin, "\"%s\" has %zu stacks below it, and %d are the most; take some out", layer->type->name,
+                                  node->count, STRATA_PLAN_BRANCHES);
+    layer->branches = strata_arena_take(reader->strategy->memory, node->count, sizeof *layer->branches);
+    if (!layer->branches) return STRATA_E_HOST_MEMORY;
+    uint32_t number = 0;
+    for (const strata_tree_t *item = node->first; item; item = item->next) {
+        layer->branch_count = ++number;
+        strata_status_t status = routes ? read_route(reader, text, layer, number, item)
+                                        : strata_read_list(reader, text, item, &layer->branches[number - 1]);
+        if (status) return status;
+    }
+    return STRATA_OK;
+}
+
+/* ---- the page ---- */
+
+static const char about_routers[] = "\n### Several stacks below one layer\n\n"
+                                    "A router ends its stack and has up to %d stacks of its own below it.\n\n"
+                                    "| router | what it does | key of its stacks | what each says |\n|---|---|---|---|\n";
+static const char about_branches[] =
+    "\nOf routes all but the last say their value, and the last takes what is left. Which way a request took is recorded\n"
+    "with the block (`strata_allocation_route()`), and its free goes back by it.\n\n"
+    "```yaml\n"
+    "stack:\n"
+    "  - retry: {timeout: 100ms}\n"
+    "  - stream_safe\n"
+    "  - binning:\n"
+    "      routes:\n"
+    "        - up_to: 64KiB\n"
+    "          stack:\n"
+    "            - auto_growth: {name: small, chunk_size: 2MiB}\n"
+    "            - system\n"
+    "        - stack:\n"
+    "            - fallback:\n"
+    "                stacks:\n"
+    "                  - [auto_growth: {name: large, chunk_size: 20MiB}, system]\n"
+    "                  - [buffered, system: {memory: pinned}]\n"
+    "```\n\n"
+    "Under gpu a source may serve managed memory (`system: {memory: managed}`), as FLAGS_use_cuda_managed_memory has it: the\n"
+    "place is larger than the device then. Else a source may serve another kind of memory than the place's below a `fallback`\n"
+    "alone, if those who use the place can reach it: under gpu `device`, `managed` and `pinned`; under managed `managed` and "
+    "`pinned`; under\n"
+    "pinned `pinned` and `managed`; under host `host`, `pinned` and `managed`. It counts as reserved in the place that it\n"
+    "serves. Where growing is forbidden only the first stack is asked. A `retry` above a fallback climbs when all of its\n"
+    "stacks are out of memory, one in its first stack before the second is asked.\n";
+
+void strata_page_branches(FILE *out) {
+    const strata_layer_type_t *type;
+    char name[64];
+    fprintf(out, about_routers, STRATA_PLAN_BRANCHES);
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        if (type->role != STRATA_ROUTER) continue;
+        branch_option_name(type, name, sizeof name);
+        fprintf(out, "| [%s](layers.md#%s) | %s | `%s:` |", type->name, type->name, type->doc, strata_branches_key(type));
+        fprintf(out, *name ? " `%s` |\n" : " nothing%s |\n", name);
+    }
+    fputs(about_branches, out);
+}

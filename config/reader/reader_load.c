@@ -1,0 +1,33 @@
+/* `load:`: shared objects whose layers a strategy names. */
+#include "config/reader/reader.h"
+#include "strategy/registry/code.h"
+
+enum { OBJECTS_MOST = 64, PATH_LETTERS = 4096 };
+
+static strata_status_t load_one(const strata_text_t *text, const strata_tree_t *node) {
+    char path[PATH_LETTERS];
+    strata_origin_t origin = strata_origin_of(text, node->line, node->column);
+    if (node->kind != STRATA_TREE_SCALAR_NODE || !*node->text)
+        return strata_fail_origin(&origin, "an object to load is a file's path; write load: [./libmine.so]");
+    if (!strata_call_beside(node->text, text->path, path, sizeof path))
+        return strata_fail_origin(&origin, "the path is longer than %d bytes; write a shorter one", PATH_LETTERS - 1);
+    strata_status_t status = strata_code_load(path, NULL);
+    if (status == STRATA_OK || status == STRATA_E_HOST_MEMORY) return status;
+    return strata_fail_origin(&origin, "%s", strata_last_error()->text);
+}
+
+strata_status_t strata_read_load(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    strata_origin_t key = strata_origin_of(text, node->key_line, node->key_column);
+    if (node->kind != STRATA_TREE_LIST)
+        return strata_fail_origin(&key, "\"load\" is a list of shared objects; write load: [./libmine.so]");
+    if (!reader->allow_code)
+        return strata_fail_origin(&key,
+                                  "the strategy would load code, which its reader does not allow; take \"load\" out, or open it "
+                                  "with STRATA_OPEN_ALLOW_CODE (strata: --allow-code)");
+    if (node->count > OBJECTS_MOST)
+        return strata_fail_origin(&key, "more than %d objects are to be loaded; take some out", OBJECTS_MOST);
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reader->wrongs, load_one(text, child));
+    return status;
+}

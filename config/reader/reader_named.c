@@ -1,0 +1,226 @@
+/* `pools: {weights: {stack: [...], places: {pinned: [...]}}}` and `streams: {"copy*": [...]}`: stacks by name. */
+#include <string.h>
+
+#include "config/hint.h"
+#include "config/pages/page.h"
+#include "config/reader/reader.h"
+
+/* What messages say of a kind. */
+static const struct {
+    const char *one; /* a or b */
+    const char *example; /* of the whole key */
+    const char *letters; /* that a name may have */
+} words[STRATA_NAMED_KINDS] = {
+    [STRATA_NAMED_POOL] = {"pool", "pools: {weights: {stack: [...]}}", "letters, digits, - and _, a letter first, or digits alone"},
+    [STRATA_NAMED_STREAM] = {"pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
+                             "letters, digits, - _ : and /, and * for any letters"},
+};
+
+static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *node) {
+    return strata_origin_of(text, node->key_line, node->key_column);
+}
+
+/* What is read of one text lies before what it extends: of two patterns that fit, the later word is tried first. */
+typedef struct reading {
+    strata_reader_t *reader;
+    const strata_text_t *text;
+    strata_named_kind_t kind;
+    strata_model_names_t read;
+} reading_t;
+
+/* ---- one of them ---- */
+
+static const char *key_word(size_t index, const void *context) {
+    (void)context;
+    return index == 0 ? "stack" : index == 1 ? "places" : "keep";
+}
+
+/* Streams own memory of the gpu and managed memory alone. */
+static bool may_have(strata_named_kind_t kind, strata_place_kind_t place) {
+    return place == STRATA_PLACE_MANAGED || (kind == STRATA_NAMED_POOL && place != STRATA_PLACE_GPU);
+}
+
+static const char *place_word(size_t index, const void *context) {
+    (void)context;
+    return strata_place_name((strata_place_kind_t)(index + STRATA_PLACE_MANAGED));
+}
+
+static strata_status_t fail_place(const reading_t *reading, const strata_tree_t *node) {
+    strata_origin_t key = key_of(reading->text, node);
+    strata_place_kind_t place = strata_place_find(node->key);
+    if (place == STRATA_PLACE_GPU)
+        return strata_fail_origin(&key, "the stack of the place gpu stands beside \"places\"; write stack:");
+    if (place != STRATA_PLACE_KINDS)
+        return strata_fail_origin(
+            &key, "%s memory has no owner stream, and one stack for all streams; write managed, or take it out", node->key);
+    strata_hint_t hint = strata_hint(node->key, reading->kind == STRATA_NAMED_POOL ? STRATA_PLACE_KINDS - 1 : 1, place_word, NULL);
+    return strata_fail_origin(&key, "there is no place \"%.40s\"; %s", node->key, hint.text);
+}
+
+static strata_status_t read_place(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    strata_place_kind_t place = strata_place_find(node->key);
+    if (place == STRATA_PLACE_KINDS || !may_have(reading->kind, place)) return fail_place(reading, node);
+    return strata_read_stack_of(reading->reader, reading->text, place, named->stacks, &named->broken, node);
+}
+
+static strata_status_t read_places(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    strata_origin_t key = key_of(reading->text, node);
+    if (node->kind != STRATA_TREE_MAP)
+        return strata_fail_origin(&key, "\"places\" is a mapping of places to stacks; write places: {managed: [...]}");
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reading->reader->wrongs, read_place(reading, named, child));
+    return status;
+}
+
+static strata_status_t read_gpu(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    return strata_read_stack_of(reading->reader, reading->text, STRATA_PLACE_GPU, named->stacks, &named->broken, node);
+}
+
+static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    strata_origin_t origin = strata_origin_of(reading->text, node->line, node->column);
+    if (node->kind != STRATA_TREE_SCALAR_NODE) return strata_fail_origin(&origin, "\"keep\" is true or false; write keep: true");
+    strata_status_t status = strata_named_set_keep(named, node->text, &origin);
+    return status ? strata_fail_origin(&origin, "%s", strata_last_error()->text) : STRATA_OK;
+}
+
+static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
+    if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
+    bool pool = reading->kind == STRATA_NAMED_POOL;
+    if (pool && strcmp(node->key, "keep") == 0) return read_keep(reading, named, node);
+    strata_origin_t key = key_of(reading->text, node);
+    strata_hint_t hint = strata_hint(node->key, pool ? 3 : 2, key_word, NULL);
+    return strata_fail_origin(&key, "a %s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
+}
+
+/* A bare list is the gpu's stack; a pool without anything has the places' own stacks, in instances of its own. */
+static strata_status_t read_body(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
+    strata_origin_t key = key_of(reading->text, node);
+    bool nothing = node->kind == STRATA_TREE_SCALAR_NODE && node->empty;
+    if (node->kind == STRATA_TREE_MAP && node->count == 0) nothing = true;
+    if (nothing && reading->kind == STRATA_NAMED_POOL) return STRATA_OK;
+    if (node->kind == STRATA_TREE_LIST) return read_gpu(reading, named, node);
+    if (node->kind != STRATA_TREE_MAP || nothing)
+        return strata_fail_origin(&key, "a %s is a mapping with a stack; write %s", words[reading->kind].one,
+                                  words[reading->kind].example);
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reading->reader->wrongs, read_key(reading, named, child));
+    return status;
+}
+
+/* Over what an extended text said of the same name. */
+static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
+    strata_reader_t *reader = reading->reader;
+    strata_origin_t key = key_of(reading->text, node);
+    if (!strata_named_is_name(reading->kind, node->key))
+        return strata_fail_origin(&key, "\"%.70s\" is no name for a %s; write up to %d %s", node->key, words[reading->kind].one,
+                                  STRATA_NAME_LETTERS, words[reading->kind].letters);
+    const strata_model_named_t *before = strata_strategy_named(reader->strategy, reading->kind, node->key);
+    strata_model_named_t *named = &reading->read.list[reading->read.count++];
+    if (before) *named = *before;
+    named->name = strata_arena_text(reader->strategy->memory, node->key, strlen(node->key));
+    named->origin = key;
+    return named->name ? read_body(reading, named, node) : STRATA_E_HOST_MEMORY;
+}
+
+/* ---- all of them ---- */
+
+static bool has(const strata_model_names_t *names, const char *name) {
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->list[i].name, name) == 0) return true;
+    return false;
+}
+
+/* What the text did not say again follows. */
+static strata_status_t keep_others(reading_t *reading, const strata_tree_t *node) {
+    strata_model_names_t *all = &reading->reader->strategy->named[reading->kind];
+    for (size_t i = 0; i < all->count; i++) {
+        if (has(&reading->read, all->list[i].name)) continue;
+        if (reading->read.count == STRATA_MODEL_NAMED) {
+            strata_origin_t key = key_of(reading->text, node);
+            return strata_fail_origin(&key, "more than %d %s with those that this file extends; take some out", STRATA_MODEL_NAMED,
+                                      node->key);
+        }
+        reading->read.list[reading->read.count++] = all->list[i];
+    }
+    *all = reading->read;
+    return STRATA_OK;
+}
+
+static strata_status_t read_all(reading_t *reading, const strata_tree_t *node) {
+    strata_origin_t key = key_of(reading->text, node);
+    if (node->kind != STRATA_TREE_MAP)
+        return strata_fail_origin(&key, "\"%s\" is a mapping of names to stacks; write %s", node->key,
+                                  words[reading->kind].example);
+    if (node->count > STRATA_MODEL_NAMED)
+        return strata_fail_origin(&key, "\"%s\" has %zu names, and %d are the most; take some out", node->key, node->count,
+                                  STRATA_MODEL_NAMED);
+    strata_arena_t *arena = reading->reader->strategy->memory;
+    reading->read.list = strata_arena_take(arena, STRATA_MODEL_NAMED, sizeof *reading->read.list);
+    if (!reading->read.list) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = STRATA_OK;
+    for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
+        status = strata_note_wrong(reading->reader->wrongs, read_one(reading, child));
+    return status ? status : keep_others(reading, node);
+}
+
+strata_status_t strata_read_pools(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    reading_t reading = {.reader = reader, .text = text, .kind = STRATA_NAMED_POOL};
+    return read_all(&reading, node);
+}
+
+strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
+    reading_t reading = {.reader = reader, .text = text, .kind = STRATA_NAMED_STREAM};
+    return read_all(&reading, node);
+}
+
+/* ---- the page ---- */
+
+static const char about_named[] =
+    "\n### Named pools\n\n"
+    "A pool is memory that lies apart from all other: it has stacks of its own, one for each stream, and what its caches\n"
+    "hold serves no request of another pool or of none. The program says which requests are the pool's (`strata_pool()`,\n"
+    "then `strata_pool_begin()` and `strata_pool_end()` around them, or `pool` of one request). Under out-of-memory idle\n"
+    "chunks of all pools go back as those of all streams do, but for pools with `keep: true`.\n\n"
+    "```yaml\n"
+    "strategy: serving\n"
+    "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
+    "pools:\n"
+    "  weights:                  # loaded once, kept for ever: large chunks, nothing in between\n"
+    "    keep: true\n"
+    "    stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 1GiB}, system]\n"
+    "    places:\n"
+    "      pinned: [stream_safe, buffered, system]\n"
+    "  kv_cache: [retry: {timeout: 100ms}, stream_safe, limit: {bytes: 40GiB}, system]   # a list is the gpu's stack\n"
+    "  scratch:                  # the layers of every place, in instances of its own\n"
+    "```\n\n"
+    "A place that a pool does not list has the place's layers (those of the device, where it has its own), in instances\n"
+    "of the pool's: a `limit` among them counts for the pool alone. A pool's name is of letters, digits, `-` and `_`, a\n"
+    "letter first, or of digits alone: a replay calls each pool by its number in the trace.\n\n"
+    "`keep: true`: the pool's idle chunks stay when others want memory. The reclaim ladder of other requests, strata_release(),\n"
+    "strata_trim() and a lowered limit leave them; they go back for the pool's own requests, by `strata_release_pool()`, and\n"
+    "when the facade is closed or gets another strategy. A layer's own steps (`free_idle_chunk`) are as everywhere. A pool\n"
+    "whose memory a captured graph uses wants it: the graph writes there at each launch, whatever was freed meanwhile, and\n"
+    "memory that went back to the device is an illegal address (seen on an H100: gpu/h100-2026-11-23.md). A pool in\n"
+    "which nothing keeps chunks is refused. Its path is `pools.weights.keep`.\n\n"
+    "### Streams by name\n\n"
+    "`streams` gives streams stacks of their own by the name that the program gives them before their first request\n"
+    "(`strata_stream_name()`). A key is the whole name, in which `*` stands for any letters; the first key that fits\n"
+    "counts, in the order of the file. A stream without a name, or whose name fits none, has the place's layers, and so\n"
+    "has every stream in a place that its key does not list. Streams that one key fits share what is of scope device, and\n"
+    "have a stack each. Pinned and host memory have one stack for all streams, so only the gpu's `stack` and `places:\n"
+    "{managed: ...}` can stand here. A replay calls each stream by its number in the trace.\n\n"
+    "```yaml\n"
+    "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
+    "streams:\n"
+    "  \"copy*\": {stack: [stream_safe, buffered, system]}   # staging buffers come back in few sizes\n"
+    "  \"nccl:*\": [stream_safe, auto_growth: {chunk_size: 64MiB, free_idle_chunk: true}, system]\n"
+    "```\n\n"
+    "Over a file that it `extends`, a file's pools and keys of streams replace those of the same name, place by place;\n"
+    "the others stay. Its keys of streams are tried before the others. A pool has its stack whatever the stream is\n"
+    "called.\n\n"
+    "There are at most %d pools and %d keys of streams.\n";
+
+void strata_page_named(FILE *out) { fprintf(out, about_named, STRATA_MODEL_NAMED, STRATA_MODEL_NAMED); }

@@ -1,0 +1,229 @@
+/* Figures of places, and what the caches keep. */
+#include <string.h>
+
+#include "allocation/core/layer.h"
+#include "allocation/core/threads.h"
+#include "allocation/reclaim/above.h"
+#include "allocation/report/figures.h"
+#include "allocation/report/log.h"
+#include "facade/facade.h"
+#include "facade/serve/arguments.h"
+#include "platform/arithmetic.h"
+
+/* Adds a stack's plain words; its lock is taken for the reading. */
+static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
+    strata_lock(&stack->lock);
+    const strata_statistics_t *f = &stack->figures;
+#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    strata_unlock(&stack->lock);
+}
+
+/* What its stacks that have ended counted, and what is counted of requests whatever stack they came to. */
+static void add_group(strata_group_t *group, strata_statistics_t *sum) {
+    strata_lock(&group->domain->lock);
+    const strata_statistics_t *f = &group->ended;
+#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+    STRATA_STATISTICS_MAP(ADD_FIELD)
+#undef ADD_FIELD
+    strata_unlock(&group->domain->lock);
+    sum->ladders += atomic_load(&group->ladders);
+    sum->out_of_memory += atomic_load(&group->out_of_memory);
+}
+
+/* What no cache cut was asked from the device for itself. */
+static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
+    strata_lock(&stack->lock);
+    sum->reserved_bytes += stack->direct_bytes;
+    sum->peak_reserved_bytes += stack->peak_direct_bytes;
+    strata_unlock(&stack->lock);
+}
+
+/* A figure is the sum over the stacks but for these. */
+static void finish(strata_statistics_t *sum) { sum->live_allocations = sum->allocations - sum->frees; }
+
+void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures) {
+    *figures = (strata_statistics_t){0};
+    add_stack(stack, figures);
+    add_direct(stack, figures);
+    finish(figures);
+}
+
+void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures) {
+    *figures = (strata_statistics_t){0};
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL) add_group(group, figures);
+    STRATA_DOMAIN_EACH(domain, stack) add_stack(stack, figures);
+    figures->reserved_bytes = strata_domain_reserved(domain);
+    figures->quarantined_bytes += atomic_load(&domain->quarantine.bytes);
+    figures->peak_reserved_bytes = atomic_load(&domain->peak_reserved_bytes);
+    finish(figures);
+}
+
+void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures) {
+    *figures = (strata_statistics_t){0};
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (group->pool == pool) add_group(group, figures);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->group->pool != pool) continue;
+        add_stack(stack, figures);
+        add_direct(stack, figures);
+    }
+    finish(figures);
+}
+
+/* An older caller's struct is shorter: it gets what it knows. */
+static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistics_t *out) {
+    size_t size = out->struct_size;
+    if (size < sizeof(size_t) || size > STRATA_LARGEST_STRUCT)
+        return strata_fail(STRATA_E_INVALID, 0, "struct_size is %zu, not that of strata_statistics_t", size);
+    memcpy(out, sum, size < sizeof *sum ? size : sizeof *sum);
+    out->struct_size = size;
+    return STRATA_OK;
+}
+
+strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_stream_t stream, strata_statistics_t *out) {
+    STRATA_REFUSE_NULL(out);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
+    strata_stack_t *stack = strata_domain_find(domain, 0, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
+    strata_statistics_t sum = {0};
+    if (stack) strata_facade_stack_figures(stack, &sum);
+    return hand_out(&sum, out);
+}
+
+strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, strata_statistics_t *out) {
+    STRATA_REFUSE_NULL(out);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_statistics_t sum;
+    strata_facade_place_figures(domain, &sum);
+    return hand_out(&sum, out);
+}
+
+strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
+    STRATA_REFUSE_NULL(out);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t pool;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, said, &pool);
+    if (status != STRATA_OK) return status;
+    strata_statistics_t sum;
+    strata_facade_pool_figures(domain, pool, &sum);
+    return hand_out(&sum, out);
+}
+
+strata_status_t strata_reset_peaks(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) strata_domain_reset_peaks(domain);
+    return status;
+}
+
+uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    strata_domain_t *domain;
+    if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return 0;
+    return strata_meter_peak(&domain->deferred);
+}
+
+uint64_t strata_facade_reserved(strata_t handle, strata_place_t place) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    strata_domain_t *domain;
+    if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return 0;
+    return strata_domain_reserved(domain);
+}
+
+static uint64_t idle_in(strata_domain_t *domain) {
+    uint64_t idle = 0;
+    STRATA_DOMAIN_EACH(domain, stack) idle += strata_stack_idle_bytes(stack);
+    return idle;
+}
+
+/* What a cache gave to a cache below it, or to a driver's pool, is given back once: when the device gets it. */
+static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    uint64_t before = atomic_load(&domain->given_bytes);
+    (void)(keep ? strata_domain_trim(domain, keep) : strata_domain_release(domain, NULL));
+    return atomic_load(&domain->given_bytes) - before;
+}
+
+static strata_status_t release_or_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    uint64_t bytes = give_back(domain, keep);
+    if (released) *released = bytes;
+    return STRATA_OK;
+}
+
+strata_status_t strata_release(strata_t handle, strata_place_t place, uint64_t *released) {
+    strata_status_t status = release_or_trim(handle, place, 0, released);
+    strata_log_flush();
+    return status;
+}
+
+strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep, uint64_t *released) {
+    strata_status_t status = release_or_trim(handle, place, keep, released);
+    strata_log_flush();
+    return status;
+}
+
+/* What is idle goes back as far as the new limit wants it; what is live stays. */
+strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t limit) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_domain_set_limit(domain, limit);
+    strata_above_begin(domain);
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+strata_status_t strata_mem_info(strata_t handle, strata_place_t place, strata_mem_info_t *out) {
+    STRATA_REFUSE_NULL(out);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    STRATA_REFUSE_SIZE(out, offsetof(strata_mem_info_t, limit));
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_mem_info_t info = {.struct_size = out->struct_size};
+    status = strata_device_mem_info(domain->device, &info.free, &info.total);
+    if (status != STRATA_OK) return status;
+    info.cached = idle_in(domain);
+    info.limit = atomic_load(&domain->quota.limit);
+    /* An older caller's struct is shorter. */
+    memcpy(out, &info, strata_min(out->struct_size, sizeof info));
+    return STRATA_OK;
+}
+
+strata_status_t strata_validate(strata_t handle) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    strata_status_t status = STRATA_OK;
+    while (status == STRATA_OK && (domain = strata_facade_next_domain(facade, &index)) != NULL)
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (status == STRATA_OK) status = strata_stack_validate(stack);
+    return status;
+}

@@ -1,0 +1,262 @@
+/* The figures as text that other programs read. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "allocation/core/layer.h"
+#include "allocation/report/figures.h"
+#include "facade/facade.h"
+#include "facade/figures/text.h"
+#include "facade/serve/arguments.h"
+#include "strategy/model.h"
+
+static const char *const places[] = {"gpu", "managed", "pinned", "host"};
+
+static void say_place(strata_text_t *text, strata_place_t place) {
+    strata_place_kind_t kind = strata_place_kind(place);
+    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_text_say(text, numbered ? "%s:%u" : "%s", places[kind], (unsigned)strata_place_device(place));
+}
+
+static strata_status_t hand_out(const strata_text_t *text, size_t *needed) {
+    if (needed) *needed = text->length + 1;
+    return STRATA_OK;
+}
+
+/* ---- JSON ---- */
+
+static void say_fields(strata_text_t *text, const strata_statistics_t *figures) {
+    const char *comma = "";
+#define SAY_FIELD(name, unit, meaning)                                                                                             \
+    strata_text_say(text, "%s\"" #name "\": %" PRIu64, comma, figures->name);                                                      \
+    comma = ", ";
+    STRATA_STATISTICS_MAP(SAY_FIELD)
+#undef SAY_FIELD
+}
+
+/* A name that the program or the strategy gave, if there is one; it has no control characters. */
+static void say_name(strata_text_t *text, const char *key, const char *name) {
+    if (!*name) return;
+    strata_text_say(text, "\"%s\": \"", key);
+    for (; *name; name++) strata_text_say(text, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
+    strata_text_say(text, "\", ");
+}
+
+/* Names are words of strategy files: nothing in them needs an escape. */
+static void say_layer(strata_text_t *text, strata_layer_t *layer, const char **before) {
+    const strata_plan_node_t *node = &layer->stack->group->plan->nodes[layer->number];
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figures(layer, rows);
+    if (count == 0) return;
+    strata_text_say(text, "%s{\"layer\": \"%s\", \"type\": \"%s\", \"number\": %u, \"figures\": {", *before, node->name,
+                    node->type->name, (unsigned)layer->number);
+    for (uint32_t i = 0; i < count; i++) strata_text_say(text, "%s\"%s\": %" PRIu64, i ? ", " : "", rows[i].name, rows[i].value);
+    strata_text_say(text, "}}");
+    *before = ", ";
+}
+
+static void say_layers(strata_text_t *text, strata_stack_t *stack) {
+    const char *before = "";
+    strata_text_say(text, ", \"layers\": [");
+    STRATA_EACH_OWN_LAYER(stack, layer) say_layer(text, layer, &before);
+    strata_text_say(text, "]");
+}
+
+static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *before) {
+    strata_statistics_t figures;
+    strata_facade_stack_figures(stack, &figures);
+    strata_text_say(text, "%s\n    {\"stream\": \"0x%" PRIxPTR "\", ", before, (uintptr_t)stack->stream);
+    say_name(text, "name", stack->name);
+    say_name(text, "pool", stack->group->pool ? stack->group->name : "");
+    strata_text_say(text, "\"thread\": %" PRIu64 ", \"forgotten\": %s, ", stack->thread ? stack->thread : stack->of_thread,
+                    stack->orphan ? "true" : "false");
+    say_fields(text, &figures);
+    say_layers(text, stack);
+    strata_text_say(text, "}");
+}
+
+/* The next pool of a place that was used; NULL behind the last. */
+static strata_group_t *next_pool(strata_domain_t *domain, strata_group_t *previous) {
+    strata_group_t *group = previous;
+    while ((group = strata_domain_next_group(domain, group)) != NULL && group->pool == 0) {}
+    return group;
+}
+
+static void say_pools(strata_text_t *text, strata_domain_t *domain) {
+    const char *comma = "";
+    for (strata_group_t *group = next_pool(domain, NULL); group; group = next_pool(domain, group)) {
+        strata_statistics_t figures;
+        strata_facade_pool_figures(domain, group->pool, &figures);
+        strata_text_say(text, "%s\n    {", comma);
+        say_name(text, "pool", group->name);
+        say_fields(text, &figures);
+        STRATA_DOMAIN_EACH(domain, stack)
+            if (stack->is_shared && stack->group == group) say_layers(text, stack);
+        strata_text_say(text, "}");
+        comma = ",";
+    }
+}
+
+static void say_domain(strata_text_t *text, strata_domain_t *domain, const char *before) {
+    strata_statistics_t figures;
+    strata_facade_place_figures(domain, &figures);
+    strata_text_say(text, "%s\n  {\"place\": \"", before);
+    say_place(text, domain->place);
+    strata_text_say(text, "\", \"total\": {");
+    say_fields(text, &figures);
+    strata_text_say(text, "}, \"streams\": [");
+    const char *comma = "";
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->is_shared) continue;
+        say_stream(text, stack, comma);
+        comma = ",";
+    }
+    strata_text_say(text, "]");
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (stack->is_shared && stack->group == &domain->ordinary) say_layers(text, stack);
+    strata_text_say(text, ", \"pools\": [");
+    say_pools(text, domain);
+    strata_text_say(text, "]}");
+}
+
+strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capacity, size_t *needed) {
+    STRATA_REFUSE_NULL_ARRAY(out, capacity);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_text_t text = {.text = out, .capacity = capacity};
+    strata_text_say(&text, "{\"places\": [");
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    const char *comma = "";
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        say_domain(&text, domain, comma);
+        comma = ",";
+    }
+    strata_text_say(&text, "]}\n");
+    return hand_out(&text, needed);
+}
+
+/* ---- Prometheus ---- */
+
+/* Figures that only grow, in the table's names. */
+static bool is_counter(const char *name) {
+    static const char *const counters[] = {"allocations",    "frees",   "cache_hits",    "growths",    "borrows",
+                                           "deferred_frees", "ladders", "out_of_memory", "host_waits", "borrows_waited"};
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+        if (strcmp(counters[i], name) == 0) return true;
+    return false;
+}
+
+typedef struct place_figures {
+    strata_place_t place;
+    strata_statistics_t figures;
+} place_figures_t;
+
+static void say_metric(strata_text_t *text, const char *name, const char *unit, const char *meaning, size_t offset,
+                       const place_figures_t *all, size_t count) {
+    const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
+    strata_text_say(text, "# HELP strata_%s%s %s (%s)\n", name, suffix, meaning, unit);
+    strata_text_say(text, "# TYPE strata_%s%s %s\n", name, suffix, kind);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)&all[i].figures + offset, sizeof value);
+        strata_text_say(text, "strata_%s%s{place=\"", name, suffix);
+        say_place(text, all[i].place);
+        strata_text_say(text, "\"} %" PRIu64 "\n", value);
+    }
+}
+
+/* A place's total is not the sum of its pools, so theirs are metrics of their own. */
+static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const char *name, const char *unit, const char *meaning,
+                            size_t offset) {
+    const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
+    uint32_t index = 0;
+    bool begun = false;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        for (strata_group_t *group = next_pool(domain, NULL); group; group = next_pool(domain, group)) {
+            strata_statistics_t figures;
+            uint64_t value;
+            strata_facade_pool_figures(domain, group->pool, &figures);
+            memcpy(&value, (const char *)&figures + offset, sizeof value);
+            if (!begun)
+                strata_text_say(text, "# HELP strata_pool_%s%s %s (%s)\n# TYPE strata_pool_%s%s %s\n", name, suffix, meaning, unit,
+                                name, suffix, kind);
+            begun = true;
+            strata_text_say(text, "strata_pool_%s%s{place=\"", name, suffix);
+            say_place(text, domain->place);
+            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", group->name, value);
+        }
+}
+
+/* Help texts are what authors of layers wrote. */
+static void say_help(strata_text_t *text, const char *help) {
+    for (; *help; help++) {
+        if (*help == '\\') strata_text_say(text, "\\\\");
+        else if (*help == '\n') strata_text_say(text, "\\n");
+        else strata_text_say(text, "%c", *help);
+    }
+}
+
+/* One figure of one type of layers: its samples in all places. */
+typedef struct layer_metric {
+    const strata_layer_type_t *type;
+    const strata_own_figure_t *row;
+    uint32_t index; /* of the row */
+    bool begun;
+} layer_metric_t;
+
+static void say_sample(strata_text_t *text, layer_metric_t *metric, strata_group_t *group, uint32_t number) {
+    strata_own_figure_t sums[STRATA_OWN_FIGURES];
+    if (strata_group_own_figures(group, number, sums) <= metric->index) return;
+    if (!metric->begun) {
+        strata_text_say(text, "# HELP strata_layer_%s_%s ", metric->type->name, metric->row->name);
+        say_help(text, metric->row->doc);
+        if (*metric->row->unit) strata_text_say(text, " (%s)", metric->row->unit);
+        strata_text_say(text, "\n# TYPE strata_layer_%s_%s gauge\n", metric->type->name, metric->row->name);
+        metric->begun = true;
+    }
+    strata_text_say(text, "strata_layer_%s_%s{place=\"", metric->type->name, metric->row->name);
+    say_place(text, group->domain->place);
+    if (*group->name) strata_text_say(text, "\",%s=\"%s", group->pool ? "pool" : "streams", group->name);
+    strata_text_say(text, "\",layer=\"%s\",number=\"%u\"} %" PRIu64 "\n", group->plan->nodes[number].name, (unsigned)number,
+                    sums[metric->index].value);
+}
+
+static void say_layer_metrics(strata_text_t *text, strata_facade_t *facade, const strata_layer_type_t *type) {
+    strata_own_figure_t rows[STRATA_OWN_FIGURES];
+    uint32_t count = strata_own_figure_rows(type, rows);
+    for (uint32_t i = 0; i < count; i++) {
+        layer_metric_t metric = {.type = type, .row = &rows[i], .index = i};
+        uint32_t index = 0;
+        strata_domain_t *domain;
+        while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+            for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)
+                for (uint32_t number = 1; number <= group->plan->count; number++)
+                    if (group->plan->nodes[number].type == type) say_sample(text, &metric, group, number);
+    }
+}
+
+strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t capacity, size_t *needed) {
+    STRATA_REFUSE_NULL_ARRAY(out, capacity);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    place_figures_t all[STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES];
+    size_t count = 0;
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        all[count].place = domain->place;
+        strata_facade_place_figures(domain, &all[count++].figures);
+    }
+    strata_text_t text = {.text = out, .capacity = capacity};
+#define SAY_METRIC(name, unit, meaning) say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
+    STRATA_STATISTICS_MAP(SAY_METRIC)
+#undef SAY_METRIC
+#define SAY_POOL_METRIC(name, unit, meaning)                                                                                       \
+    say_pool_metric(&text, facade, #name, unit, meaning, offsetof(strata_statistics_t, name));
+    STRATA_STATISTICS_MAP(SAY_POOL_METRIC)
+#undef SAY_POOL_METRIC
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) say_layer_metrics(&text, facade, type);
+    return hand_out(&text, needed);
+}

@@ -1,0 +1,132 @@
+/* Another strategy for a facade in which nothing is live. */
+#include <string.h>
+
+#include "allocation/report/log.h"
+#include "facade/open/life.h"
+#include "facade/open/plans.h"
+#include "facade/serve/arguments.h"
+#include "facade/serve/inside.h"
+#include "facade/streams/stream_ids.h"
+#include "platform/host/host_memory.h"
+
+/* What a facade has by its strategy. */
+typedef struct built {
+    strata_strategy_t *strategy;
+    bool owns_strategy;
+    strata_plan_t *plans;
+    strata_domain_t *domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
+} built_t;
+
+static built_t take_out(strata_facade_t *facade) {
+    built_t built = {.strategy = facade->strategy, .owns_strategy = facade->owns_strategy, .plans = facade->plans};
+    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++)
+        built.domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES] = atomic_exchange(
+            &facade->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES], NULL);
+    facade->plans = NULL;
+    return built;
+}
+
+static void put_in(strata_facade_t *facade, const built_t *built) {
+    facade->strategy = built->strategy;
+    facade->owns_strategy = built->owns_strategy;
+    facade->plans = built->plans;
+    for (uint32_t i = 0; i < STRATA_PLACE_KINDS * STRATA_FACADE_DEVICES; i++)
+        atomic_store(&facade->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES],
+                     built->domains[i / STRATA_FACADE_DEVICES][i % STRATA_FACADE_DEVICES]);
+}
+
+static void end_built(strata_facade_t *facade) {
+    strata_facade_end_domains(facade);
+    strata_host_delete(facade->plans);
+    if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
+}
+
+/* What the program has said of a place holds under any strategy, one that cannot serve the place in between too. */
+static void keep_what_is_said(strata_facade_t *facade) {
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        facade->said[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_said(domain);
+}
+
+/* All or nothing: the old strategy's stacks stay until the new one's are there. */
+static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
+    keep_what_is_said(facade);
+    built_t before = take_out(facade), after;
+    facade->strategy = strategy;
+    facade->owns_strategy = true;
+    strata_status_t status = strata_plans_make(facade);
+    if (status == STRATA_OK) status = strata_facade_build_default_stacks(facade);
+    if (status == STRATA_OK) {
+        after = take_out(facade);
+        put_in(facade, &before);
+        end_built(facade);
+        put_in(facade, &after);
+        return STRATA_OK;
+    }
+    const strata_error_t reason = *strata_last_error();
+    end_built(facade);
+    put_in(facade, &before);
+    (void)strata_fail_again(&reason);
+    return status;
+}
+
+static strata_status_t check_is_idle(strata_facade_t *facade) {
+    (void)strata_facade_still_pending(facade, true);
+    uint64_t live = strata_facade_report_leaks(facade, NULL, NULL);
+    if (live == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_BUSY, 0, "%llu allocations are live: the strategy is changed when nothing is",
+                       (unsigned long long)live);
+}
+
+/* The facade's devices stay, so that its streams do. */
+static strata_status_t load(strata_facade_t *facade, const strata_open_options_t *options, strata_strategy_t **strategy) {
+    const char *devices = facade->strategy->devices;
+    strata_open_options_t wanted = *options;
+    if (wanted.devices && strcmp(wanted.devices, devices) != 0)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "devices: \"%.40s\": a facade keeps the devices that it was opened for (%s); open "
+                           "another one",
+                           wanted.devices, devices);
+    wanted.devices = devices;
+    return strata_facade_load(&wanted, strategy);
+}
+
+static strata_status_t load_and_change(strata_facade_t *facade, const strata_open_options_t *options) {
+    strata_strategy_t *strategy;
+    strata_status_t status = load(facade, options, &strategy);
+    if (status != STRATA_OK) return status;
+    /* What the old caches keep, the new layers may want. */
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        strata_group_t *group = NULL;
+        while ((group = strata_domain_next_group(domain, group)) != NULL) (void)strata_domain_release_group(domain, group);
+    }
+    status = change(facade, strategy);
+    strata_lookup_forget_all();
+    return status;
+}
+
+strata_status_t strata_change_strategy(strata_t handle, const strata_open_options_t *options) {
+    static const strata_open_options_t nothing = {.struct_size = sizeof nothing};
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (strata_log_is_telling()) return strata_fail(STRATA_E_BUSY, 0, "what the log is told of may be under way: change after it");
+    if (!options) options = &nothing;
+    STRATA_REFUSE_SIZE(options, sizeof *options);
+    strata_status_t status = strata_inside_refuse(handle, "strata_change_strategy");
+    if (status == STRATA_OK) status = strata_facade_check_flags(options->flags);
+    if (status == STRATA_OK) status = check_is_idle(facade);
+    if (status != STRATA_OK) return status;
+    uint32_t flags = facade->flags;
+    facade->flags = options->flags;
+    status = strata_stream_ids_begin(facade);
+    strata_log_hold();
+    if (status == STRATA_OK) status = load_and_change(facade, options);
+    strata_log_let_go();
+    if (status != STRATA_OK) facade->flags = flags;
+    if (!(facade->flags & STRATA_OPEN_CHECK_STREAM_IDS)) strata_stream_ids_end(facade);
+    strata_log_flush();
+    return status;
+}

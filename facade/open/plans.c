@@ -1,0 +1,68 @@
+#include "facade/open/plans.h"
+
+#include "platform/host/host_memory.h"
+
+/* The plans lie in this order, STRATA_PLACE_KINDS of each: for all devices, of each device of the strategy's `own`, of each pool,
+ * of each pattern of streams. Where a stack is not written there is no plan (count 0). */
+static size_t own_at(size_t own) { return (1 + own) * STRATA_PLACE_KINDS; }
+
+static size_t named_at(const strata_strategy_t *strategy, strata_named_kind_t kind, size_t index) {
+    size_t before = kind == STRATA_NAMED_POOL ? 0 : strategy->named[STRATA_NAMED_POOL].count;
+    return own_at(strategy->own_count + before + index);
+}
+
+static strata_status_t make(strata_facade_t *facade, size_t at, const strata_model_stack_t *stacks) {
+    strata_status_t status = STRATA_OK;
+    for (strata_place_kind_t kind = STRATA_PLACE_GPU; kind < STRATA_PLACE_KINDS && status == STRATA_OK; kind++)
+        if (stacks[kind].count > 0) status = strata_stack_plan(&stacks[kind], kind, &facade->plans[at + kind]);
+    return status;
+}
+
+strata_status_t strata_plans_make(strata_facade_t *facade) {
+    const strata_strategy_t *strategy = facade->strategy;
+    size_t end = named_at(strategy, STRATA_NAMED_STREAM, strategy->named[STRATA_NAMED_STREAM].count);
+    facade->plans = strata_host_new(end, sizeof(strata_plan_t));
+    if (!facade->plans) return STRATA_E_HOST_MEMORY;
+    strata_status_t status = make(facade, 0, strategy->stacks);
+    for (size_t i = 0; i < strategy->own_count && status == STRATA_OK; i++)
+        status = make(facade, own_at(i), strategy->own[i].stacks);
+    for (strata_named_kind_t kind = STRATA_NAMED_POOL; kind < STRATA_NAMED_KINDS; kind++)
+        for (size_t i = 0; i < strategy->named[kind].count && status == STRATA_OK; i++)
+            status = make(facade, named_at(strategy, kind, i), strategy->named[kind].list[i].stacks);
+    return status;
+}
+
+const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place) {
+    const strata_strategy_t *strategy = facade->strategy;
+    strata_place_kind_t kind = strata_place_kind(place);
+    for (size_t i = 0; i < strategy->own_count; i++) {
+        const strata_plan_t *own = &facade->plans[own_at(i) + kind];
+        if (strategy->own[i].number == strata_place_device(place) && own->count > 0) return own;
+    }
+    return &facade->plans[kind];
+}
+
+const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64_t pool) {
+    uint64_t number = pool & ((1ull << STRATA_POOL_NAME_BITS) - 1);
+    if (pool >> STRATA_POOL_NAME_BITS != facade->handle) return NULL;
+    const char *name = strata_names_find(&facade->names, number);
+    return name ? strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name) : NULL;
+}
+
+strata_status_t strata_plans_group(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, const char *stream,
+                                   strata_group_t **group) {
+    const strata_strategy_t *strategy = facade->strategy;
+    strata_named_kind_t kind = pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
+    const strata_model_named_t *named = NULL;
+    if (pool) named = strata_plans_of_pool(facade, pool);
+    else if (stream) named = strata_strategy_pattern(strategy, stream);
+    *group = &domain->ordinary;
+    if (!named) return STRATA_OK;
+    size_t index = (size_t)(named - strategy->named[kind].list);
+    const strata_plan_t *plan = &facade->plans[named_at(strategy, kind, index) + strata_place_kind(domain->place)];
+    /* Streams without layers of their own here are as all others; a pool has its own instances of the place's. */
+    if (plan->count == 0 && !pool) return STRATA_OK;
+    if (plan->count == 0) plan = strata_plans_of(facade, domain->place);
+    *group = strata_domain_group(domain, pool, named->name);
+    return *group ? STRATA_OK : strata_domain_add_group(domain, pool, named->name, plan, pool && named->keep, group);
+}

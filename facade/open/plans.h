@@ -1,0 +1,23 @@
+/* The plans of a facade, and the groups of stacks that are made by them. */
+#ifndef STRATA_FACADE_PLANS_H
+#define STRATA_FACADE_PLANS_H
+
+#include "facade/facade.h"
+
+/* Of every stack that the strategy writes: by place, of each device with stacks of its own, of each pool, of each pattern. */
+strata_status_t strata_plans_make(strata_facade_t *facade);
+/* By which the ordinary stacks of a place are built. */
+const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place);
+/* The group of a pool (0: of none) for a stream of that name (NULL: it has none); made at its first use, while building. */
+strata_status_t strata_plans_group(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, const char *stream,
+                                   strata_group_t **group);
+
+/* A pool's number: {the facade's handle, its name's number}, good under any strategy that names it. */
+enum { STRATA_POOL_NAME_BITS = 24 };
+static inline uint64_t strata_plans_pool(const strata_facade_t *facade, uint32_t name) {
+    return facade->handle << STRATA_POOL_NAME_BITS | name;
+}
+/* What the strategy says of the pool of a number; NULL: it is none of this facade's. */
+const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64_t pool);
+
+#endif

@@ -1,0 +1,153 @@
+/* Named pools: their numbers, and which one the requests of a thread go to. */
+#include "allocation/core/option.h"
+#include "allocation/report/log.h"
+#include "facade/open/plans.h"
+#include "facade/serve/arguments.h"
+#include "facade/serve/lookup.h"
+
+enum { BEGUN_MOST = 16 };
+
+/* What the calling thread has begun, the innermost last. Looked at the long way alone: a thread's look-up cache is emptied when it
+ * begins and ends, and holds the stacks of the pool that it is in. */
+typedef struct begun {
+    strata_t facade; /* may be closed by now: then it names none */
+    strata_place_t place;
+    uint32_t pool; /* its name's number; 0: the ordinary stacks */
+} begun_t;
+
+static _Thread_local begun_t begun[BEGUN_MOST];
+static _Thread_local uint32_t begun_count;
+
+/* The innermost of a place; NULL: none. */
+static begun_t *innermost(strata_t facade, strata_place_t place) {
+    for (uint32_t i = begun_count; i-- > 0;)
+        if (begun[i].facade == facade && begun[i].place == place) return &begun[i];
+    return NULL;
+}
+
+static void take_out(begun_t *one) {
+    for (begun_t *last = &begun[--begun_count]; one < last; one++) *one = one[1];
+}
+
+static void take_out_closed(void) {
+    for (uint32_t i = begun_count; i-- > 0;)
+        if (!strata_facade_is_open(begun[i].facade)) take_out(&begun[i]);
+}
+
+static uint64_t current(const strata_facade_t *facade, strata_place_t place) {
+    const begun_t *one = innermost(facade->handle, place);
+    return one && one->pool ? strata_plans_pool(facade, one->pool) : 0;
+}
+
+strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool) {
+    *pool = said == STRATA_POOL_ORDINARY ? 0 : said ? said : current(facade, place);
+    if (*pool == 0 || strata_plans_of_pool(facade, *pool)) return STRATA_OK;
+    return strata_fail(STRATA_E_INVALID, 0, "%#llx is no pool of this facade; ask strata_pool() for its number",
+                       (unsigned long long)*pool);
+}
+
+static const char *pool_word(size_t index, const void *context) {
+    return ((const strata_model_names_t *)context)->list[index].name;
+}
+
+static strata_status_t fail_unknown(const strata_strategy_t *strategy, const char *name) {
+    const strata_model_names_t *pools = &strategy->named[STRATA_NAMED_POOL];
+    if (pools->count == 0)
+        return strata_fail(STRATA_E_INVALID, 0, "strategy %s names no pools; write pools: {%.40s: {stack: [...]}}", strategy->name,
+                           *name ? name : "weights");
+    const char *nearest = strata_nearest_word(name, pools->count, pool_word, pools);
+    return strata_fail(STRATA_E_INVALID, 0, "strategy %s has no pool \"%.40s\"; write %s", strategy->name, name,
+                       nearest ? nearest : pools->list[0].name);
+}
+
+strata_status_t strata_pool(strata_t handle, const char *name, uint64_t *pool) {
+    STRATA_REFUSE_NULL(name);
+    STRATA_REFUSE_NULL(pool);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    const strata_model_named_t *found = strata_strategy_named(facade->strategy, STRATA_NAMED_POOL, name);
+    if (!found) return fail_unknown(facade->strategy, name);
+    uint32_t number;
+    strata_status_t status = strata_names_number(&facade->names, found->name, &number);
+    if (status != STRATA_OK) return status;
+    if (!strata_names_find(&facade->names, number))
+        return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);
+    *pool = strata_plans_pool(facade, number);
+    return STRATA_OK;
+}
+
+strata_status_t strata_pool_begin(strata_t handle, strata_place_t place, uint64_t pool) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t meant;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK && pool == 0)
+        status = strata_fail(STRATA_E_INVALID, 0, "0 is no pool; ask strata_pool() for its number");
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    if (status != STRATA_OK) return status;
+    take_out_closed();
+    if (begun_count == BEGUN_MOST)
+        return strata_fail(STRATA_E_LIMIT, 0, "the thread has begun %d pools and ended none of them, the most", BEGUN_MOST);
+    uint32_t number = (uint32_t)(meant & ((1u << STRATA_POOL_NAME_BITS) - 1));
+    begun[begun_count++] = (begun_t){.facade = handle, .place = place, .pool = number};
+    strata_lookup_forget_own(handle);
+    return STRATA_OK;
+}
+
+strata_status_t strata_pool_end(strata_t handle, strata_place_t place) {
+    if (!strata_facade_of(handle)) return strata_last_error()->status;
+    begun_t *one = innermost(handle, place);
+    if (!one) return strata_fail(STRATA_E_INVALID, 0, "this thread has begun no pool in this place: every begin has one end");
+    take_out(one);
+    strata_lookup_forget_own(handle);
+    return STRATA_OK;
+}
+
+strata_status_t strata_pool_current(strata_t handle, strata_place_t place, uint64_t *pool) {
+    STRATA_REFUSE_NULL(pool);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    uint64_t now = current(facade, place);
+    strata_domain_t *domain;
+    strata_status_t status = now ? STRATA_OK : strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    *pool = now ? now : STRATA_POOL_ORDINARY;
+    return STRATA_OK;
+}
+
+/* Those of no pool are several: of streams by name too. */
+static void release_groups(strata_domain_t *domain, uint64_t pool) {
+    strata_pending_t pending;
+    (void)strata_domain_poll(domain, &pending);
+    strata_group_t *group = NULL;
+    while ((group = strata_domain_next_group(domain, group)) != NULL)
+        if (group->pool == pool) (void)strata_domain_release_group(domain, group);
+}
+
+strata_status_t strata_release_pool(strata_t handle, strata_place_t place, uint64_t pool, uint64_t *released) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    uint64_t meant;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status == STRATA_OK) status = strata_facade_pool(facade, place, pool, &meant);
+    if (status != STRATA_OK) return status;
+    uint64_t before = atomic_load(&domain->given_bytes);
+    release_groups(domain, meant);
+    if (released) *released = atomic_load(&domain->given_bytes) - before;
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+strata_status_t strata_pool_of(strata_t handle, strata_ref_t ref, uint64_t *pool) {
+    STRATA_REFUSE_NULL(pool);
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    uint64_t of = call.stack->group->pool;
+    (void)strata_call_unlock(&call);
+    *pool = of ? of : STRATA_POOL_ORDINARY;
+    return STRATA_OK;
+}

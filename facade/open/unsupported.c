@@ -1,0 +1,62 @@
+/* What strata.h declares and this version does not serve yet: each says so and changes nothing. */
+#include "facade/facade.h"
+
+static strata_status_t later(strata_t handle, const char *what) {
+    if (!strata_facade_of(handle)) return strata_last_error()->status;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s is not served by this version", what);
+}
+
+#define LATER(name, ...) strata_status_t name(strata_t facade, __VA_ARGS__)
+#define UNUSED(x)        (void)(x)
+
+LATER(strata_graph_pool_begin, strata_place_t place, strata_stream_t stream, uint64_t *pool) {
+    UNUSED(place);
+    UNUSED(stream);
+    UNUSED(pool);
+    return later(facade, "a graph pool");
+}
+
+LATER(strata_graph_pool_end, strata_place_t place, strata_stream_t stream, uint64_t pool) {
+    UNUSED(place);
+    UNUSED(stream);
+    UNUSED(pool);
+    return later(facade, "a graph pool");
+}
+
+LATER(strata_graph_pool_remove, strata_place_t place, uint64_t pool) {
+    UNUSED(place);
+    UNUSED(pool);
+    return later(facade, "a graph pool");
+}
+
+LATER(strata_enable_peer, uint32_t device, uint32_t peer) {
+    UNUSED(device);
+    UNUSED(peer);
+    return later(facade, "peer access");
+}
+
+LATER(strata_export, strata_ref_t ref, void *handle, size_t *handle_size) {
+    UNUSED(ref);
+    UNUSED(handle);
+    UNUSED(handle_size);
+    return later(facade, "sharing between processes");
+}
+
+LATER(strata_import, strata_place_t place, const void *handle, size_t handle_size, strata_block_t *block) {
+    UNUSED(place);
+    UNUSED(handle);
+    UNUSED(handle_size);
+    UNUSED(block);
+    return later(facade, "sharing between processes");
+}
+
+LATER(strata_shadow_start, const strata_open_options_t *strategy) {
+    UNUSED(strategy);
+    return later(facade, "the shadow comparison");
+}
+
+LATER(strata_shadow_stop, char *report, size_t capacity) {
+    UNUSED(report);
+    UNUSED(capacity);
+    return later(facade, "the shadow comparison");
+}

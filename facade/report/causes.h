@@ -1,0 +1,14 @@
+/* The cause of an out-of-memory, and what helps: two tables. */
+#ifndef STRATA_FACADE_CAUSES_H
+#define STRATA_FACADE_CAUSES_H
+
+#include "facade/report/facts.h"
+
+/* Finds the cause, and aims the facts at it. */
+strata_cause_t strata_cause_find(strata_facts_t *facts);
+/* "fragmentation: 6MiB asked, ..." */
+void strata_cause_say(const strata_facts_t *facts, strata_cause_t cause, strata_text_t *text);
+/* What helps against it, a sentence a line, the first of them behind `first`, the others behind `more`. */
+void strata_advice_say(const strata_facts_t *facts, strata_cause_t cause, strata_text_t *text, const char *first, const char *more);
+
+#endif

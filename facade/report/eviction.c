@@ -1,0 +1,144 @@
+/* What a program asks that gives memory up on purpose: what would become free with a block, and which blocks cost least. */
+#include "allocation/call/blocks.h"
+#include "facade/facade.h"
+#include "facade/report/victims.h"
+#include "facade/serve/arguments.h"
+#include "platform/arithmetic.h"
+
+/* ---- neighbours ---- */
+
+static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot) {
+    const strata_record_t *record = strata_slab_record(&home->slab, slot);
+    return record->state == STRATA_RECORD_FREE ? record->size : 0;
+}
+
+/* What a cache or a source gave for a block: the block itself, or what decorators hold for it. */
+static const strata_record_t *piece_of(const strata_record_t *record) {
+    for (const strata_record_t *inner; (inner = strata_record_inner(record)) != NULL;) record = inner;
+    return record;
+}
+
+strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neighbours_t *neighbours) {
+    STRATA_REFUSE_NULL(neighbours);
+    strata_call_t call;
+    strata_record_t *record;
+    STRATA_REFUSE_SIZE(neighbours, sizeof *neighbours);
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    neighbours->block = (strata_block_t){.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = ref};
+    const strata_record_t *piece = piece_of(record);
+    strata_stack_t *home = strata_stack_of(piece->home);
+    if (home != call.stack) strata_lock(&home->lock);
+    /* The sentinel 0 is never free. */
+    bool in_chunk = piece->chunk != 0;
+    neighbours->free_before = in_chunk ? free_bytes(home, piece->prev) : 0;
+    neighbours->free_behind = in_chunk ? free_bytes(home, piece->next) : 0;
+    neighbours->run = neighbours->free_before + piece->size + neighbours->free_behind;
+    if (home != call.stack) strata_unlock(&home->lock);
+    (void)strata_call_unlock(&call);
+    return STRATA_OK;
+}
+
+/* ---- victims ---- */
+
+/* Blocks that lie one behind the other, live or free: what they hold together, and what freeing the live ones would cost. */
+typedef struct window {
+    const strata_record_t *first, *last; /* NULL: none */
+    uint64_t bytes, cost;
+    size_t live;
+} window_t;
+
+typedef struct choice {
+    strata_victims_t *wanted;
+    window_t now;
+    window_t best; /* of this stack and those before */
+    bool better; /* the best is this stack's */
+} choice_t;
+
+static void count_in(window_t *window, const strata_record_t *block) {
+    bool live = block->state == STRATA_RECORD_LIVE;
+    window->bytes += block->size;
+    window->cost += live ? block->size : 0;
+    window->live += live;
+    window->last = block;
+}
+
+static void count_out_first(window_t *window, const strata_stack_t *stack) {
+    bool live = window->first->state == STRATA_RECORD_LIVE;
+    window->bytes -= window->first->size;
+    window->cost -= live ? window->first->size : 0;
+    window->live -= live;
+    window->first = strata_slab_record(&stack->slab, window->first->next);
+}
+
+static bool is_cheaper(const window_t *window, const window_t *best) {
+    if (!best->first || window->cost != best->cost) return !best->first || window->cost < best->cost;
+    return window->live < best->live;
+}
+
+/* The shortest window that ends with each block and is large enough: a longer one costs no less. */
+static void slide(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
+    choice_t *choice = context;
+    window_t *window = &choice->now;
+    bool usable = (block->state == STRATA_RECORD_LIVE || block->state == STRATA_RECORD_FREE) &&
+                  choice->wanted->may_serve(stack, layer, block, choice->wanted->context);
+    if (!usable || !layer || block->prev == 0) *window = (window_t){.first = NULL};
+    if (!usable) return;
+    if (!window->first) window->first = block;
+    count_in(window, block);
+    while (window->bytes - window->first->size >= choice->wanted->size) count_out_first(window, stack);
+    if (window->bytes < choice->wanted->size || !is_cheaper(window, &choice->best)) return;
+    choice->best = *window;
+    choice->better = true;
+}
+
+static void name_victims(const strata_stack_t *stack, const window_t *window, strata_ref_t *victims, size_t capacity) {
+    size_t count = 0;
+    for (const strata_record_t *block = window->first; count < strata_min(capacity, window->live);) {
+        if (block->state == STRATA_RECORD_LIVE)
+            victims[count++] = strata_ref_make(stack->number, strata_slab_slot(&stack->slab, block), block->generation);
+        if (block == window->last) return;
+        block = strata_slab_record(&stack->slab, block->next);
+    }
+}
+
+bool strata_victims_find(strata_domain_t *domain, strata_victims_t *victims) {
+    choice_t choice = {.wanted = victims};
+    STRATA_DOMAIN_EACH(domain, stack) {
+        choice.now = (window_t){.first = NULL};
+        choice.better = false;
+        strata_lock(&stack->lock);
+        strata_stack_each_block(stack, slide, &choice);
+        if (choice.better) name_victims(stack, &choice.best, victims->refs, victims->capacity);
+        strata_unlock(&stack->lock);
+    }
+    victims->count = choice.best.live;
+    victims->bytes = choice.best.cost;
+    return choice.best.first != NULL;
+}
+
+static bool is_of_pool(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, const void *context) {
+    const uint64_t *pool = context;
+    (void)layer, (void)block;
+    return stack->group->pool == *pool;
+}
+
+strata_status_t strata_best_victims(strata_t handle, strata_place_t place, size_t size, strata_ref_t *victims, size_t capacity,
+                                    size_t *count) {
+    STRATA_REFUSE_NULL_ARRAY(victims, capacity);
+    STRATA_REFUSE_NULL(count);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    uint64_t pool;
+    status = strata_facade_pool(facade, place, 0, &pool);
+    if (status != STRATA_OK) return status;
+    if (size == 0) return strata_fail(STRATA_E_INVALID, 0, "a run of 0 bytes is always there");
+    strata_victims_t found = {.size = size, .refs = victims, .capacity = capacity, .may_serve = is_of_pool, .context = &pool};
+    if (!strata_victims_find(domain, &found))
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "no chunk of this place has %zu bytes that could all be freed", size);
+    *count = found.count;
+    return STRATA_OK;
+}

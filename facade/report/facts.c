@@ -1,0 +1,234 @@
+#include "facade/report/facts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/call/ref_info.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
+#include "facade/figures/amounts.h"
+#include "facade/report/victims.h"
+#include "platform/arithmetic.h"
+
+enum { VICTIMS = 64, VICTIM_GROUPS = 4, UNIT_OF_BOUNDS = 1 << 20 /* in which what is enough is told: text rounds down */ };
+
+/* ---- options of the stack that was asked ---- */
+
+/* What stands before a layer in a path of the refused stack: "" of the gpu's, "pinned.", "pools.weights.", ... */
+static void say_prefix(const strata_facts_t *f, strata_text_t *text) {
+    const strata_group_t *group = f->refused->stack->group;
+    const strata_named_kind_t kind = group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
+    const strata_model_named_t *named = *group->name ? strata_strategy_named(f->facade->strategy, kind, group->name) : NULL;
+    strata_place_kind_t place = strata_place_kind(f->domain->place);
+    if (named && named->stacks[place].count > 0) strata_text_say(text, "%s.%s.", strata_named_key(kind), named->name);
+    if (place != STRATA_PLACE_GPU) strata_text_say(text, "%s.", strata_place_name(place));
+}
+
+static void say_path(const strata_facts_t *f, const strata_plan_node_t *node, const char *option, char *path) {
+    strata_text_t text = {.text = path, .capacity = STRATA_FACT_LETTERS};
+    strata_text_say(&text, "%s", "");
+    say_prefix(f, &text);
+    strata_text_say(&text, "%s.%s", node->name, option);
+}
+
+/* The path of an option of the stack and what it says; NULL: no layer has it. */
+static const strata_plan_node_t *read_option(const strata_facts_t *f, const char *option, char *path, char *now) {
+    const strata_plan_t *plan = f->refused->stack->group->plan;
+    for (uint32_t i = 1; i <= plan->count; i++) {
+        const strata_plan_node_t *node = &plan->nodes[i];
+        const strata_option_row_t *row = strata_option_find(node->type, option);
+        if (!row) continue;
+        strata_option_print(row, node->options, now, STRATA_FACT_LETTERS);
+        say_path(f, node, option, path);
+        return node;
+    }
+    return NULL;
+}
+
+static bool is_off(const strata_facts_t *f, const char *option, char *path) {
+    char now[STRATA_FACT_LETTERS];
+    return read_option(f, option, path, now) && strcmp(now, "false") == 0;
+}
+
+/* The place is managed, or has a source of managed or of host memory under gpu. */
+static bool has_other_memory(const strata_facts_t *f) {
+    const strata_plan_t *plan = f->refused->stack->group->plan;
+    strata_place_kind_t kind = strata_place_kind(f->domain->place);
+    char now[STRATA_FACT_LETTERS];
+    if (kind != STRATA_PLACE_GPU) return kind == STRATA_PLACE_MANAGED;
+    for (uint32_t i = 1; i <= plan->count; i++) {
+        const strata_plan_node_t *node = &plan->nodes[i];
+        const strata_option_row_t *row = node->type->role == STRATA_SOURCE ? strata_option_find(node->type, "memory") : NULL;
+        if (!row) continue;
+        strata_option_print(row, node->options, now, sizeof now);
+        if (strcmp(now, "place") != 0 && strcmp(now, "device") != 0) return true;
+    }
+    return false;
+}
+
+static void read_options(strata_facts_t *f) {
+    char now[STRATA_FACT_LETTERS];
+    const strata_plan_node_t *chunks = read_option(f, "chunk_size", f->chunk_size, f->chunk_size_now);
+    f->smaller_growth_is_off = is_off(f, "smaller_growth", f->smaller_growth);
+    f->wait_first_is_off = is_off(f, "wait_first", f->wait_first);
+    f->spills = has_other_memory(f);
+    f->has_retry = read_option(f, "timeout", f->timeout, f->timeout_now) != NULL;
+    (void)read_option(f, "max_split_size", f->max_split_size, now);
+    if (!chunks) return;
+    const strata_option_row_t *row = strata_option_find(chunks->type, "chunk_size");
+    if (row->kind == STRATA_OPTION_SIZE)
+        memcpy(&f->chunk_size_bytes, (const char *)chunks->options + row->offset, sizeof(uint64_t));
+}
+
+/* ---- what bounded it ---- */
+
+static void read_bound(strata_facts_t *f) {
+    const strata_plan_t *plan = f->refused->stack->group->plan;
+    const strata_refusal_t *refusal = &f->refusal;
+    f->growth = refusal->by == STRATA_REFUSED_BY_OTHERS ? f->asked : refusal->asked;
+    f->room = f->free;
+    f->allowed = f->total && !f->spills ? f->most : UINT64_MAX;
+    if (refusal->by == STRATA_REFUSED_BY_PLACE) snprintf(f->bound, sizeof f->bound, "strata_set_limit()");
+    if (refusal->by == STRATA_REFUSED_BY_BOUND && refusal->layer <= plan->count)
+        say_path(f, &plan->nodes[refusal->layer], refusal->option, f->bound);
+    if (refusal->by != STRATA_REFUSED_BY_PLACE && refusal->by != STRATA_REFUSED_BY_BOUND) return;
+    f->limit = refusal->limit;
+    f->used = refusal->used;
+    f->room = refusal->limit - strata_min(refusal->used, refusal->limit);
+    f->allowed = strata_min(f->allowed, f->limit);
+    if (!strata_add(refusal->used, refusal->asked, &f->enough) || !strata_round_up(f->enough, UNIT_OF_BOUNDS, &f->enough))
+        f->enough = UINT64_MAX;
+}
+
+/* ---- the device ---- */
+
+static bool is_of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
+
+/* The other kind of memory that lies on the same device. */
+static strata_domain_t *beside(const strata_facts_t *f) {
+    strata_place_kind_t kind = strata_place_kind(f->domain->place);
+    strata_place_kind_t other = kind == STRATA_PLACE_GPU ? STRATA_PLACE_MANAGED : STRATA_PLACE_GPU;
+    if (!is_of_device(kind)) return NULL;
+    return atomic_load(&f->facade->domains[other][strata_place_device(f->domain->place)]);
+}
+
+static void read_device(strata_facts_t *f) {
+    strata_domain_t *other = beside(f);
+    f->reserved = strata_domain_reserved(f->domain);
+    if (!is_of_device(strata_place_kind(f->domain->place))) return;
+    uint64_t held = f->event->device_free + f->reserved + (other ? strata_domain_reserved(other) : 0);
+    f->free = f->event->device_free;
+    f->total = f->event->device_total;
+    f->outside = f->total - strata_min(held, f->total);
+    f->others = f->outside - strata_min(f->outside, STRATA_FACT_CONTEXT);
+    f->most = f->total - strata_min(f->outside, STRATA_FACT_CONTEXT);
+}
+
+/* ---- owners and victims ---- */
+
+static void say_note(const strata_facts_t *f, const strata_note_t *note, strata_text_t *text) {
+    const char *tag = strata_names_text(&f->facade->names, note->tag);
+    const char *operator_name = strata_names_text(&f->facade->names, note->operator_name);
+    if (!*tag && !*operator_name) strata_text_say(text, "nobody named");
+    else strata_text_say(text, "%.60s%s%.60s", tag, *tag && *operator_name ? " of " : "", operator_name);
+}
+
+static void read_owner(strata_facts_t *f) {
+    const strata_owner_t *owner = &f->survey.owners[0];
+    strata_text_t text = {.text = f->owner, .capacity = sizeof f->owner};
+    if (owner->blocks == 0) return;
+    say_note(f, &owner->note, &text);
+    f->owner_bytes = owner->bytes;
+    f->owner_blocks = owner->blocks;
+    f->first_step = owner->note.step;
+    f->last_step = owner->last_step;
+}
+
+static bool may_serve(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, const void *context) {
+    const strata_facts_t *f = context;
+    const strata_survey_for_t whom = {.stack = f->refused->stack, .stream = f->refused->stream, .size = f->asked};
+    return strata_idle_why(&whom, stack, layer, block) == STRATA_IDLE_OWN;
+}
+
+/* Blocks of one owner among the victims. */
+typedef struct group {
+    strata_note_t note;
+    uint64_t bytes, blocks;
+} group_t;
+
+static void group_victims(const strata_ref_t *refs, size_t count, group_t groups[VICTIM_GROUPS]) {
+    for (size_t i = 0; i < count; i++) {
+        strata_ref_info_t info;
+        uint32_t at = 0;
+        strata_ref_info_of(refs[i], &info);
+        if (!info.live) continue;
+        while (at + 1 < VICTIM_GROUPS && groups[at].blocks &&
+               (groups[at].note.tag != info.note.tag || groups[at].note.operator_name != info.note.operator_name))
+            at++;
+        if (groups[at].blocks == 0) groups[at].note = info.note;
+        groups[at].bytes += info.size;
+        groups[at].blocks++;
+    }
+}
+
+static void say_victims(strata_facts_t *f, const group_t groups[VICTIM_GROUPS]) {
+    strata_text_t text = {.text = f->victims_of, .capacity = sizeof f->victims_of};
+    uint64_t sizes[VICTIM_GROUPS];
+    uint32_t count = 0;
+    for (; count < VICTIM_GROUPS && groups[count].blocks; count++) sizes[count] = groups[count].bytes;
+    unsigned unit = strata_amounts_unit(sizes, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char amount[48];
+        strata_amount_print(sizes[i], unit, amount, sizeof amount);
+        strata_text_say(&text, "%s%s in %llu by ", i ? ", " : "", amount, (unsigned long long)groups[i].blocks);
+        say_note(f, &groups[i].note, &text);
+    }
+}
+
+void strata_facts_find_victims(strata_facts_t *f) {
+    strata_ref_t refs[VICTIMS];
+    group_t groups[VICTIM_GROUPS] = {{.blocks = 0}};
+    strata_victims_t victims = {.size = f->asked, .refs = refs, .capacity = VICTIMS, .may_serve = may_serve, .context = f};
+    if (!strata_victims_find(f->domain, &victims) || victims.count == 0) return;
+    f->victims = victims.count;
+    f->victims_bytes = victims.bytes;
+    group_victims(refs, strata_min(victims.count, VICTIMS), groups);
+    say_victims(f, groups);
+}
+
+/* ---- all ---- */
+
+void strata_facts_aim(strata_facts_t *f, strata_idle_why_t why) {
+    const strata_idle_t *idle = &f->survey.idle_by[why];
+    f->there = idle->bytes;
+    f->there_largest = idle->largest;
+    f->there_whole = idle->whole;
+    f->there_held = idle->held;
+    f->there_chunks = idle->chunks;
+}
+
+void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refused, const strata_out_of_memory_t *event,
+                         strata_facts_t *f) {
+    const strata_survey_for_t whom = {.stack = refused->stack, .stream = refused->stream, .size = refused->size};
+    memset(f, 0, sizeof *f);
+    f->facade = facade;
+    f->domain = refused->stack->domain;
+    f->refused = refused;
+    f->event = event;
+    f->asked = refused->size;
+    f->climbed = strata_ladder_last();
+    f->refusal = strata_refusal_last();
+    snprintf(f->reason, sizeof f->reason, "%s", refused->reason);
+    read_device(f);
+    read_options(f);
+    read_bound(f);
+    strata_survey_make(f->domain, &whom, &f->survey);
+    f->allocated = f->survey.allocated;
+    f->deferred = f->survey.deferred;
+    f->later_run = f->survey.later_run;
+    for (uint32_t why = 0; why < STRATA_IDLE_WHYS; why++) {
+        f->idle += f->survey.idle_by[why].bytes;
+        if (why != STRATA_IDLE_CAPTURED && why != STRATA_IDLE_KEPT) f->whole += f->survey.idle_by[why].whole;
+    }
+    read_owner(f);
+}

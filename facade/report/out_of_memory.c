@@ -1,0 +1,125 @@
+/* Out of memory at last: the observers are told; and the callbacks that the ladder asks. */
+#include "facade/report/report.h"
+#include "facade/serve/arguments.h"
+#include "facade/serve/inside.h"
+
+#include <stdio.h>
+
+#include "allocation/report/log.h"
+#include "facade/figures/amounts.h"
+#include "facade/report/facts.h"
+
+/* ---- registrations ---- */
+
+static strata_status_t add_callback(strata_t handle, strata_callback_t callback, uint32_t *id) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_status_t status = STRATA_E_LIMIT;
+    strata_lock(&facade->lock);
+    for (uint32_t i = 0; i < STRATA_FACADE_CALLBACKS && status != STRATA_OK; i++) {
+        if (facade->callbacks[i].id != 0) continue;
+        callback.id = ++facade->next_callback;
+        facade->callbacks[i] = callback;
+        if (id) *id = callback.id;
+        status = STRATA_OK;
+    }
+    strata_unlock(&facade->lock);
+    return status == STRATA_OK ? status : strata_fail(status, 0, "%d callbacks, the most", STRATA_FACADE_CALLBACKS);
+}
+
+strata_status_t strata_add_out_of_memory_observer(strata_t facade, strata_out_of_memory_fn observer, void *context, uint32_t *id) {
+    STRATA_REFUSE_NULL(observer);
+    return add_callback(facade, (strata_callback_t){.observer = observer, .context = context}, id);
+}
+
+strata_status_t strata_add_free_memory_callback(strata_t facade, strata_free_memory_fn callback, void *context, uint32_t *id) {
+    STRATA_REFUSE_NULL(callback);
+    return add_callback(facade, (strata_callback_t){.free_memory = callback, .context = context}, id);
+}
+
+strata_status_t strata_remove_callback(strata_t handle, uint32_t id) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_status_t status = STRATA_E_INVALID;
+    strata_lock(&facade->lock);
+    for (uint32_t i = 0; i < STRATA_FACADE_CALLBACKS && id != 0; i++) {
+        if (facade->callbacks[i].id != id) continue;
+        facade->callbacks[i] = (strata_callback_t){0};
+        status = STRATA_OK;
+    }
+    strata_unlock(&facade->lock);
+    return status == STRATA_OK ? status : strata_fail(status, 0, "no callback has the number %u", id);
+}
+
+/* The registration with the smallest number above `after`: the order in which they were added. */
+static bool next_callback(strata_facade_t *facade, uint32_t after, strata_callback_t *next) {
+    next->id = 0;
+    strata_lock(&facade->lock);
+    for (uint32_t i = 0; i < STRATA_FACADE_CALLBACKS; i++) {
+        const strata_callback_t *callback = &facade->callbacks[i];
+        if (callback->id > after && (next->id == 0 || callback->id < next->id)) *next = *callback;
+    }
+    strata_unlock(&facade->lock);
+    return next->id != 0;
+}
+
+/* A callback may call any function, and what it calls may be out of memory too: nobody is called from within a callback. */
+static _Thread_local bool inside_callback;
+
+uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size) {
+    uint64_t freed = 0;
+    strata_callback_t callback = {0};
+    strata_inside_t frame;
+    if (inside_callback) return 0;
+    inside_callback = true;
+    strata_inside_begin(&frame, ((const strata_facade_t *)context)->handle);
+    while (next_callback(context, callback.id, &callback))
+        if (callback.free_memory) freed += callback.free_memory(place, size, callback.context);
+    strata_inside_end(&frame);
+    inside_callback = false;
+    return freed;
+}
+
+static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t *event) {
+    strata_callback_t callback = {0};
+    strata_inside_t frame;
+    if (inside_callback) return;
+    inside_callback = true;
+    strata_inside_begin(&frame, facade->handle);
+    while (next_callback(facade, callback.id, &callback))
+        if (callback.observer) callback.observer(event, callback.context);
+    strata_inside_end(&frame);
+    inside_callback = false;
+}
+
+/* One line, which looks at nothing. */
+static void write_short(const strata_refused_t *refused, const strata_out_of_memory_t *event, char *line, size_t capacity) {
+    strata_text_t text = {.text = line, .capacity = capacity};
+    strata_report_say_where(refused, &text);
+    STRATA_SAY_AMOUNTS(&text, ": % asked", event->size);
+    if (event->device_total > 0) STRATA_SAY_AMOUNTS(&text, ", % free on the device", event->device_free);
+    strata_text_say(&text, "; %s", refused->reason);
+}
+
+strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve) {
+    strata_domain_t *domain = stack->domain;
+    char report[STRATA_REPORT_BYTES], reason[STRATA_FACT_REASON];
+    snprintf(reason, sizeof reason, "%.*s", STRATA_FACT_REASON - 1, strata_last_error()->text);
+    const strata_refused_t refused = {.stack = stack,
+                                      .stream = serve->stream,
+                                      .size = serve->size,
+                                      .flags = serve->flags,
+                                      .reason = reason,
+                                      .device_code = strata_last_error()->device_code};
+    strata_out_of_memory_t event = {
+        .struct_size = sizeof event, .place = domain->place, .stream = serve->stream, .size = serve->size, .text = report};
+    atomic_fetch_add(&stack->group->out_of_memory, 1);
+    if (strata_device_mem_info(domain->device, &event.device_free, &event.device_total) != STRATA_OK)
+        event.device_free = event.device_total = 0;
+    bool is_short = facade->strategy->short_report || (serve->flags & STRATA_NO_REPORT);
+    if (is_short) write_short(&refused, &event, report, sizeof report);
+    else strata_report_write(facade, &refused, &event, report, sizeof report);
+    tell_observers(facade, &event);
+    if (!is_short) strata_log_tell_again(STRATA_LOG_WARNING, report);
+    return strata_fail(STRATA_E_NO_MEMORY, refused.device_code, "%s", report);
+}

@@ -1,0 +1,276 @@
+#include "facade/report/report.h"
+
+#include <string.h>
+
+#include "allocation/call/record_notes.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
+#include "allocation/report/figures.h"
+#include "facade/figures/amounts.h"
+#include "facade/report/causes.h"
+
+enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_POOLS = 5, SHOWN_LETTERS = 24 };
+enum { SHOWN_LAYERS = 6, SHOWN_FIGURES = 6 };
+
+typedef struct report {
+    strata_text_t text;
+    strata_facade_t *facade;
+    strata_domain_t *domain;
+    const strata_refused_t *refused;
+    const strata_out_of_memory_t *event;
+    strata_facts_t facts;
+    strata_cause_t cause;
+} report_t;
+
+/* The name of a stack's stream and its pool, where there are such. */
+static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
+    if (*stack->name) strata_text_say(text, " \"%.*s\"", SHOWN_LETTERS, stack->name);
+    if (stack->group->pool) strata_text_say(text, " in pool %.*s", SHOWN_LETTERS, stack->group->name);
+}
+
+void strata_report_say_where(const strata_refused_t *refused, strata_text_t *text) {
+    strata_place_t place = refused->stack->domain->place;
+    strata_text_say(text, "out of memory in %s:%u on stream %p", strata_place_name(strata_place_kind(place)),
+                    (unsigned)strata_place_device(place), refused->stream);
+    say_whose(text, refused->stack);
+}
+
+static void say_cause(report_t *r) {
+    strata_text_t *text = &r->text;
+    strata_report_say_where(r->refused, text);
+    strata_text_say(text, ": ");
+    strata_cause_say(&r->facts, r->cause, text);
+    strata_advice_say(&r->facts, r->cause, text, "\n  helps: ", "\n  or: ");
+}
+
+static void say_totals(report_t *r) {
+    strata_facts_say(&r->facts, &r->text,
+                     r->facts.total ? "\n  asked {asked}, free on the device {free} of {total}, reserved here "
+                                      "{reserved}, taken by others {outside}"
+                                    : "\n  asked {asked}, reserved here {reserved}");
+    STRATA_SAY_AMOUNTS(&r->text, "\n  allocated %, deferred %, idle %, largest free block %", r->facts.allocated, r->facts.deferred,
+                       r->facts.survey.idle, r->facts.survey.largest_free);
+}
+
+/* ---- who holds it ---- */
+
+static void say_idle_layers(strata_text_t *text, strata_stack_t *stack) {
+    STRATA_EACH_OWN_LAYER(stack, layer) {
+        strata_lock(&stack->lock);
+        uint64_t idle = layer->type->idle_bytes ? layer->type->idle_bytes(layer) : 0;
+        strata_unlock(&stack->lock);
+        if (idle == 0) continue;
+        STRATA_SAY_AMOUNTS(text, ", idle % in ", idle);
+        strata_text_say(text, "%s", stack->group->plan->nodes[layer->number].name);
+    }
+}
+
+static void say_stack(report_t *r, strata_stack_t *stack, uint32_t *shown, uint32_t *more) {
+    strata_statistics_t f;
+    strata_facade_stack_figures(stack, &f);
+    if (f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0) return;
+    if (*shown == SHOWN_STREAMS) {
+        ++*more;
+        return;
+    }
+    ++*shown;
+    strata_text_say(&r->text, "\n  ");
+    if (stack->of_thread) strata_text_say(&r->text, "thread %llu, ", (unsigned long long)stack->of_thread);
+    if (stack->is_shared) strata_text_say(&r->text, "shared by all streams");
+    else strata_text_say(&r->text, "stream %p", stack->stream);
+    say_whose(&r->text, stack);
+    strata_text_say(&r->text, "%s:", stack->orphan ? " (forgotten)" : "");
+    if (stack->is_shared) STRATA_SAY_AMOUNTS(&r->text, " reserved %, deferred %", f.reserved_bytes, f.deferred_bytes);
+    else
+        STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);
+    say_idle_layers(&r->text, stack);
+}
+
+static void say_stacks(report_t *r) {
+    uint32_t shown = 0, more = 0;
+    STRATA_DOMAIN_EACH(r->domain, stack) say_stack(r, stack, &shown, &more);
+    if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
+}
+
+/* Pools that hold anything, each with all its streams. */
+static void say_pools(report_t *r) {
+    strata_group_t *group = NULL;
+    uint32_t found = 0;
+    while ((group = strata_domain_next_group(r->domain, group)) != NULL) {
+        strata_statistics_t f;
+        strata_facade_pool_figures(r->domain, group->pool, &f);
+        if (!group->pool || f.reserved_bytes + f.allocated_bytes + f.deferred_bytes == 0 || ++found > SHOWN_POOLS) continue;
+        strata_text_say(&r->text, "\n  pool %.*s:", SHOWN_LETTERS, group->name);
+        STRATA_SAY_AMOUNTS(&r->text, " reserved %, allocated %, deferred %", f.reserved_bytes, f.allocated_bytes, f.deferred_bytes);
+    }
+    if (found > SHOWN_POOLS) strata_text_say(&r->text, "\n  and %u pools more", (unsigned)(found - SHOWN_POOLS));
+}
+
+static void say_figure(strata_text_t *text, const strata_own_figure_t *figure, const char *before) {
+    strata_text_say(text, "%s%s", before, figure->name);
+    if (strcmp(figure->unit, "bytes") == 0) STRATA_SAY_AMOUNTS(text, " %", figure->value);
+    else strata_text_say(text, " %llu", (unsigned long long)figure->value);
+}
+
+/* The sums of its instances' figures, those alone that are not 0; what a stream's own cache holds idle stands with the stream. */
+static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_figure_t sums[STRATA_OWN_FIGURES]) {
+    strata_group_t *group = r->refused->stack->group;
+    uint32_t count = strata_group_own_figures(group, number, sums), kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool with_its_stream = strcmp(sums[i].name, "idle_bytes") == 0 && !group->shared[number];
+        if (sums[i].value != 0 && sums[i].value != UINT64_MAX /* unlimited */ && !with_its_stream) sums[kept++] = sums[i];
+    }
+    return kept;
+}
+
+/* Those of the group that the request came to. */
+static void say_layers(report_t *r) {
+    const strata_plan_t *plan = r->refused->stack->group->plan;
+    uint32_t shown = 0, more = 0;
+    for (uint32_t number = 1; number <= plan->count; number++) {
+        strata_own_figure_t sums[STRATA_OWN_FIGURES];
+        uint32_t count = figures_to_say(r, number, sums);
+        if (count == 0) continue;
+        if (shown == SHOWN_LAYERS) {
+            more++;
+            continue;
+        }
+        shown++;
+        strata_text_say(&r->text, "\n  layer %s:", plan->nodes[number].name);
+        for (uint32_t i = 0; i < count && i < SHOWN_FIGURES; i++) say_figure(&r->text, &sums[i], i ? ", " : " ");
+        if (count > SHOWN_FIGURES) strata_text_say(&r->text, ", and %u figures more", (unsigned)(count - SHOWN_FIGURES));
+    }
+    if (more) strata_text_say(&r->text, "\n  and %u layers more", (unsigned)more);
+}
+
+/* In the unit of the largest, which comes first in no order that matters. */
+static void say_waits(report_t *r) {
+    const strata_survey_t *survey = &r->facts.survey;
+    uint64_t more = survey->awaited_more;
+    for (uint32_t i = 0; i < survey->awaited_count; i++) {
+        if (i >= SHOWN_WAITS) {
+            more += survey->awaited[i].bytes;
+            continue;
+        }
+        STRATA_SAY_AMOUNTS(&r->text, i ? ", %" : "\n  deferred frees: %", survey->awaited[i].bytes);
+        if (survey->awaited[i].gone) strata_text_say(&r->text, " wait for a stream that was destroyed");
+        else strata_text_say(&r->text, " wait for stream %p", survey->awaited[i].stream);
+    }
+    if (more) STRATA_SAY_AMOUNTS(&r->text, ", for others %", more);
+}
+
+static void say_owner(report_t *r, const strata_owner_t *owner) {
+    const char *tag = strata_names_text(&r->facade->names, owner->note.tag);
+    const char *operator_name = strata_names_text(&r->facade->names, owner->note.operator_name);
+    strata_text_say(&r->text, " in %llu block%s by ", (unsigned long long)owner->blocks, owner->blocks == 1 ? "" : "s");
+    if (!*tag && !*operator_name) {
+        strata_text_say(&r->text, "nobody named");
+        return;
+    }
+    strata_text_say(&r->text, "%s%s%s", tag, *tag && *operator_name ? " of " : "", operator_name);
+    strata_text_say(&r->text, owner->note.step == owner->last_step ? " (step %llu)" : " (steps %llu to %llu)",
+                    (unsigned long long)owner->note.step, (unsigned long long)owner->last_step);
+}
+
+static void say_owners(report_t *r) {
+    const strata_survey_t *survey = &r->facts.survey;
+    uint64_t sizes[SHOWN_OWNERS + 1] = {0}, more = survey->other_owners.bytes;
+    uint32_t shown = 0;
+    char amount[48];
+    for (uint32_t i = 0; i < STRATA_SURVEY_OWNERS && survey->owners[i].blocks; i++) {
+        if (i < SHOWN_OWNERS) sizes[shown++] = survey->owners[i].bytes;
+        else more += survey->owners[i].bytes;
+    }
+    sizes[shown] = more;
+    unsigned unit = strata_amounts_unit(sizes, shown + 1);
+    for (uint32_t i = 0; i < shown; i++) {
+        strata_amount_print(sizes[i], unit, amount, sizeof amount);
+        strata_text_say(&r->text, "%s%s", i ? "; " : "\n  live blocks: ", amount);
+        say_owner(r, &survey->owners[i]);
+    }
+    strata_amount_print(more, unit, amount, sizeof amount);
+    if (more) strata_text_say(&r->text, "; by others %s", amount);
+}
+
+/* ---- what was tried ---- */
+
+static void say_own_steps(report_t *r) {
+    const strata_plan_t *plan = r->refused->stack->group->plan;
+    const strata_climbed_t *c = &r->facts.climbed;
+    if (c->own == 0 || c->own > plan->count) return;
+    strata_text_say(&r->text, "\n  tried: %s's own steps", plan->nodes[c->own].name);
+    STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", c->own_gave);
+}
+
+/* A time is told in three digits: more of them say nothing of a wait. */
+static uint64_t in_three_digits(uint64_t time) {
+    uint64_t step = 1;
+    while (time / step >= 1000) step *= 10;
+    return time / step * step;
+}
+
+static void say_ladder(report_t *r) {
+    const strata_climbed_t *c = &r->facts.climbed;
+    say_own_steps(r);
+    if (!c->climbed) {
+        bool forbidden = r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW);
+        if (c->own == 0) strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
+        return;
+    }
+    char took[64];
+    strata_print_time(in_three_digits(c->took_ns), took, sizeof took);
+    STRATA_SAY_AMOUNTS(&r->text, "\n  tried: polling gave %, waiting first %, releasing %, callbacks %", c->polled, c->waited,
+                       c->released, c->called_back);
+    strata_text_say(&r->text, "%s%s; it took %s", c->asked_small ? ", smaller growth nothing" : "",
+                    c->slept ? ", waiting for other frees nothing" : "", took);
+}
+
+/* ---- what layers say themselves ---- */
+
+static void say_told(const strata_telling_t *telling, const char *text) {
+    report_t *r = telling->context;
+    strata_text_say(&r->text, "%s", text);
+}
+
+static const char *noted(const strata_telling_t *telling, const strata_record_t *record, uint64_t *step) {
+    const report_t *r = telling->context;
+    const strata_record_notes_t *notes = strata_record_notes_of(record);
+    *step = notes ? notes->note.step : 0;
+    return notes ? strata_names_text(&r->facade->names, notes->note.operator_name) : "";
+}
+
+/* Of the group that refused. The instances of device scope stay as long as the group. */
+static void say_by_layers(report_t *r) {
+    const strata_group_t *group = r->refused->stack->group;
+    for (uint32_t n = 1; n <= group->plan->count; n++) {
+        strata_layer_t *layer = group->shared[n];
+        if (!layer || !STRATA_LAYER_HAS(layer->type, tell)) continue;
+        strata_telling_t telling = {.struct_size = sizeof telling,
+                                    .size = r->event->size,
+                                    .layer = group->plan->nodes[n].name,
+                                    .say = say_told,
+                                    .noted = noted,
+                                    .context = r};
+        layer->type->tell(layer, &telling);
+    }
+}
+
+void strata_report_write(strata_facade_t *facade, const strata_refused_t *refused, strata_out_of_memory_t *event, char *text,
+                         size_t capacity) {
+    report_t report = {.text = {.text = text, .capacity = capacity},
+                       .facade = facade,
+                       .domain = refused->stack->domain,
+                       .refused = refused,
+                       .event = event};
+    strata_facts_gather(facade, refused, event, &report.facts);
+    event->cause = report.cause = strata_cause_find(&report.facts);
+    say_cause(&report);
+    say_totals(&report);
+    say_stacks(&report);
+    say_pools(&report);
+    say_layers(&report);
+    say_waits(&report);
+    say_owners(&report);
+    say_ladder(&report);
+    say_by_layers(&report);
+}

@@ -1,0 +1,179 @@
+#include "facade/report/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocation/call/blocks.h"
+#include "platform/arithmetic.h"
+
+/* The owner of a note, made if there is room for it. */
+static strata_owner_t *owner_of(strata_survey_t *survey, const strata_note_t *note) {
+    uint32_t at = (note->tag * 31u + note->operator_name) % STRATA_SURVEY_OWNERS;
+    for (uint32_t i = 0; i < STRATA_SURVEY_OWNERS; i++, at = (at + 1) % STRATA_SURVEY_OWNERS) {
+        strata_owner_t *owner = &survey->owners[at];
+        if (owner->blocks == 0) *owner = (strata_owner_t){.note = *note, .last_step = note->step};
+        if (owner->note.tag == note->tag && owner->note.operator_name == note->operator_name) return owner;
+    }
+    return &survey->other_owners;
+}
+
+/* ---- free memory, chunk by chunk ---- */
+
+/* The chunk through which the walk goes. */
+typedef struct chunk {
+    const strata_layer_t *layer; /* NULL: none */
+    uint32_t number;
+    uint64_t used, free, largest;
+    uint64_t deferred, run; /* freed and waiting; the blocks just passed that are free or wait, one beside the other */
+    strata_idle_why_t why; /* of its largest free block */
+} chunk_t;
+
+typedef struct look {
+    strata_survey_t *survey;
+    const strata_survey_for_t *whom;
+    chunk_t chunk;
+} look_t;
+
+static void leave_chunk(look_t *look) {
+    const chunk_t *chunk = &look->chunk;
+    strata_idle_t *idle = &look->survey->idle_by[chunk->why];
+    if (chunk->layer && chunk->deferred > 0 && chunk->used == chunk->deferred)
+        look->survey->later_whole += chunk->free + chunk->deferred;
+    if (chunk->layer && chunk->free > 0 && chunk->used == 0) idle->whole += chunk->free;
+    if (chunk->layer && chunk->free > 0 && chunk->used > 0) {
+        idle->chunks++;
+        idle->held += chunk->used - chunk->deferred;
+    }
+    look->chunk = (chunk_t){.layer = NULL};
+}
+
+/* A block that is free, or will be once those who use it are done and counts are passed. */
+static void count_in_run(look_t *look, const strata_record_t *block, strata_idle_why_t why) {
+    chunk_t *chunk = &look->chunk;
+    if (block->prev == 0) chunk->run = 0;
+    bool will_serve = why == STRATA_IDLE_OWN || why == STRATA_IDLE_COUNTED || why == STRATA_IDLE_ORPHAN;
+    chunk->run = will_serve ? chunk->run + block->size : 0;
+    look->survey->later_run = strata_max(look->survey->later_run, chunk->run);
+}
+
+static void count_in_use(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
+    chunk_t *chunk = &look->chunk;
+    chunk->used += block->size;
+    if (block->state != STRATA_RECORD_DEFERRED) {
+        chunk->run = 0;
+        return;
+    }
+    chunk->deferred += block->size;
+    look->survey->deferred_here += block->size;
+    count_in_run(look, block, strata_idle_why(look->whom, stack, layer, block));
+}
+
+static void count_in_chunk(look_t *look, strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block) {
+    chunk_t *chunk = &look->chunk;
+    if (chunk->layer != layer || chunk->number != block->chunk) leave_chunk(look);
+    chunk->layer = layer;
+    chunk->number = block->chunk;
+    if (block->state != STRATA_RECORD_FREE) {
+        count_in_use(look, stack, layer, block);
+        return;
+    }
+    strata_idle_why_t why = strata_idle_why(look->whom, stack, layer, block);
+    strata_idle_t *idle = &look->survey->idle_by[why];
+    count_in_run(look, block, why);
+    idle->bytes += block->size;
+    idle->largest = strata_max(idle->largest, block->size);
+    look->survey->largest_free = strata_max(look->survey->largest_free, block->size);
+    chunk->free += block->size;
+    if (block->size > chunk->largest) chunk->why = why;
+    chunk->largest = strata_max(chunk->largest, block->size);
+}
+
+static bool is_over(const strata_stack_t *orphan) { return orphan->gone == NULL && orphan->told && !orphan->stranded; }
+
+/* Whose stack it is. */
+static strata_idle_why_t why_of_stack(const strata_stack_t *asked, const strata_stack_t *stack) {
+    if (stack->group->pool != asked->group->pool) return stack->group->keeps ? STRATA_IDLE_KEPT : STRATA_IDLE_POOL;
+    if (stack->of_thread && stack->of_thread != asked->of_thread) return STRATA_IDLE_THREAD;
+    if (stack->orphan && !is_over(stack)) return STRATA_IDLE_ORPHAN;
+    bool shared = stack == asked || stack == asked->thread_shared || stack->is_shared || stack->orphan;
+    return stack->group == asked->group && shared ? STRATA_IDLE_OWN : STRATA_IDLE_STREAM;
+}
+
+static strata_stream_t key_of(strata_stream_t stream) { return stream == STRATA_STREAM_LEGACY ? NULL : stream; }
+
+strata_idle_why_t strata_idle_why(const strata_survey_for_t *whom, strata_stack_t *stack, strata_layer_t *layer,
+                                  const strata_record_t *block) {
+    strata_stream_t stream = NULL;
+    bool tells = layer && STRATA_LAYER_HAS(layer->type, reach);
+    uint32_t reach = tells ? layer->type->reach(layer, block, whom->size, &stream) : 0;
+    if (reach & STRATA_REACH_CAPTURED) return STRATA_IDLE_CAPTURED;
+    if (reach & STRATA_REACH_COUNTED) return STRATA_IDLE_COUNTED;
+    strata_idle_why_t why = why_of_stack(whom->stack, stack);
+    if (why != STRATA_IDLE_OWN) return why;
+    if ((reach & STRATA_REACH_STREAM) && key_of(stream) != key_of(whom->stream)) return STRATA_IDLE_STREAM;
+    if (reach & STRATA_REACH_SIZES) return STRATA_IDLE_SIZES;
+    return reach & STRATA_REACH_UNSPLIT ? STRATA_IDLE_UNSPLIT : STRATA_IDLE_OWN;
+}
+
+/* ---- blocks ---- */
+
+static void count_block(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
+    static const strata_note_t nothing = {.tag = 0};
+    look_t *look = context;
+    strata_survey_t *survey = look->survey;
+    if (layer) count_in_chunk(look, stack, layer, block);
+    if (block->state != STRATA_RECORD_LIVE) return;
+    const strata_record_notes_t *notes = strata_record_notes_of(block);
+    const strata_note_t *note = notes ? &notes->note : &nothing;
+    strata_owner_t *owner = owner_of(survey, note);
+    if (note->step < owner->note.step) owner->note.step = note->step;
+    if (note->step > owner->last_step) owner->last_step = note->step;
+    owner->bytes += block->size;
+    owner->blocks++;
+}
+
+static void count_wait(strata_stream_t stream, bool gone, uint64_t bytes, void *context) {
+    strata_survey_t *survey = context;
+    uint32_t at = 0;
+    while (at < survey->awaited_count && (survey->awaited[at].stream != stream || survey->awaited[at].gone != gone)) at++;
+    if (at == STRATA_SURVEY_WAITS) {
+        survey->awaited_more += bytes;
+        return;
+    }
+    strata_awaited_t *awaited = &survey->awaited[at];
+    if (at == survey->awaited_count) {
+        *awaited = (strata_awaited_t){.stream = stream, .gone = gone};
+        survey->awaited_count++;
+    }
+    awaited->bytes += bytes;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    const strata_owner_t *first = a, *second = b;
+    if (first->bytes != second->bytes) return first->bytes > second->bytes ? -1 : 1;
+    return first->note.tag != second->note.tag ? (first->note.tag < second->note.tag ? -1 : 1)
+                                               : (first->note.operator_name > second->note.operator_name) -
+                                                     (first->note.operator_name < second->note.operator_name);
+}
+
+static void count_stack(strata_stack_t *stack, look_t *look) {
+    strata_survey_t *survey = look->survey;
+    survey->allocated += stack->figures.allocated_bytes;
+    survey->deferred += stack->figures.deferred_bytes;
+    strata_stack_each_block(stack, count_block, look);
+    leave_chunk(look);
+    if (!stack->open) return;
+    STRATA_EACH_OWN_LAYER(stack, layer)
+        if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
+}
+
+/* With every lock, as a block of the shared stack is noted and borrowed under the lock of the stack that serves it. */
+void strata_survey_make(strata_domain_t *domain, const strata_survey_for_t *whom, strata_survey_t *survey) {
+    memset(survey, 0, sizeof *survey);
+    look_t look = {.survey = survey, .whom = whom};
+    STRATA_DOMAIN_EACH(domain, stack) survey->idle += strata_stack_idle_bytes(stack);
+    strata_domain_lock_stacks(domain);
+    for (uint32_t i = 0; i < domain->stack_count; i++) count_stack(domain->stacks[i], &look);
+    strata_domain_unlock_stacks(domain);
+    qsort(survey->owners, STRATA_SURVEY_OWNERS, sizeof *survey->owners, by_bytes);
+}

@@ -1,0 +1,163 @@
+#include "facade/serve/diagnose.h"
+
+#include "allocation/call/blocks.h"
+#include "allocation/call/ref_info.h"
+#include "facade/figures/text.h"
+
+enum { WORDS = 700 };
+
+/* "gpu:0", "pinned". */
+static void say_place(strata_text_t *text, strata_place_t place) {
+    strata_place_kind_t kind = strata_place_kind(place);
+    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_text_say(text, "%s", strata_place_name(kind));
+    if (numbered) strata_text_say(text, ":%u", (unsigned)strata_place_device(place));
+}
+
+/* "; it lies in gpu:0, stack 3 of stream 0x55". */
+static void say_stack(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
+    say_place(text, info->place);
+    strata_text_say(text, ", stack %u", (unsigned)strata_ref_home(ref));
+    if (info->owned) strata_text_say(text, " of %sstream %p", info->orphan ? "the forgotten " : "", info->stream);
+}
+
+/* Names are told of facades that are open now. */
+static void say_who_asked(strata_text_t *text, const strata_ref_info_t *info) {
+    char name[STRATA_NAME_LENGTH + 1];
+    if (strata_facade_name(info->facade, info->note.tag, name, sizeof name)) strata_text_say(text, ", tag \"%s\"", name);
+    if (strata_facade_name(info->facade, info->note.operator_name, name, sizeof name))
+        strata_text_say(text, ", operator \"%s\" of step %llu", name, (unsigned long long)info->note.step);
+}
+
+/* "4096 bytes at 0x7f0000000000 (ref 0x..., gpu:0, stack 3 of stream 0x55, tag \"weights\")". */
+static void say_live(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
+    strata_text_say(text, "%llu bytes at %#llx (ref %#llx, ", (unsigned long long)info->size, (unsigned long long)info->ptr,
+                    (unsigned long long)ref);
+    say_stack(text, info, ref);
+    say_who_asked(text, info);
+    strata_text_say(text, ")");
+}
+
+static void say_freed(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
+    if (info->deferred) strata_text_say(text, ", and waits for other streams");
+    strata_text_say(text, "; ");
+    say_stack(text, info, ref);
+    say_who_asked(text, info);
+}
+
+static void say_foreign(strata_text_t *text, const strata_ref_info_t *info, strata_ref_t ref) {
+    strata_text_say(text, ", facade %#llx", (unsigned long long)info->facade);
+    if (info->live) {
+        strata_text_say(text, ": ");
+        say_live(text, info, ref);
+    } else if (info->freed) {
+        strata_text_say(text, ", where it was freed already");
+        say_freed(text, info, ref);
+    }
+}
+
+strata_status_t strata_diagnose_ref(strata_t handle, strata_ref_t ref) {
+    strata_ref_info_t info;
+    char words[WORDS] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words};
+    strata_ref_info_of(ref, &info);
+    if (info.stack_is_open && info.facade == handle) say_freed(&text, &info, ref);
+    else if (info.stack_is_open) say_foreign(&text, &info, ref);
+    return strata_fail(STRATA_E_STALE, 0, "%s%s", strata_last_error()->text, words);
+}
+
+/* ---- pointers ---- */
+
+/* The live allocation of any facade that holds an address; 0: there is none. Looks through the stacks of the process: an
+ * error has time. */
+static strata_ref_t holder_of(uint64_t address) {
+    for (uint16_t number = 1; number < STRATA_STACKS; number++) {
+        strata_stack_t *stack = strata_stack_of(number);
+        if (!stack) continue;
+        strata_lock(&stack->lock);
+        const strata_record_t *record = strata_stack_block_at(stack, address);
+        strata_ref_t ref = record ? strata_ref_make(number, strata_slab_slot(&stack->slab, record), record->generation) : 0;
+        strata_unlock(&stack->lock);
+        if (ref) return ref;
+    }
+    return 0;
+}
+
+/* The ref of the allocation that began at an address last, as far as the directories know; 0: none, or it lives. */
+static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
+    strata_ref_t ref = 0;
+    bool noted = atomic_load(&facade->noted) != NULL;
+    for (int i = 0; noted && i < 2 && !ref; i++) {
+        uint16_t number;
+        uint32_t slot;
+        if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
+        strata_stack_t *home = strata_stack_of(number);
+        strata_lock(&home->lock);
+        bool ours = home->open && home->facade == facade->handle && slot < home->slab.used;
+        const strata_record_t *record = ours ? strata_slab_record(&home->slab, slot) : NULL;
+        bool freed = record && record->generation > 0 && record->state != STRATA_RECORD_LIVE;
+        if (freed) ref = strata_ref_make(number, slot, record->generation - 1);
+        strata_unlock(&home->lock);
+    }
+    return ref;
+}
+
+strata_status_t strata_diagnose_pointer(strata_facade_t *facade, const void *ptr, const char *does) {
+    uint64_t address = (uint64_t)(uintptr_t)ptr;
+    char words[WORDS] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words};
+    strata_ref_info_t info = {.live = false};
+    strata_ref_t holder = holder_of(address), last = holder ? 0 : last_at(facade, address);
+    if (holder) strata_ref_info_of(holder, &info);
+    if (info.live) {
+        strata_text_say(&text, "; it lies %llu bytes inside ", (unsigned long long)(address - info.ptr));
+        say_live(&text, &info, holder);
+        if (info.facade != facade->handle) strata_text_say(&text, " of facade %#llx", (unsigned long long)info.facade);
+    } else if (last) {
+        strata_ref_info_of(last, &info);
+        strata_text_say(&text, "; the last one, ref %#llx, was freed", (unsigned long long)last);
+        say_freed(&text, &info, last);
+    }
+    return strata_fail(STRATA_E_UNKNOWN_POINTER, 0, "%p: no live allocation of this facade %s%s", ptr, does, words);
+}
+
+/* ---- streams ---- */
+
+typedef struct first_live {
+    strata_ref_t ref;
+    uint64_t count, bytes;
+} first_live_t;
+
+static void count_live(const strata_record_t *record, void *context) {
+    first_live_t *first = context;
+    if (first->count++ == 0) first->ref = strata_ref_of(record);
+    first->bytes += record->size;
+}
+
+/* False: nothing is live there, or the stack is not the stream's. */
+static bool say_what_it_holds(strata_text_t *text, const strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream) {
+    first_live_t first = {.ref = 0};
+    strata_ref_info_t info = {.live = false};
+    if (stack->is_shared || stack->ownerless || stack->orphan || stack->stream != stream) return false;
+    strata_stack_walk_live(stack, count_live, &first);
+    if (first.ref) strata_ref_info_of(first.ref, &info);
+    if (!info.live || info.facade != facade->handle) return false;
+    strata_text_say(text, "; stack %u of the old one holds %llu allocations, one of them ", (unsigned)stack->number,
+                    (unsigned long long)first.count);
+    say_live(text, &info, first.ref);
+    return true;
+}
+
+strata_status_t strata_diagnose_stream(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream) {
+    char words[WORDS] = "", place[32] = "";
+    strata_text_t text = {.text = words, .capacity = sizeof words}, where = {.text = place, .capacity = sizeof place};
+    say_place(&where, domain->place);
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (!say_what_it_holds(&text, facade, stack, stream)) continue;
+        strata_domain_leave_stack(domain, stack);
+        break;
+    }
+    return strata_fail(STRATA_E_UNKNOWN_STREAM, 0,
+                       "stream %p of %s was destroyed without strata_stream_forget(): its handle now names another stream%s",
+                       stream, place, words);
+}

@@ -1,0 +1,366 @@
+#include "facade/serve/long_way.h"
+
+#include <string.h>
+
+#include "allocation/call/blocks.h"
+#include "allocation/call/ref_info.h"
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
+#include "allocation/core/threads.h"
+#include "allocation/reclaim/above.h"
+#include "allocation/report/log.h"
+#include "facade/serve/arguments.h"
+#include "facade/serve/diagnose.h"
+#include "facade/serve/lookup.h"
+#include "facade/streams/annotate.h"
+#include "facade/streams/stream_ids.h"
+#include "platform/arithmetic.h"
+#include "platform/host/growing.h"
+
+static void fill_block(const strata_record_t *record, strata_block_t *block) {
+    block->ptr = (void *)(uintptr_t)record->ptr;
+    block->size = record->size;
+    block->ref = strata_ref_of(record);
+}
+
+/* The stack, remembered for the thread's next call unless every call is to be checked or told to belong to an operator, or the
+ * pool is this request's alone. */
+static strata_status_t find_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                  strata_stack_t **stack) {
+    uint64_t pool;
+    strata_lookup_t *way = strata_lookup_way(place, stream);
+    uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
+    (void)strata_threads_self();
+    strata_status_t status = strata_facade_pool(facade, place, said, &pool);
+    if (status == STRATA_OK) status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
+    if (status == STRATA_OK) status = strata_facade_pool_stack(facade, place, pool, stream, stack);
+    if (status != STRATA_OK || said != 0 || facade->stream_ids || strata_annotation(facade)) return status;
+    *way = (strata_lookup_t){.facade = facade->handle, .stream = stream, .stack = *stack, .place = place, .epoch = epoch};
+    return STRATA_OK;
+}
+
+static strata_status_t check_options(const strata_allocate_options_t *options) {
+    if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
+    if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
+    if (options->alignment > STRATA_LARGEST_REQUEST)
+        return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes", options->alignment);
+    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT))
+        return strata_fail(
+            STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO, STRATA_NO_REPORT",
+            (unsigned)(options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT)));
+    return STRATA_OK;
+}
+
+static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignment, uint64_t most) {
+    char wanted[32], serves[32];
+    strata_print_size(alignment, wanted, sizeof wanted);
+    strata_print_size(most, serves, sizeof serves);
+    const char *of = *stack->group->name ? " in " : "";
+    return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                       "an alignment of %s: the stack of the place %s%s%.40s serves up to %s; put aligned above "
+                       "its caches, as in \"- aligned: {alignment: %s}\", which leaves other requests as they are",
+                       wanted, strata_place_name(stack->group->plan->place), of, stack->group->name, serves,
+                       stack->group->plan->place == STRATA_PLACE_HOST ? "64" : "256");
+}
+
+/* What a stack is asked for: the place's alignment, or more where its layers serve that. */
+static strata_status_t settle_alignment(const strata_stack_t *stack, size_t wanted, size_t *alignment) {
+    uint64_t place = strata_place_alignment(stack->group->plan->place), most = strata_max(stack->group->plan->alignment, place);
+    if (wanted > most) return fail_alignment(stack, wanted, most);
+    *alignment = strata_max(wanted, place);
+    return STRATA_OK;
+}
+
+/* A layer from outside may say that it passes alignments on, and move an address. */
+static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
+    if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                       "%#llx was served where multiples of %zu were asked for: a layer of the stack moves "
+                       "addresses and has no alignment operation",
+                       (unsigned long long)record->ptr, alignment);
+}
+
+/* Who asks: the tag of the request, the operator that the thread is in. A name that finds no room costs the note, not the
+ * request. */
+static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
+    strata_note_t note = {.operator_name = strata_annotation(facade)};
+    if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
+    if (note.tag == 0 && note.operator_name == 0) return;
+    note.step = atomic_load(&facade->step);
+    strata_record_note(record, &note);
+}
+
+/* STRATA_ZERO: on the stream, or at once where the host owns the memory: nobody uses what has been served anew. */
+static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const strata_block_t *block) {
+    if (block->size == 0) return STRATA_OK;
+    if (!stack->ownerless)
+        return strata_device_fill(stack->domain->device, (strata_address_t)(uintptr_t)block->ptr, 0, block->size, stream);
+    memset(block->ptr, 0, block->size);
+    return STRATA_OK;
+}
+
+/* Serving has failed behind the stack. The reason stays. */
+static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_free(handle, ref);
+    (void)strata_fail_again(&reason);
+    strata_stack_undo_growth(stack, reserved);
+}
+
+static strata_status_t serve_with(strata_t handle, strata_place_t place, strata_stream_t stream,
+                                  const strata_allocate_options_t *options, strata_block_t *block) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_stack_t *stack;
+    size_t alignment = 0;
+    strata_growing_serve();
+    strata_status_t status = check_options(options);
+    if (status == STRATA_OK) status = find_stack(facade, place, stream, options->pool, &stack);
+    if (status == STRATA_OK) status = settle_alignment(stack, options->alignment, &alignment);
+    if (status != STRATA_OK) return status;
+    strata_record_t *record;
+    strata_above_look(stack->domain);
+    uint64_t reserved = strata_domain_reserved(stack->domain);
+    if (!stack->ownerless) stream = stack->stream;
+    strata_serve_t serve = {.size = options->size,
+                            .alignment = alignment,
+                            .stream = stream,
+                            .flags = options->flags,
+                            .pool = stack->group->pool,
+                            .tag = options->tag};
+    if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
+    do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
+    while (status != STRATA_OK && strata_growing_try_again(&status));
+    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, &serve);
+    if (status != STRATA_OK) return status;
+    note_who_asks(facade, options->tag, record);
+    strata_block_t served;
+    fill_block(record, &served);
+    status = check_served(record, alignment);
+    if (status == STRATA_OK && options->flags & STRATA_ZERO) status = zero(stack, stream, &served);
+    if (status == STRATA_OK) *block = served;
+    else take_back(handle, stack, served.ref, reserved);
+    return status;
+}
+
+strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
+                                     const strata_allocate_options_t *options, strata_block_t *block) {
+    STRATA_REFUSE_NULL(options);
+    STRATA_REFUSE_NULL(block);
+    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
+    strata_status_t status = serve_with(handle, place, stream, options, block);
+    strata_log_flush();
+    return status;
+}
+
+strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
+                                         strata_block_t *block) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    if (!block) return strata_fail(STRATA_E_INVALID, 0, "strata_allocate: `block` is NULL");
+    return strata_allocate_with(facade, place, stream, &options, block);
+}
+
+/* ---- back ---- */
+
+strata_status_t strata_facade_find(strata_t handle, strata_ref_t ref, strata_call_t *call, strata_record_t **record) {
+    /* First: in a child of fork() a lock of the threads' list may be held for ever. */
+    if (!strata_facade_of(handle)) return strata_last_error()->status;
+    strata_growing_serve();
+    (void)strata_threads_self();
+    strata_status_t status = strata_record_find(handle, ref, call, record);
+    return status == STRATA_OK ? status : strata_diagnose_ref(handle, ref);
+}
+
+strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    strata_record_free(&call, record);
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+/* What is said of a recycled handle would be taken as said of the stream that is gone. */
+static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, strata_stream_said_t said) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    if (!facade->stream_ids) return STRATA_OK;
+    strata_ref_info_t info;
+    strata_ref_info_of(ref, &info);
+    return info.live && info.facade == handle ? strata_stream_ids_check(facade, info.place, stream, said) : STRATA_OK;
+}
+
+static bool is_owner(const strata_stack_t *stack, strata_stream_t stream) {
+    if (stack->ownerless || stack->orphan) return false;
+    strata_stream_t key = strata_facade_stream_key(stack->domain, stream);
+    return key == stack->stream && (key != STRATA_STREAM_PER_THREAD || stack->thread == strata_threads_self());
+}
+
+/* The legacy stream has two names; a borrow has one. */
+static strata_stream_t borrower_key(const strata_stack_t *stack, strata_stream_t stream) {
+    if (!stack->ownerless) return strata_facade_stream_key(stack->domain, stream);
+    return stream == STRATA_STREAM_LEGACY ? NULL : stream;
+}
+
+strata_status_t strata_free_on(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
+    if (status == STRATA_OK) status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    if (is_owner(call.stack, stream)) strata_record_free(&call, record);
+    else strata_record_free_on(&call, record, borrower_key(call.stack, stream));
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+strata_status_t strata_free_null(strata_t handle) { return strata_facade_of(handle) ? STRATA_OK : strata_last_error()->status; }
+
+/* ---- by pointer ---- */
+
+/* The ref that the directories have for an address, 0 if none: a hint, to be checked against the record itself. */
+static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
+    for (int i = 0; i < 2; i++) {
+        uint16_t number;
+        uint32_t slot;
+        if (!strata_directory_read(facade->directories[i], address, &number, &slot)) continue;
+        strata_stack_t *home = strata_stack_of(number);
+        strata_lock(&home->lock);
+        strata_ref_t ref = 0;
+        if (home->facade == facade->handle && slot < home->slab.used) {
+            const strata_record_t *record = strata_slab_record(&home->slab, slot);
+            if (record->ptr == address && record->state == STRATA_RECORD_LIVE)
+                ref = strata_ref_make(number, slot, record->generation);
+        }
+        strata_unlock(&home->lock);
+        if (ref) return ref;
+    }
+    return 0;
+}
+
+/* Where the host has no room for the directories: a look through all stacks. */
+static strata_ref_t ref_without_notes(strata_facade_t *facade, uint64_t address) {
+    strata_ref_t ref = 0;
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while (!ref && (domain = strata_facade_next_domain(facade, &index)) != NULL)
+        STRATA_DOMAIN_EACH(domain, stack) {
+            strata_lock(&stack->lock);
+            const strata_record_t *record = ref ? NULL : strata_stack_block_at(stack, address);
+            if (record && record->ptr == address) ref = strata_ref_of(record);
+            strata_unlock(&stack->lock);
+        }
+    return ref;
+}
+
+static strata_status_t find_pointer(strata_t handle, const void *ptr, strata_call_t *call, strata_record_t **record) {
+    uint32_t epoch = atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_growing_serve();
+    (void)strata_threads_self();
+    bool noted = atomic_load_explicit(&facade->noted, memory_order_acquire) || strata_facade_note_pointers(facade) == STRATA_OK;
+    uint64_t address = (uint64_t)(uintptr_t)ptr;
+    strata_ref_t ref = noted ? ref_at(facade, address) : ref_without_notes(facade, address);
+    if (noted)
+        strata_pointer_lookup = (strata_pointer_lookup_t){.facade = handle, .directory = facade->directories[0], .epoch = epoch};
+    if (ref && strata_record_find(handle, ref, call, record) == STRATA_OK) return STRATA_OK;
+    return strata_diagnose_pointer(facade, ptr, "begins there");
+}
+
+strata_status_t strata_free_pointer_long_way(strata_t handle, void *ptr) {
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = find_pointer(handle, ptr, &call, &record);
+    if (status != STRATA_OK) return status;
+    strata_record_free(&call, record);
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+strata_status_t strata_block_of(strata_t handle, const void *ptr, strata_block_t *block) {
+    STRATA_REFUSE_NULL(block);
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = find_pointer(handle, ptr, &call, &record);
+    if (status != STRATA_OK) return status;
+    fill_block(record, block);
+    (void)strata_call_unlock(&call);
+    return STRATA_OK;
+}
+
+strata_status_t strata_allocation_route(strata_t handle, strata_ref_t ref, char *text, size_t capacity) {
+    STRATA_REFUSE_NULL_ARRAY(text, capacity);
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    strata_record_describe(call.stack, record, text, capacity);
+    (void)strata_call_unlock(&call);
+    return STRATA_OK;
+}
+
+/* ---- borrows ---- */
+
+/* Under the lock of the block's stack. */
+static strata_status_t borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream, bool *waits) {
+    strata_status_t status = strata_record_borrow(call, record, borrower_key(call->stack, stream));
+    *waits = status == STRATA_E_UNSUPPORTED;
+    if (!*waits) return status;
+    call->stack->figures.borrows_waited++;
+    return STRATA_OK;
+}
+
+static strata_status_t record_once(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    *waits = false;
+    if (!is_owner(call.stack, stream)) status = borrow(&call, record, stream, waits);
+    (void)strata_call_unlock(&call);
+    return status;
+}
+
+strata_status_t strata_facade_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, bool *waits) {
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_USED);
+    if (status != STRATA_OK) return status;
+    do status = record_once(handle, ref, stream, waits);
+    while (status != STRATA_OK && strata_growing_try_again(&status));
+    return status;
+}
+
+strata_status_t strata_record_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    bool waits;
+    return strata_facade_record_stream(handle, ref, stream, &waits);
+}
+
+strata_status_t strata_erase_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream) {
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = check_stream(handle, ref, stream, STRATA_STREAM_NAMED);
+    if (status == STRATA_OK) status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    if (!is_owner(call.stack, stream)) status = strata_record_unborrow(&call, record, borrower_key(call.stack, stream));
+    (void)strata_call_unlock(&call);
+    return status;
+}
+
+strata_status_t strata_stream_of(strata_t handle, strata_ref_t ref, strata_stream_t *stream) {
+    STRATA_REFUSE_NULL(stream);
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    bool owned = !call.stack->ownerless && !call.stack->orphan;
+    strata_stream_t owner = call.stack->stream;
+    uint64_t thread = call.stack->thread;
+    (void)strata_call_unlock(&call);
+    if (!owned) return strata_fail(STRATA_E_UNSUPPORTED, 0, "the block has no owner stream");
+    if (thread != 0 && thread != strata_threads_self())
+        return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                           "the owner is another thread's own default stream, which has no name in this one");
+    *stream = owner || !atomic_load(&call.stack->domain->default_stream) ? owner : STRATA_STREAM_LEGACY;
+    return STRATA_OK;
+}

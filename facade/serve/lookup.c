@@ -1,0 +1,27 @@
+#include "facade/serve/lookup.h"
+
+#include <pthread.h>
+
+#include "facade/facade.h"
+
+_Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
+_Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t strata_lookup_epoch = 1;
+
+void strata_lookup_forget_all(void) {
+    uint32_t next = atomic_load(&strata_lookup_epoch);
+    /* 0 is the child's. */
+    while (next != 0 && !atomic_compare_exchange_weak(&strata_lookup_epoch, &next, next + 1 == 0 ? 1 : next + 1)) {}
+}
+
+void strata_lookup_forget_own(strata_t facade) {
+    for (int i = 0; i < STRATA_LOOKUP_WAYS; i++)
+        if (strata_lookups[i].facade == facade) strata_lookups[i] = (strata_lookup_t){.facade = 0};
+}
+
+/* A child of a process that never opened a facade may open its own. */
+static void in_child(void) {
+    if (strata_facade_ever_opened()) atomic_store(&strata_lookup_epoch, 0);
+}
+
+__attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_child); }

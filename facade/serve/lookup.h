@@ -1,0 +1,51 @@
+/* From (facade, place, stream) to its stack without a lock: a small cache in every thread, ended as a whole by an epoch. */
+#ifndef STRATA_FACADE_LOOKUP_H
+#define STRATA_FACADE_LOOKUP_H
+
+#include <stdatomic.h>
+
+#include "allocation/core/stack.h"
+
+enum { STRATA_LOOKUP_WAYS = 8 };
+
+typedef struct strata_lookup {
+    strata_t facade;
+    strata_stream_t stream;
+    strata_stack_t *stack;
+    uint32_t place;
+    uint32_t epoch;
+} strata_lookup_t;
+
+/* The directory of the facade that the thread freed by pointer in last; NULL: ask the facade. */
+typedef struct strata_pointer_lookup {
+    strata_t facade;
+    const strata_directory_t *directory;
+    uint32_t epoch;
+} strata_pointer_lookup_t;
+extern _Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__((tls_model("initial-exec")));
+
+/* Initial-exec: one instruction instead of a call; the block is small enough for libraries loaded late. */
+extern _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
+/* Moves when anything cached may be wrong; 0 in a child of fork(), where nothing may be found. */
+extern _Atomic uint32_t strata_lookup_epoch;
+
+/* Hits of the calling thread in a facade are looked up again. */
+void strata_lookup_forget_own(strata_t facade);
+
+/* True in a child of fork(): no call may go on, other threads' locks may be held there for ever. */
+static inline bool strata_lookup_forked(void) { return atomic_load_explicit(&strata_lookup_epoch, memory_order_relaxed) == 0; }
+
+static inline strata_lookup_t *strata_lookup_way(strata_place_t place, strata_stream_t stream) {
+    uintptr_t key = (uintptr_t)stream;
+    return &strata_lookups[(key >> 4 ^ key >> 9 ^ place ^ place >> 14) & (STRATA_LOOKUP_WAYS - 1)];
+}
+
+/* The stack, or NULL: look it up the long way. */
+static inline strata_stack_t *strata_lookup(strata_t facade, strata_place_t place, strata_stream_t stream) {
+    const strata_lookup_t *way = strata_lookup_way(place, stream);
+    bool found = way->facade == facade && way->stream == stream && way->place == place &&
+                 way->epoch == atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
+    return __builtin_expect(found, 1) ? way->stack : NULL;
+}
+
+#endif

@@ -1,0 +1,58 @@
+#include "facade/streams/annotate.h"
+
+#include "allocation/core/layer.h"
+#include "allocation/report/log.h"
+#include "facade/serve/lookup.h"
+
+typedef struct annotation {
+    strata_t facade;
+    uint32_t operator_name; /* 0: none */
+} annotation_t;
+
+static _Thread_local annotation_t annotations[STRATA_ANNOTATED_FACADES];
+
+uint32_t strata_annotation(const strata_facade_t *facade) {
+    strata_t handle = facade->handle;
+    for (int i = 0; i < STRATA_ANNOTATED_FACADES; i++)
+        if (annotations[i].facade == handle) return annotations[i].operator_name;
+    return 0;
+}
+
+/* The thread's room for a facade: its own, else one that says nothing or whose facade is closed. */
+static annotation_t *room_for(strata_t handle) {
+    annotation_t *room = NULL;
+    for (int i = 0; i < STRATA_ANNOTATED_FACADES; i++) {
+        annotation_t *each = &annotations[i];
+        if (each->facade == handle) return each;
+        if (!room && (each->operator_name == 0 || !strata_facade_is_open(each->facade))) room = each;
+    }
+    return room;
+}
+
+strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    uint32_t number;
+    strata_status_t status = strata_names_number(&facade->names, operator_name, &number);
+    if (status != STRATA_OK) return status;
+    annotation_t *room = room_for(handle);
+    if (!room && number == 0) return STRATA_OK;
+    if (!room)
+        return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the most", STRATA_ANNOTATED_FACADES);
+    *room = (annotation_t){.facade = handle, .operator_name = number};
+    /* An annotated thread's hits are not remembered. */
+    if (number != 0) strata_lookup_forget_own(handle);
+    return STRATA_OK;
+}
+
+strata_status_t strata_step(strata_t handle) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    atomic_fetch_add(&facade->step, 1);
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
+        STRATA_DOMAIN_EACH(domain, stack) strata_stack_step(stack);
+    strata_log_flush();
+    return STRATA_OK;
+}

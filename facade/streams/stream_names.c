@@ -1,0 +1,80 @@
+/* Names of streams: which of the strategy's `streams:` they are, and how reports call them. */
+#include <string.h>
+
+#include "facade/serve/arguments.h"
+#include "facade/streams/stream_ids.h"
+#include "platform/host/host_memory.h"
+
+enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
+
+const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place,
+                                                        strata_stream_t stream) {
+    for (uint32_t i = 0; i < facade->named_stream_count; i++) {
+        const strata_named_stream_t *named = &facade->named_streams[i];
+        if (named->place == place && named->stream == stream) return named;
+    }
+    return NULL;
+}
+
+void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, strata_stream_t stream) {
+    strata_facade_begin_building(facade);
+    strata_named_stream_t *named = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, place, stream);
+    if (named) *named = facade->named_streams[--facade->named_stream_count];
+    strata_facade_end_building(facade);
+}
+
+/* While building. */
+static strata_status_t make_room(strata_facade_t *facade) {
+    if (facade->named_stream_count < facade->named_stream_room) return STRATA_OK;
+    if (facade->named_stream_count == NAMES_MOST)
+        return strata_fail(STRATA_E_LIMIT, 0, "%d streams have names, the most", NAMES_MOST);
+    uint32_t room = facade->named_stream_room ? 2 * facade->named_stream_room : ROOM_FIRST;
+    strata_named_stream_t *larger = strata_host_new(room, sizeof *larger);
+    if (!larger) return STRATA_E_HOST_MEMORY;
+    if (facade->named_streams) memcpy(larger, facade->named_streams, facade->named_stream_count * sizeof *larger);
+    strata_host_delete(facade->named_streams);
+    facade->named_streams = larger;
+    facade->named_stream_room = room;
+    return STRATA_OK;
+}
+
+/* While building. A stack that was made under another name, or none, stays what it is. */
+static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream,
+                                 const strata_named_stream_t *named) {
+    strata_named_stream_t *before = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, domain->place, stream);
+    if (before && strcmp(before->name, named->name) == 0) return STRATA_OK;
+    if (strata_domain_serves(domain, stream))
+        return strata_fail(STRATA_E_BUSY, 0, "stream %p was served already as \"%s\": it is named before its first request", stream,
+                           before ? before->name : "");
+    strata_status_t status = before ? STRATA_OK : make_room(facade);
+    if (status != STRATA_OK) return status;
+    if (!before) before = &facade->named_streams[facade->named_stream_count++];
+    *before = *named;
+    return STRATA_OK;
+}
+
+strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata_stream_t stream, const char *name) {
+    STRATA_REFUSE_NULL(name);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_domain_t *domain;
+    strata_status_t status = strata_facade_domain(facade, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_place_kind_t kind = strata_place_kind(place);
+    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has one stack for all streams, whatever their names");
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
+    if (key == NULL || key == STRATA_STREAM_PER_THREAD)
+        return strata_fail(STRATA_E_INVALID, 0, "the driver's default streams have no names: only streams that the program makes");
+    if (!name || !*name) return strata_fail(STRATA_E_INVALID, 0, "a stream's name is not empty");
+    uint32_t number;
+    status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
+    if (status == STRATA_OK) status = strata_names_number(&facade->names, name, &number);
+    if (status != STRATA_OK) return status;
+    strata_named_stream_t named = {.place = place, .stream = key, .name = strata_names_find(&facade->names, number)};
+    if (!named.name) return strata_fail(STRATA_E_LIMIT, 0, "the facade has been told %d names, the most", STRATA_NAMES);
+    strata_facade_begin_building(facade);
+    status = give_name(facade, domain, key, &named);
+    strata_facade_end_building(facade);
+    return status;
+}

@@ -1,0 +1,109 @@
+/* Streams: forgetting them, and those of the facade's own device. */
+#include "allocation/core/layer.h"
+#include "allocation/core/threads.h"
+#include "allocation/report/log.h"
+#include "facade/serve/arguments.h"
+#include "facade/streams/stream_ids.h"
+#include "platform/host/host_memory.h"
+
+static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {
+    strata_facade_t *facade = strata_facade_of(handle);
+    return facade ? strata_facade_domain(facade, place, domain) : strata_last_error()->status;
+}
+
+/* Its work goes on, in memory without an owner too, where all streams have one key. */
+static bool is_default(const strata_domain_t *domain, strata_stream_t stream) {
+    if (stream == NULL || stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD) return true;
+    return stream == strata_facade_stream_key(domain, NULL);
+}
+
+strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_place_kind_t kind = strata_place_kind(place);
+    bool owned = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_stream_t key = strata_facade_stream_key(domain, stream);
+    if (is_default(domain, stream)) return strata_fail(STRATA_E_INVALID, 0, "a default stream is never destroyed");
+    strata_domain_forget_stream(domain, owned ? key : stream);
+    strata_facade_forget_name(strata_facade_of(handle), place, key);
+    strata_stream_ids_forget(strata_facade_of(handle), place, owned ? key : stream);
+    strata_lookup_forget_all();
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+strata_status_t strata_same_stream(strata_t handle, strata_place_t place, strata_stream_t a, strata_stream_t b, bool *same) {
+    STRATA_REFUSE_NULL(same);
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    *same = strata_facade_stream_key(domain, a) == strata_facade_stream_key(domain, b);
+    return STRATA_OK;
+}
+
+strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    strata_place_kind_t kind = strata_place_kind(place);
+    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner stream, so no default one");
+    strata_stream_t wanted = stream == STRATA_STREAM_LEGACY ? NULL : stream, before = NULL;
+    if (wanted && !atomic_load(&domain->default_stream))
+        atomic_store(&domain->default_from_first, !strata_domain_serves(domain, NULL));
+    if (!atomic_compare_exchange_strong(&domain->default_stream, &before, wanted) && before != wanted)
+        return strata_fail(STRATA_E_BUSY, 0,
+                           "the default stream of this place was set to %p before: it is set once, since "
+                           "blocks served for NULL meanwhile belong to that stream",
+                           before);
+    strata_lookup_forget_all();
+    return STRATA_OK;
+}
+
+/* NULL is the place's default stream; where memory has no owner, the legacy one. */
+static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stream) {
+    return stream ? stream : strata_facade_stream_key(domain, NULL);
+}
+
+strata_status_t strata_stream_create(strata_t handle, strata_place_t place, int priority, strata_stream_t *stream) {
+    STRATA_REFUSE_NULL(stream);
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status != STRATA_OK) return status;
+    return strata_device_stream_create(domain->device, STRATA_STREAM_NON_BLOCKING, priority, stream);
+}
+
+strata_status_t strata_stream_destroy(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    return status == STRATA_OK ? strata_device_stream_destroy(domain->device, stream) : status;
+}
+
+strata_status_t strata_stream_synchronize(strata_t handle, strata_place_t place, strata_stream_t stream) {
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    return status == STRATA_OK ? strata_device_stream_synchronise(domain->device, meant(domain, stream)) : status;
+}
+
+strata_status_t strata_stream_work(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t duration_ns,
+                                   const strata_ref_t *refs, size_t count) {
+    STRATA_REFUSE_NULL_ARRAY(refs, count);
+    strata_domain_t *domain;
+    strata_status_t status = domain_of(handle, place, &domain);
+    if (status == STRATA_OK) status = strata_stream_ids_check(strata_facade_of(handle), place, stream, STRATA_STREAM_NAMED);
+    if (status != STRATA_OK) return status;
+    strata_access_t *accesses = count ? strata_host_new(count, sizeof *accesses) : NULL;
+    if (count && !accesses) return STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) {
+        strata_call_t call;
+        strata_record_t *record;
+        status = strata_facade_find(handle, refs[i], &call, &record);
+        if (status != STRATA_OK) break;
+        accesses[i] = (strata_access_t){.address = record->ptr, .size = record->size, .write = true};
+        (void)strata_call_unlock(&call);
+    }
+    if (status == STRATA_OK) status = strata_device_work(domain->device, meant(domain, stream), duration_ns, accesses, count);
+    strata_host_delete(accesses);
+    return status;
+}

@@ -1,0 +1,99 @@
+#include "platform/host/host_memory.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "platform/arithmetic.h"
+
+static _Atomic uint64_t allocations;
+/* The number of the allocation that fails; 0: none. Read before every allocation, written by tests alone. */
+static _Atomic uint64_t fail_at;
+static atomic_int fail_onward;
+
+uint64_t strata_host_allocations(void) { return atomic_load_explicit(&allocations, memory_order_relaxed); }
+
+void strata_host_fail_at(uint64_t k, int onward) {
+    atomic_store(&fail_onward, onward);
+    atomic_store(&fail_at, k == 0 ? 0 : strata_host_allocations() + k);
+}
+
+bool strata_host_refuses(void) {
+    uint64_t number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
+    uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+    if (at == 0) return false;
+    return number == at || (number > at && atomic_load_explicit(&fail_onward, memory_order_relaxed));
+}
+
+const char *strata_host_bound(char *text, size_t capacity) {
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    bool bound = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    text[0] = 0;
+    if (bound)
+        snprintf(text, capacity, "; the process may map %llu bytes in all (RLIMIT_AS, ulimit -v)",
+                 (unsigned long long)limit.rlim_cur);
+    return text;
+}
+
+strata_status_t strata_host_out_of_memory(uint64_t bytes) {
+    char bound[96];
+    return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host refused %llu bytes for Strata's own records%s", (unsigned long long)bytes,
+                       strata_host_bound(bound, sizeof bound));
+}
+
+static void *out_of_host_memory(uint64_t bytes) {
+    (void)strata_host_out_of_memory(bytes);
+    return NULL;
+}
+
+void *strata_host_new(size_t count, size_t size) {
+    void *memory = strata_host_refuses() ? NULL : calloc(count, size);
+    return memory ? memory : out_of_host_memory((uint64_t)count * size);
+}
+
+void *strata_host_resize(void *memory, size_t count, size_t size) {
+    uint64_t bytes;
+    if (!strata_multiply(count, size, &bytes)) return out_of_host_memory(UINT64_MAX);
+    void *grown = strata_host_refuses() ? NULL : realloc(memory, bytes);
+    return grown ? grown : out_of_host_memory(bytes);
+}
+
+char *strata_host_strdup(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    char *copy = strata_host_new(bytes, 1);
+    if (copy) memcpy(copy, text, bytes);
+    return copy;
+}
+
+void strata_host_delete(void *memory) { free(memory); }
+
+void *strata_host_reserve(size_t size, size_t least, size_t *got) {
+    if (strata_host_refuses()) return out_of_host_memory(size);
+    for (; size >= least && size > 0; size /= 2) {
+        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory != MAP_FAILED) {
+            /* A huge page would cost 2 MiB at the first touch. A kernel that has none refuses, which is as good. */
+            (void)madvise(memory, size, MADV_NOHUGEPAGE);
+            *got = size;
+            return memory;
+        }
+    }
+    return out_of_host_memory(least);
+}
+
+void strata_host_unreserve(void *memory, size_t size) {
+    if (memory) munmap(memory, size);
+}
+
+bool strata_host_want_huge_pages(void *memory, size_t size) { return madvise(memory, size, MADV_HUGEPAGE) == 0; }
+
+bool strata_host_discard(void *memory, size_t size) { return madvise(memory, size, MADV_DONTNEED) == 0; }
+
+uint64_t strata_host_memory_size(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}

@@ -1,0 +1,83 @@
+/* Locks with an order. Debug builds (STRATA_CHECK_LOCKS) abort when a thread takes locks out of order or makes a device call
+ * that is not quick while it holds one. */
+#ifndef STRATA_PLATFORM_LOCK_H
+#define STRATA_PLATFORM_LOCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A thread takes locks only in this order; two of one rank only where the comment says so. */
+typedef enum strata_lock_rank {
+    STRATA_RANK_FACADE = 1, /* building and dropping stacks */
+    STRATA_RANK_DOMAIN, /* registrations of a domain: stacks, callbacks, waiters */
+    STRATA_RANK_STACK, /* a stack of stream or thread scope; snapshots take several, by number */
+    STRATA_RANK_THREAD, /* what a thread's stacks share, below those; likewise */
+    STRATA_RANK_SHARED, /* a shared stack of device scope, below those; likewise */
+    STRATA_RANK_EVENTS, /* the event pool of a domain */
+    STRATA_RANK_DEVICE /* inside a device */
+} strata_lock_rank_t;
+
+typedef struct strata_lock strata_lock_t;
+
+/* Hears of hand-overs while it is active; the simulator joins its threads' clocks by it, and is active once it has two. */
+typedef struct strata_lock_observer strata_lock_observer_t;
+struct strata_lock_observer {
+    _Atomic bool active;
+    void (*acquired)(strata_lock_observer_t *self, strata_lock_t *lock); /* the lock is held */
+    void (*releasing)(strata_lock_observer_t *self, strata_lock_t *lock); /* the lock is still held */
+};
+
+struct strata_lock {
+    pthread_mutex_t mutex;
+    strata_lock_observer_t *observer; /* NULL: nobody listens */
+    uint64_t observed; /* the observer's own word, guarded by the lock */
+    strata_lock_rank_t rank;
+};
+
+void strata_lock_init(strata_lock_t *lock, strata_lock_rank_t rank, strata_lock_observer_t *observer);
+void strata_lock_destroy(strata_lock_t *lock);
+
+#ifdef STRATA_CHECK_LOCKS
+void strata_lock_note_take(const strata_lock_t *lock);
+void strata_lock_note_drop(const strata_lock_t *lock);
+/* Aborts with `what` if the calling thread holds any lock but those of rank DEVICE. */
+void strata_lock_assert_none(const char *what);
+/* For tests: from now on threads give way or sleep, now and then and by the seed, before they take a lock and before they
+ * drop one, so that schedules occur that are rare otherwise. 0: no more. */
+void strata_lock_perturb(uint64_t seed);
+#else
+static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }
+static inline void strata_lock_note_drop(const strata_lock_t *lock) { (void)lock; }
+static inline void strata_lock_assert_none(const char *what) { (void)what; }
+#endif
+
+static inline bool strata_lock_observed(const strata_lock_t *lock) {
+    return lock->observer && atomic_load_explicit(&lock->observer->active, memory_order_relaxed);
+}
+
+static inline void strata_lock(strata_lock_t *lock) {
+    strata_lock_note_take(lock);
+    pthread_mutex_lock(&lock->mutex);
+    if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->acquired(lock->observer, lock);
+}
+
+static inline void strata_unlock(strata_lock_t *lock) {
+    strata_lock_note_drop(lock);
+    if (__builtin_expect(strata_lock_observed(lock), 0)) lock->observer->releasing(lock->observer, lock);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+typedef struct strata_condition {
+    pthread_cond_t condition;
+} strata_condition_t;
+
+void strata_condition_init(strata_condition_t *condition);
+void strata_condition_destroy(strata_condition_t *condition);
+void strata_condition_broadcast(strata_condition_t *condition);
+/* Gives the lock up, sleeps until woken or `timeout_ns` of real time (UINT64_MAX: for ever), takes it again; wakes may be
+ * spurious. */
+void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,98 @@
+/* The happens-before checker of a simulated world (docs/contracts.md §9): it turns "stream-safe" from a hope into a test.
+ *
+ * It hears of every call on the world's devices by itself. Who owns which memory it is told by the program or the replay, call
+ * by call, round its calls of the allocator; the allocator knows nothing of it. Without a checker a world pays one look at a
+ * pointer a call. Any thread, any number at once. Memory that nobody told of belongs to whoever got it from the device.
+ */
+#ifndef STRATA_PLATFORM_SIM_CHECKER_H
+#define STRATA_PLATFORM_SIM_CHECKER_H
+
+#include "platform/sim/sim.h"
+
+/* What is told apart by the rules of docs/contracts.md §9. One that is left out is taken in its most lenient sense. */
+#define STRATA_CHECKER_RULE(number) (1u << (number))
+#define STRATA_CHECKER_ALL          0x1feu
+/* Rule 6 is asked only of pool memory whose last free the allocating thread has not seen: what nobody had before is valid at
+ * once, since there is no earlier use to meet. */
+#define STRATA_CHECKER_FRESH_IS_VALID 1u
+/* Where it is not known what reads, what writes, and what orders a program's own data: the lifetimes of blocks alone. */
+#define STRATA_CHECKER_LIFETIMES ((STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(1)) | STRATA_CHECKER_FRESH_IS_VALID)
+
+/* X(name, text) */
+#define STRATA_HAZARD_MAP(X)                                                                                                       \
+    X(USE_AFTER_FREE, "work uses memory after its free")                                                                           \
+    X(NEW_OWNER, "a new owner uses memory without an order after the old owner's last use")                                        \
+    X(FREE, "a free while work on another stream is neither borrowed for nor ordered before it")                                   \
+    X(UNDER_WORK, "memory goes back to the device, or is unmapped, under running work")                                            \
+    X(TAKEN_AWAY, "memory goes back to the device, or is unmapped, while it is a live block's")                                    \
+    X(FOREIGN, "work touches a block that is in another owner's hands")                                                            \
+    X(OUTSIDE, "memory of a pool is used without an order behind its allocation")                                                  \
+    X(RACE, "two accesses, one of them a write, have no order")                                                                    \
+    X(OVERLAP, "a block is served whose memory is another live block's")
+
+typedef enum strata_hazard {
+#define STRATA_HAZARD_ENUM(name, text) STRATA_HAZARD_##name,
+    STRATA_HAZARD_MAP(STRATA_HAZARD_ENUM)
+#undef STRATA_HAZARD_ENUM
+        STRATA_HAZARDS
+} strata_hazard_t;
+
+typedef struct strata_checker strata_checker_t;
+
+/* Watches a world from now on, once in the world's life (else E_INVALID). What came before is not known: memory that was got
+ * then is watched as far as blocks are told of, work that was submitted then is not. */
+strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata_checker_t **checker);
+/* The world, which must still be there, goes on unwatched. NULL is ignored. */
+void strata_checker_end(strata_checker_t *checker);
+
+/* ---- the verdict ---- */
+
+/* Hazards so far: each fault is told once, not again by what follows from it. */
+uint64_t strata_checker_hazards(strata_checker_t *checker);
+uint64_t strata_checker_hazards_of(strata_checker_t *checker, strata_hazard_t kind);
+const char *strata_hazard_text(strata_hazard_t kind);
+/* Hazard `index` in words, with the history of both sides; NULL behind the last that was kept (the first 16 are). Valid until
+ * the checker ends. */
+const char *strata_checker_report(strata_checker_t *checker, size_t index);
+/* False: the host had no memory for all there was to remember; no verdict holds. */
+bool strata_checker_complete(strata_checker_t *checker);
+
+/* ---- who owns what: told by the program or the replay ---- */
+
+typedef struct strata_checker_block {
+    uint64_t name; /* nonzero, of this lifetime alone: a ref is one */
+    strata_device_t *device; /* of the streams */
+    strata_handle_t stream; /* the owner's */
+    strata_address_t address;
+    uint64_t size; /* granted; 0: nothing to watch */
+    bool ownerless; /* a place without an owner stream: `stream`, unless NULL, is the first borrower */
+    bool planned; /* rule 8: the free itself must be ordered before the next use */
+} strata_checker_block_t;
+
+/* The allocator has served it. */
+void strata_checker_allocated(strata_checker_t *checker, const strata_checker_block_t *block);
+void strata_checker_borrowed(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
+void strata_checker_erased(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
+/* The program is about to give it back; the last use was on its owner's stream (its borrowers' alone where it has no owner), or on
+ * `stream` (free_on). */
+void strata_checker_freed(strata_checker_t *checker, uint64_t name);
+void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
+
+/* Work that no device call stands for. `begins`: it is the owner's first, which must be ordered after the old owner's;
+ * otherwise only its end matters. */
+void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle_t stream, bool begins);
+/* The calling thread's next work: access i means the allocation names[i] (0: whatever lies there). */
+void strata_checker_expect(strata_checker_t *checker, const uint64_t *names, size_t count);
+/* The calling thread reads or writes pinned or managed memory. */
+void strata_checker_host_access(strata_checker_t *checker, strata_address_t address, uint64_t size, bool write);
+
+/* Edges between host threads beside the locks of the stacks: thread start and join, the program's own locks. What a thread did
+ * before it published under a key is before what another does after it observed it. */
+void strata_checker_publish(strata_checker_t *checker, uint64_t key);
+void strata_checker_observe(strata_checker_t *checker, uint64_t key);
+
+/* For the reports: what a stream is called; where in its text the program is (a line, a step). */
+void strata_checker_name(strata_checker_t *checker, strata_device_t *device, strata_handle_t stream, const char *label);
+void strata_checker_line(strata_checker_t *checker, uint64_t line);
+
+#endif

@@ -1,0 +1,198 @@
+/* What the program tells of its blocks: served, borrowed, freed. */
+#include <stdlib.h>
+
+#include "platform/sim/checker/checker_internal.h"
+
+/* ---- served ---- */
+
+typedef struct carving {
+    check_life_t *life;
+    uint64_t note;
+} carving_t;
+
+static void carve(strata_checker_t *checker, check_life_t *old, void *context) {
+    const carving_t *carving = context;
+    check_life_t *life = carving->life;
+    if (old->alive && !old->raw) {
+        check_use_t other = {.actor = old->owner, .life = old->number};
+        check_tell(checker,
+                   &(check_fault_t){
+                       .kind = STRATA_HAZARD_OVERLAP, .life = life, .actor = life->owner, .note = carving->note, .old = &other});
+    }
+    check_uses_join(checker, &life->before, &old->uses);
+    if (!old->met) check_uses_join(checker, &life->before, &old->before);
+    if (!old->birth_actor) return;
+    check_uses_join(checker, &life->freed, &old->freed);
+    life->birth_actor = old->birth_actor;
+    life->birth_epoch = old->birth_epoch;
+}
+
+static sim_stream_t *stream_of(sim_device_t *device, strata_handle_t handle) {
+    sim_device_t *owner = (uintptr_t)handle > 2 ? sim_handle_owner(device->world, (uintptr_t)handle) : NULL;
+    return sim_stream(owner ? owner : device, handle);
+}
+
+static void serve(strata_checker_t *checker, const strata_checker_block_t *block) {
+    sim_device_t *device = sim_of(block->device);
+    sim_stream_t *stream = stream_of(device, block->stream);
+    uint64_t *name = check_map_at(&checker->names, block->name, true);
+    check_life_t *life = stream && name ? check_life_new(checker, block->address, block->size) : NULL;
+    if (!life) {
+        checker->lost = true;
+        return;
+    }
+    life->refs = 1;
+    life->name = block->name;
+    life->device = device;
+    life->ownerless = block->ownerless;
+    life->planned = block->planned;
+    life->owner = check_stream(checker, stream);
+    if (block->ownerless && block->stream) check_uses_add(checker, &life->borrowers, &(check_use_t){.actor = life->owner});
+    carving_t carving = {life, check_note(checker, CHECK_NOTE_SERVED, life->owner, life->number, 0)};
+    check_cut(checker, block->address, block->size, carve, &carving);
+    check_segment_new(checker, block->address, block->size, life);
+    if (*name) check_life_drop((check_life_t *)(uintptr_t)*name);
+    *name = (uintptr_t)life;
+}
+
+void strata_checker_allocated(strata_checker_t *checker, const strata_checker_block_t *block) {
+    if (block->size == 0 || block->name == 0) return;
+    strata_lock(&checker->world->lock);
+    serve(checker, block);
+    strata_unlock(&checker->world->lock);
+}
+
+/* ---- between ---- */
+
+static check_life_t *life_of(strata_checker_t *checker, uint64_t name) {
+    const uint64_t *at = check_map_at(&checker->names, name, false);
+    return at ? (check_life_t *)(uintptr_t)*at : NULL;
+}
+
+/* The actor of a stream that the program names; 0: it is no stream. */
+static uint32_t actor_of(strata_checker_t *checker, const check_life_t *life, strata_handle_t handle) {
+    sim_stream_t *stream = stream_of(life->device, handle);
+    return stream ? check_stream(checker, stream) : 0;
+}
+
+static void forget_borrower(check_life_t *life, uint32_t actor) {
+    const check_use_t *all = check_uses_all(&life->borrowers);
+    for (uint32_t i = 0; i < life->borrowers.count; i++) {
+        if (all[i].actor != actor) continue;
+        check_uses_remove(&life->borrowers, i);
+        return;
+    }
+}
+
+static void borrow(strata_checker_t *checker, uint64_t name, strata_handle_t stream, bool begins) {
+    strata_lock(&checker->world->lock);
+    check_life_t *life = life_of(checker, name);
+    uint32_t actor = life ? actor_of(checker, life, stream) : 0;
+    if (actor) {
+        check_note(checker, begins ? CHECK_NOTE_BORROWED : CHECK_NOTE_ERASED, actor, life->number, 0);
+        if (begins) check_uses_add(checker, &life->borrowers, &(check_use_t){.actor = actor});
+        else forget_borrower(life, actor);
+    }
+    strata_unlock(&checker->world->lock);
+}
+
+void strata_checker_borrowed(strata_checker_t *checker, uint64_t name, strata_handle_t stream) {
+    borrow(checker, name, stream, true);
+}
+
+void strata_checker_erased(strata_checker_t *checker, uint64_t name, strata_handle_t stream) {
+    borrow(checker, name, stream, false);
+}
+
+void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle_t handle, bool begins) {
+    strata_lock(&checker->world->lock);
+    check_life_t *life = life_of(checker, name);
+    sim_stream_t *stream = life ? stream_of(life->device, handle) : NULL;
+    if (stream) {
+        check_use_t use = {.how = CHECK_IMPLIED, .life = life->number};
+        use.actor = check_arrive(checker, stream);
+        use.epoch = check_tick(checker, use.actor);
+        use.note = check_note(checker, CHECK_NOTE_IMPLIED, use.actor, life->number, 0);
+        if (begins) check_owner(checker, life, &check_actor(checker, use.actor)->clock, &use);
+        check_uses_add(checker, &life->uses, &use);
+    }
+    strata_unlock(&checker->world->lock);
+}
+
+/* ---- freed ---- */
+
+typedef struct freeing {
+    check_life_t *life;
+    uint32_t host, stream; /* who calls; the stream of the last use, or who calls where none is known */
+} freeing_t;
+
+static bool knows(strata_checker_t *checker, uint32_t actor, const check_use_t *use) {
+    return check_clock_get(check_clock_of(checker, actor), use->actor) >= use->epoch;
+}
+
+/* Whether the allocator answers for a use: what the owner stream, the stream of the free and the borrowers have been given by
+ * now is before the next owner, and so is what the freeing thread has seen. */
+static bool covered(strata_checker_t *checker, const freeing_t *freeing, const check_use_t *use) {
+    check_life_t *life = freeing->life;
+    if (knows(checker, freeing->host, use) || knows(checker, freeing->stream, use)) return true;
+    if (!life->ownerless && knows(checker, life->owner, use)) return true;
+    for (uint32_t i = 0; i < life->borrowers.count; i++)
+        if (knows(checker, check_uses_all(&life->borrowers)[i].actor, use)) return true;
+    return false;
+}
+
+/* What is not covered is the program's fault; it is told once, here. */
+static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
+    check_uses_t *uses = &freeing->life->uses;
+    for (uint32_t i = 0; i < uses->count;) {
+        check_use_t use = check_uses_all(uses)[i];
+        if (covered(checker, freeing, &use)) {
+            i++;
+            continue;
+        }
+        check_tell(checker,
+                   &(check_fault_t){
+                       .kind = STRATA_HAZARD_FREE, .life = freeing->life, .actor = freeing->stream, .note = note, .old = &use});
+        check_uses_remove(uses, i);
+    }
+}
+
+/* Rule 8: who plans memory for several owners in turn must order the next one behind the free itself. */
+static void mark_free(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
+    check_use_t use = {.actor = freeing->stream, .how = CHECK_FREE_POINT, .life = freeing->life->number, .note = note};
+    if (check_actor(checker, use.actor)->gone) use.actor = freeing->host;
+    use.epoch = check_tick(checker, use.actor);
+    check_uses_add(checker, &freeing->life->uses, &use);
+}
+
+static void end_life(strata_checker_t *checker, check_life_t *life, uint32_t stream) {
+    freeing_t freeing = {.life = life, .host = check_host(checker), .stream = stream};
+    uint64_t note = check_note(checker, CHECK_NOTE_FREED, freeing.stream, life->number, 0);
+    check_uncovered(checker, &freeing, note);
+    if (life->planned && check_rule(checker, 8)) mark_free(checker, &freeing, note);
+    life->alive = false;
+    check_uses_end(&life->borrowers);
+    free(life->accesses);
+    life->accesses = NULL;
+    life->access_count = 0;
+    if (life->met) check_uses_end(&life->before);
+}
+
+static void end_named(strata_checker_t *checker, uint64_t name, const strata_handle_t *on) {
+    strata_lock(&checker->world->lock);
+    check_life_t *life = life_of(checker, name);
+    uint32_t stream = life && on ? actor_of(checker, life, *on) : 0;
+    if (life) {
+        uint32_t unsaid = life->ownerless ? check_host(checker) : life->owner;
+        end_life(checker, life, stream ? stream : unsaid);
+        check_map_remove(&checker->names, name);
+        check_life_drop(life);
+    }
+    strata_unlock(&checker->world->lock);
+}
+
+void strata_checker_freed(strata_checker_t *checker, uint64_t name) { end_named(checker, name, NULL); }
+
+void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream) {
+    end_named(checker, name, &stream);
+}

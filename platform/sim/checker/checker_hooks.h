@@ -1,0 +1,32 @@
+/* What the simulator tells the checker: each a look at a pointer where there is none. With the world's lock held, behind the
+ * call's own effect. */
+#ifndef STRATA_PLATFORM_SIM_CHECKER_HOOKS_H
+#define STRATA_PLATFORM_SIM_CHECKER_HOOKS_H
+
+#include "platform/sim/graphs/sim_graph.h"
+
+void check_on_work(sim_stream_t *stream, const strata_access_t *accesses, size_t count);
+void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size);
+void check_on_record(sim_stream_t *stream, sim_event_t *event);
+void check_on_wait(sim_stream_t *stream, const sim_event_t *event);
+void check_on_passed(const sim_event_t *event);
+void check_on_synchronised(sim_stream_t *stream);
+void check_on_device_done(sim_device_t *device);
+void check_on_stream_gone(sim_stream_t *stream);
+void check_event_end(sim_event_t *event);
+
+/* Memory comes from the device, in the order of a stream or at once (NULL), and goes back. */
+void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
+void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
+/* The driver takes it back itself, once the graph's work is done. */
+void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size);
+
+/* Captures: what their streams do is kept with the graph, and happens at its launch. */
+void check_on_captured(sim_stream_t *stream, const strata_access_t *accesses, size_t count);
+void check_on_launch(const sim_graph_t *graph, sim_stream_t *stream);
+void check_graph_end(sim_graph_t *graph);
+
+void check_on_lock(strata_sim_t *world, const strata_lock_t *lock);
+void check_on_unlock(strata_sim_t *world, const strata_lock_t *lock);
+
+#endif

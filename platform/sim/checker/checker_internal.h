@@ -1,0 +1,238 @@
+/* What the files of the checker share. Everything is guarded by the world's lock; functions named check_* are called with it
+ * held. Its bookkeeping is plain calloc(), as the simulator's. */
+#ifndef STRATA_PLATFORM_SIM_CHECKER_INTERNAL_H
+#define STRATA_PLATFORM_SIM_CHECKER_INTERNAL_H
+
+#include "platform/sim/checker/checker.h"
+#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/graphs/sim_graph.h"
+
+enum {
+    CHECK_REPORTS = 16,
+    CHECK_LABEL = 40,
+    CHECK_NOTES_MOST = 1 << 17,
+    CHECK_REMEMBERED = 256 /* accesses of one block under rule 1; then the oldest goes */
+};
+
+/* ---- a table from keys to numbers (checker_map.c) ---- */
+
+typedef struct check_map {
+    struct check_pair {
+        uint64_t key, value;
+    } * pairs; /* key 0: free */
+    size_t count, room; /* room: 0 or a power of two, at most half full */
+} check_map_t;
+
+/* Where the value of a key stands; with `make` it is put in as 0. NULL: not there, or no host memory. */
+uint64_t *check_map_at(check_map_t *map, uint64_t key, bool make);
+void check_map_remove(check_map_t *map, uint64_t key);
+
+/* ---- vector clocks (checker_clock.c): one count for each actor, that is a stream, a host thread, a branch of a graph ---- */
+
+typedef struct check_clock {
+    uint64_t *at;
+    uint32_t count;
+} check_clock_t;
+
+static inline uint64_t check_clock_get(const check_clock_t *clock, uint32_t actor) {
+    return actor < clock->count ? clock->at[actor] : 0;
+}
+/* Everything before `from` is before `to` as well. Answers whether `to` learned anything. */
+bool check_clock_join(strata_checker_t *checker, check_clock_t *to, const check_clock_t *from);
+/* The same for one actor's first `count`. */
+bool check_clock_raise(strata_checker_t *checker, check_clock_t *to, uint32_t actor, uint64_t count);
+void check_clock_copy(strata_checker_t *checker, check_clock_t *to, const check_clock_t *from);
+void check_clock_end(check_clock_t *clock);
+
+typedef struct check_actor {
+    check_clock_t clock;
+    uint64_t version; /* moves when the clock does */
+    int32_t device; /* ordinal; -1: a host thread, or a branch of a graph */
+    bool blocking, legacy, gone;
+    char label[CHECK_LABEL];
+    /* What it has joined already: the host thread that submitted last, the legacy stream. */
+    uint32_t host;
+    uint64_t host_version, legacy_version;
+    uint64_t *expected; /* of a host thread: strata_checker_expect() */
+    size_t expected_count, expected_room;
+} check_actor_t;
+
+/* 0: no host memory (the checker is incomplete then). Indices stay; pointers do not. */
+uint32_t check_actor_new(strata_checker_t *checker, int32_t device, const char *label);
+uint32_t check_host(strata_checker_t *checker);
+uint32_t check_stream(strata_checker_t *checker, sim_stream_t *stream);
+check_actor_t *check_actor(strata_checker_t *checker, uint32_t actor);
+
+/* ---- order (checker_order.c) ---- */
+
+/* The stream's next operation: behind what the calling thread knows, and by rule 4. Answers the stream's actor. */
+uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream);
+/* A new operation of an actor; its count. */
+uint64_t check_tick(strata_checker_t *checker, uint32_t actor);
+void check_learn(strata_checker_t *checker, uint32_t actor, const check_clock_t *clock);
+/* What an actor knows; of a stream that is gone, what all those of its device knew. */
+const check_clock_t *check_clock_of(const strata_checker_t *checker, uint32_t actor);
+
+/* ---- who used what (checker_memory.c) ---- */
+
+typedef enum check_how { CHECK_WORK, CHECK_FILL, CHECK_HOST, CHECK_GRAPH, CHECK_IMPLIED, CHECK_FREE_POINT } check_how_t;
+
+/* The latest use of a block by one actor. */
+typedef struct check_use {
+    uint32_t actor;
+    check_how_t how;
+    uint64_t epoch; /* the actor's count */
+    uint64_t life, note;
+} check_use_t;
+
+typedef struct check_uses {
+    uint32_t count, room;
+    check_use_t few[1], *more; /* `more` once one is not enough */
+} check_uses_t;
+
+check_use_t *check_uses_all(check_uses_t *uses);
+/* One entry an actor: the latest. */
+void check_uses_add(strata_checker_t *checker, check_uses_t *uses, const check_use_t *use);
+void check_uses_join(strata_checker_t *checker, check_uses_t *to, check_uses_t *from);
+void check_uses_remove(check_uses_t *uses, uint32_t index);
+void check_uses_end(check_uses_t *uses);
+
+typedef struct check_access {
+    uint64_t begin, end;
+    bool write;
+    check_use_t use;
+} check_access_t;
+
+/* One owner's time with a range of memory. Of a told block, or of memory as it came from the device (`raw`). */
+typedef struct check_life {
+    uint32_t refs; /* segments, and the table of names */
+    bool alive, raw, ownerless, planned;
+    bool met; /* somebody used it behind all of `before` */
+    uint32_t told; /* bit per hazard: told once */
+    uint64_t name, number;
+    uint64_t address, size;
+    sim_device_t *device; /* of a told block */
+    uint32_t owner;
+    uint32_t birth_actor; /* memory of a pool is valid behind this point; 0: it is of no pool */
+    uint64_t birth_epoch;
+    check_uses_t freed; /* frees in stream order of what lay there before, as far as the allocating thread has not seen them */
+    check_uses_t uses, before; /* own; those of earlier owners */
+    check_uses_t borrowers; /* `actor` alone matters */
+    check_access_t *accesses; /* rule 1 */
+    size_t access_count;
+} check_life_t;
+
+typedef struct check_segment {
+    sim_node_t node; /* key: address; first */
+    uint64_t size;
+    check_life_t *life;
+} check_segment_t;
+
+check_life_t *check_life_new(strata_checker_t *checker, uint64_t address, uint64_t size);
+/* A part of a life as a life of its own, with the same past; NULL: no host memory. */
+check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uint64_t address, uint64_t size);
+void check_life_drop(check_life_t *life);
+/* The first segment that touches [address, address + size), the next one; NULL: none. */
+check_segment_t *check_segment_first(strata_checker_t *checker, uint64_t address, uint64_t size);
+check_segment_t *check_segment_next(strata_checker_t *checker, check_segment_t *segment, uint64_t end);
+/* Takes a range away from whoever has it. `each` hears of every segment before it is cut. */
+typedef void (*check_cut_fn)(strata_checker_t *checker, check_life_t *life, void *context);
+void check_cut(strata_checker_t *checker, uint64_t address, uint64_t size, check_cut_fn each, void *context);
+void check_segment_new(strata_checker_t *checker, uint64_t address, uint64_t size, check_life_t *life);
+/* The first use that `clock` does not know; NULL: it knows all. */
+check_use_t *check_unordered(check_uses_t *uses, const check_clock_t *clock);
+
+/* ---- accesses (checker_work.c, checker_race.c) ---- */
+
+typedef struct check_touch {
+    uint32_t actor;
+    uint32_t reported; /* the stream in whose name: another one for what a graph does */
+    uint64_t epoch;
+    const check_clock_t *clock; /* what is before it */
+    check_how_t how;
+    uint64_t address, size, expected;
+    bool write;
+} check_touch_t;
+
+void check_touch(strata_checker_t *checker, const check_touch_t *touch);
+/* An owner's use, with what is before it: rules 6, 7 and 8. */
+void check_owner(strata_checker_t *checker, check_life_t *life, const check_clock_t *clock, const check_use_t *use);
+void check_race(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, const check_use_t *use);
+
+/* ---- history and reports (checker_history.c, checker_report.c) ---- */
+
+/* What happened; each kind's words stand in checker_report.c. */
+typedef enum check_note_kind {
+    CHECK_NOTE_GOT,
+    CHECK_NOTE_SERVED,
+    CHECK_NOTE_BORROWED,
+    CHECK_NOTE_ERASED,
+    CHECK_NOTE_FREED,
+    CHECK_NOTE_USED,
+    CHECK_NOTE_FILLED,
+    CHECK_NOTE_HOST,
+    CHECK_NOTE_GRAPH,
+    CHECK_NOTE_IMPLIED,
+    CHECK_NOTE_GIVEN_BACK,
+    CHECK_NOTE_RECORDED,
+    CHECK_NOTE_WAITED,
+    CHECK_NOTE_PASSED,
+    CHECK_NOTE_SYNCHRONISED,
+    CHECK_NOTE_DEVICE
+} check_note_kind_t;
+
+typedef struct check_note {
+    uint64_t time, line, life, event;
+    uint32_t actor;
+    uint32_t host; /* the thread that called */
+    check_note_kind_t kind;
+} check_note_t;
+
+/* Its number. */
+uint64_t check_note(strata_checker_t *checker, check_note_kind_t kind, uint32_t actor, uint64_t life, uint64_t event);
+/* NULL: no longer kept. */
+const check_note_t *check_note_at(const strata_checker_t *checker, uint64_t number);
+uint64_t check_note_oldest(const strata_checker_t *checker);
+
+/* Both sides of a fault; either life may be NULL, and `old`. */
+typedef struct check_fault {
+    strata_hazard_t kind;
+    int rule; /* 0: of none alone */
+    check_life_t *life;
+    uint32_t actor; /* who is at fault or met it */
+    uint64_t note; /* what it did; 0: none */
+    const check_use_t *old;
+} check_fault_t;
+
+/* Counts it and keeps its report; of one life only the first of a kind. */
+void check_tell(strata_checker_t *checker, const check_fault_t *fault);
+char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, uint64_t number);
+
+/* ---- the checker ---- */
+
+struct strata_checker {
+    strata_sim_t *world;
+    uint32_t rules;
+    bool lost; /* no host memory */
+    check_actor_t *actors; /* [0] stands for nobody */
+    uint32_t actor_count;
+    uint32_t only_host; /* with rule 3 left out all threads are one */
+    check_clock_t done[SIM_DEVICES_MAX], done_blocking[SIM_DEVICES_MAX]; /* of streams that were destroyed */
+    check_map_t names; /* told block -> life */
+    check_map_t locks, keys; /* -> clocks[] */
+    check_clock_t *clocks;
+    size_t clock_count;
+    sim_tree_t segments;
+    uint64_t lives, events, line;
+    check_note_t *notes; /* a ring */
+    uint64_t note_count, note_room;
+    uint64_t hazards[STRATA_HAZARDS];
+    char *reports[CHECK_REPORTS];
+    size_t report_count;
+};
+
+static inline bool check_rule(const strata_checker_t *checker, int rule) {
+    return (checker->rules & STRATA_CHECKER_RULE(rule)) != 0;
+}
+
+#endif

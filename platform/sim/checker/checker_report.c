@@ -1,0 +1,114 @@
+/* A fault in words: what happened, and the history of both sides. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/sim/checker/checker_internal.h"
+
+enum { TEXT_BYTES = 4096, FIRST_NOTES = 3, LAST_NOTES = 7, ORDER_NOTES = 8 };
+
+typedef struct text {
+    char *at;
+    size_t length;
+} text_t;
+
+static void say(text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);
+static void say(text_t *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(text->at + text->length, TEXT_BYTES - text->length, format, arguments);
+    va_end(arguments);
+    if (written > 0) text->length = strata_min(text->length + (size_t)written, TEXT_BYTES - 1);
+}
+
+static void say_act(text_t *text, const strata_checker_t *checker, const check_note_t *note) {
+    const char *who = checker->actors[note->actor].label;
+    unsigned long long event = (unsigned long long)note->event;
+    switch (note->kind) {
+    case CHECK_NOTE_GOT: say(text, "came from the device"); break;
+    case CHECK_NOTE_SERVED: say(text, "served to %s", who); break;
+    case CHECK_NOTE_BORROWED: say(text, "borrowed by %s", who); break;
+    case CHECK_NOTE_ERASED: say(text, "no longer borrowed by %s", who); break;
+    case CHECK_NOTE_FREED: say(text, "freed on %s", who); break;
+    case CHECK_NOTE_USED: say(text, "used by work on %s", who); break;
+    case CHECK_NOTE_FILLED: say(text, "filled on %s", who); break;
+    case CHECK_NOTE_HOST: say(text, "touched by %s", who); break;
+    case CHECK_NOTE_GRAPH: say(text, "used by a graph launched on %s", who); break;
+    case CHECK_NOTE_IMPLIED: say(text, "in use on %s", who); break;
+    case CHECK_NOTE_GIVEN_BACK: say(text, "given back to the device by %s", who); break;
+    case CHECK_NOTE_RECORDED: say(text, "event %llu recorded on %s", event, who); break;
+    case CHECK_NOTE_WAITED: say(text, "%s waits for event %llu", who, event); break;
+    case CHECK_NOTE_PASSED: say(text, "%s sees that event %llu has passed", who, event); break;
+    case CHECK_NOTE_SYNCHRONISED: say(text, "the host has waited for %s", who); break;
+    case CHECK_NOTE_DEVICE: say(text, "%s has waited for the device", who); break;
+    }
+}
+
+static void say_note(text_t *text, const strata_checker_t *checker, uint64_t number, const char *mark) {
+    const check_note_t *note = check_note_at(checker, number);
+    if (!note) return;
+    say(text, "    ");
+    if (note->line) say(text, "line %-8llu ", (unsigned long long)note->line);
+    say(text, "%12.6f ms  ", (double)note->time / 1e6);
+    say_act(text, checker, note);
+    if (strncmp(checker->actors[note->actor].label, "thread", 6) != 0) say(text, " (%s)", checker->actors[note->host].label);
+    say(text, "%s\n", mark);
+}
+
+/* The notes of one life: the first few and the last. */
+static void say_life(text_t *text, const strata_checker_t *checker, uint64_t life, uint64_t marked, const char *mark) {
+    uint64_t all = 0, seen = 0, oldest = check_note_oldest(checker);
+    for (uint64_t n = oldest; n <= checker->note_count; n++) all += check_note_at(checker, n)->life == life;
+    for (uint64_t n = oldest; n <= checker->note_count; n++) {
+        if (check_note_at(checker, n)->life != life) continue;
+        seen++;
+        bool shown = seen <= FIRST_NOTES || seen + LAST_NOTES > all || n == marked;
+        if (shown) say_note(text, checker, n, n == marked ? mark : "");
+        else if (seen == FIRST_NOTES + 1) say(text, "    ...\n");
+    }
+    if (all == 0) say(text, "    too long ago to be remembered\n");
+}
+
+/* Between two accesses: what might have ordered them. */
+static bool orders(const check_note_t *note, uint32_t old_actor, uint32_t new_actor, uint32_t host) {
+    switch (note->kind) {
+    case CHECK_NOTE_RECORDED:
+    case CHECK_NOTE_SYNCHRONISED: return note->actor == old_actor;
+    case CHECK_NOTE_WAITED: return note->actor == new_actor;
+    case CHECK_NOTE_PASSED:
+    case CHECK_NOTE_DEVICE: return note->actor == host;
+    default: return false;
+    }
+}
+
+static void say_order(text_t *text, const strata_checker_t *checker, const check_fault_t *fault) {
+    uint64_t oldest = strata_max(check_note_oldest(checker), strata_max(fault->old->note, 1)), shown[ORDER_NOTES];
+    size_t count = 0;
+    uint32_t host = checker->note_count ? check_note_at(checker, checker->note_count)->host : 0;
+    for (uint64_t n = checker->note_count; n >= oldest && count < ORDER_NOTES; n--)
+        if (orders(check_note_at(checker, n), fault->old->actor, fault->actor, host)) shown[count++] = n;
+    say(text, count ? "  between the two:\n" : "  between the two no event, no wait, no synchronise\n");
+    while (count > 0) say_note(text, checker, shown[--count], "");
+}
+
+char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, uint64_t number) {
+    text_t text = {.at = malloc(TEXT_BYTES)};
+    if (!text.at) return NULL;
+    const check_life_t *life = fault->life;
+    say(&text, "hazard %llu: %s", (unsigned long long)number, strata_hazard_text(fault->kind));
+    if (fault->rule) say(&text, " (rule %d)", fault->rule);
+    say(&text, "\n  0x%llx, %llu bytes, %s%llu, by %s:\n", (unsigned long long)life->address, (unsigned long long)life->size,
+        life->raw ? "device memory " : "block ", (unsigned long long)life->number, checker->actors[fault->actor].label);
+    say_life(&text, checker, life->number, fault->note, "  <- here");
+    if (fault->old && fault->old->life && fault->old->life != life->number) {
+        say(&text, "  the other side, block %llu, on %s:\n", (unsigned long long)fault->old->life,
+            checker->actors[fault->old->actor].label);
+        say_life(&text, checker, fault->old->life, fault->old->note, "  <- this");
+    } else if (fault->old && fault->old->note) {
+        say(&text, "  the other side, on %s:\n", checker->actors[fault->old->actor].label);
+        say_note(&text, checker, fault->old->note, "  <- this");
+    }
+    if (fault->old) say_order(&text, checker, fault);
+    return text.at;
+}

@@ -1,0 +1,64 @@
+/* Captures and the graphs that come of them (docs/profiles.md says what of a graph is modelled). */
+#ifndef STRATA_PLATFORM_SIM_GRAPH_H
+#define STRATA_PLATFORM_SIM_GRAPH_H
+
+#include "platform/sim/memory/sim_pool.h"
+
+typedef struct sim_callback sim_callback_t;
+struct sim_callback {
+    sim_callback_t *next;
+    void (*call)(void *);
+    void *context;
+};
+
+typedef struct sim_fill {
+    strata_address_t address;
+    uint64_t size;
+    uint8_t byte;
+} sim_fill_t;
+
+typedef struct sim_graph_block {
+    sim_block_t *block;
+    bool freed_inside;
+} sim_graph_block_t;
+
+/* What a launch does: so much time, these fills, this memory. */
+typedef struct sim_graph {
+    sim_device_t *device;
+    uint64_t id; /* of the capture */
+    uint64_t duration;
+    uint64_t end; /* of the last launch: launches of one graph do not overlap */
+    sim_fill_t *fills;
+    size_t fill_count;
+    sim_graph_block_t *blocks;
+    size_t block_count;
+    sim_callback_t *callbacks;
+    struct sim_checked_graph *checked; /* the checker's */
+} sim_graph_t;
+
+struct sim_capture {
+    sim_capture_t *next;
+    sim_graph_t *graph;
+    strata_capture_mode_t mode;
+    uint64_t thread;
+    bool invalid;
+    size_t count; /* streams that ever joined; the first began it */
+    sim_stream_t *streams[SIM_CAPTURE_STREAMS]; /* NULL: destroyed */
+    uint64_t time[SIM_CAPTURE_STREAMS]; /* how long what each has captured takes */
+    /* How many operations of each stream every stream has behind it, by event waits. */
+    uint64_t seen[SIM_CAPTURE_STREAMS][SIM_CAPTURE_STREAMS];
+};
+
+sim_graph_t *sim_graph_new(sim_device_t *device, uint64_t id);
+/* The graph is gone: its memory goes back, its callbacks run once the lock is given up. */
+void sim_graph_drop(sim_graph_t *graph);
+bool sim_graph_add_fill(sim_graph_t *graph, sim_fill_t fill);
+bool sim_graph_add_block(sim_graph_t *graph, sim_block_t *block);
+/* Room for one more element behind `count`, in arrays that grow by powers of two; false without host memory. */
+bool sim_room(void **array, size_t count, size_t size);
+/* An operation of a captured stream; E_CAPTURE when the capture is invalid. */
+strata_status_t sim_capture_step(sim_stream_t *stream, uint64_t duration);
+/* Callbacks of dead graphs, on a thread of their own as the driver's are. Called without the lock. */
+void sim_callbacks_run(sim_callback_t *list);
+
+#endif

@@ -1,0 +1,117 @@
+/* Virtual time: one clock per host thread and world. Threads join at lock hand-over; a new one starts at the latest clock. */
+#include <stdlib.h>
+
+#include "platform/sim/checker/checker_hooks.h"
+
+/* A thread's last looks: few worlds are in use at once. Serials are never reused, so an entry of a dead world never fits. */
+#define CACHED 4
+static _Thread_local struct {
+    uint64_t serial;
+    sim_thread_t *thread;
+} cached[CACHED];
+static _Thread_local uint64_t own_number;
+static _Atomic uint64_t numbers;
+
+uint64_t sim_thread_number(void) {
+    if (!own_number) own_number = atomic_fetch_add(&numbers, 1) + 1;
+    return own_number;
+}
+
+static void raise_to(_Atomic uint64_t *value, uint64_t to) {
+    uint64_t old = atomic_load_explicit(value, memory_order_relaxed);
+    while (old < to && !atomic_compare_exchange_weak(value, &old, to)) {}
+}
+
+static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
+    sim_thread_t *_Atomic *head = &world->threads[number % SIM_THREADS_HASH];
+    for (sim_thread_t *at = atomic_load(head); at; at = at->next)
+        if (at->number == number) return at;
+    sim_thread_t *fresh = calloc(1, sizeof *fresh);
+    if (!fresh) return &world->spare_thread;
+    fresh->number = number;
+    atomic_init(&fresh->now, atomic_load(&world->latest));
+    fresh->next = atomic_load(head);
+    while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
+    /* A lock that the only thread had before hands over nothing: this one begins at the world's latest clock anyway. */
+    if (atomic_fetch_add(&world->thread_count, 1) > 0) atomic_store(&world->observer.observer.active, true);
+    return fresh;
+}
+
+sim_thread_t *sim_thread(strata_sim_t *world) {
+    uint64_t serial = world->serial;
+    for (size_t i = 0; i < CACHED; i++)
+        if (cached[i].serial == serial) return cached[i].thread;
+    sim_thread_t *thread = enrol(world, sim_thread_number());
+    for (size_t i = CACHED - 1; i > 0; i--) cached[i] = cached[i - 1];
+    cached[0].serial = serial;
+    cached[0].thread = thread;
+    return thread;
+}
+
+static uint64_t now_of(strata_sim_t *world) { return atomic_load_explicit(&sim_thread(world)->now, memory_order_relaxed); }
+
+/* Sets the calling thread's clock, which it alone writes. */
+static void set(strata_sim_t *world, uint64_t now) {
+    atomic_store_explicit(&sim_thread(world)->now, now, memory_order_relaxed);
+    raise_to(&world->latest, now);
+}
+
+uint64_t sim_now(sim_device_t *device) { return now_of(device->world); }
+
+void sim_stall(sim_device_t *device, uint64_t until) {
+    uint64_t now = sim_now(device);
+    if (until <= now) return;
+    set(device->world, until);
+    atomic_fetch_add_explicit(&device->stall_ns, until - now, memory_order_relaxed);
+}
+
+void sim_charge(sim_device_t *device, const strata_sim_cost_t *cost, uint64_t size) {
+    double ns = cost->fixed_ns + cost->per_mib_ns * ((double)size / SIM_MIB);
+    uint64_t whole = ns <= 0 ? 0 : ns >= 1e18 ? (uint64_t)1e18 : (uint64_t)(ns + 0.5);
+    uint64_t now = sim_now(device), then;
+    if (!strata_add(now, whole, &then)) then = STRATA_NEVER - 1;
+    set(device->world, then);
+    device->device_call_ns += then - now;
+}
+
+static uint64_t clock_now(strata_clock_t *self) { return sim_now(((sim_clock_t *)self)->device); }
+
+static void clock_sleep(strata_clock_t *self, uint64_t until) { sim_stall(((sim_clock_t *)self)->device, until); }
+
+static void acquired(strata_lock_observer_t *self, strata_lock_t *lock) {
+    strata_sim_t *world = ((sim_observer_t *)self)->world;
+    if (lock->observed > now_of(world)) set(world, lock->observed);
+    if (world->checker) check_on_lock(world, lock);
+}
+
+static void releasing(strata_lock_observer_t *self, strata_lock_t *lock) {
+    strata_sim_t *world = ((sim_observer_t *)self)->world;
+    uint64_t now = now_of(world);
+    if (now > lock->observed) lock->observed = now;
+    if (world->checker) check_on_unlock(world, lock);
+}
+
+void sim_clock_init(sim_device_t *device) {
+    device->clock.clock = (strata_clock_t){.is_virtual = true, .now = clock_now, .sleep_until = clock_sleep};
+    device->clock.device = device;
+}
+
+void sim_threads_init(strata_sim_t *world) {
+    world->observer.observer = (strata_lock_observer_t){.acquired = acquired, .releasing = releasing};
+    world->observer.world = world;
+}
+
+void sim_threads_end(strata_sim_t *world) {
+    for (size_t i = 0; i < SIM_THREADS_HASH; i++) {
+        for (sim_thread_t *at = atomic_load(&world->threads[i]), *next; at; at = next) {
+            next = at->next;
+            free(at);
+        }
+    }
+}
+
+uint64_t strata_sim_now(strata_sim_t *world) { return now_of(world); }
+
+void strata_sim_advance_to(strata_sim_t *world, uint64_t until) {
+    if (until > now_of(world)) set(world, until);
+}

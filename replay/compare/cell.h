@@ -1,0 +1,29 @@
+/* Values as the tables for people show them. */
+#ifndef STRATA_REPLAY_CELL_H
+#define STRATA_REPLAY_CELL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "platform/status.h"
+
+enum { STRATA_CELL_BYTES = 64 };
+
+typedef struct strata_cell {
+    char text[STRATA_CELL_BYTES];
+} strata_cell_t;
+
+strata_cell_t strata_cell(const char *format, ...) STRATA_PRINTF(1, 2);
+/* 48663 as "48,663". */
+strata_cell_t strata_cell_count(uint64_t value);
+/* 1234567 as "1.18 MiB". */
+strata_cell_t strata_cell_bytes(uint64_t value);
+
+/* "71.6 (40.0 .. 77.9) ns" as "71.6 ns". */
+strata_cell_t strata_cell_brief(strata_cell_t cell);
+/* The same in at most `width` letters: what stands in brackets goes first, then the middle, for "..". */
+strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width);
+/* Cuts `count` names to at most `width` letters (8 at least), so that those that differ do still. */
+void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width);
+
+#endif

@@ -1,0 +1,29 @@
+/* Traces through contenders, in turn and repeatedly. */
+#ifndef STRATA_REPLAY_COMPARE_H
+#define STRATA_REPLAY_COMPARE_H
+
+#include "replay/run/run.h"
+
+typedef struct strata_contender {
+    const char *label;
+    const strata_strategy_t *strategy;
+    strata_figure_options_t options;
+    strata_target_t target;
+} strata_contender_t;
+
+typedef struct strata_comparison {
+    const strata_contender_t *contenders;
+    size_t contender_count;
+    strata_timeline_options_t timeline;
+    uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
+    bool check; /* the first repeat is watched by the happens-before checker; simulated devices alone */
+    bool smallest; /* search the least capacity too; simulated devices alone */
+    void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
+    void *progress_context; /* progress may be NULL */
+} strata_comparison_t;
+
+/* Replays one trace under every contender: A B C A B C ... results[i] is contender i's. E_UNSUPPORTED for what simulated devices
+ * alone can do. */
+strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
+
+#endif

@@ -1,0 +1,98 @@
+/* What a replay tells: one table of fields, from which come the struct, the JSON, the printed table and docs/fields.md. */
+#ifndef STRATA_REPLAY_FIGURES_H
+#define STRATA_REPLAY_FIGURES_H
+
+#include <stdio.h>
+
+#include "platform/device.h"
+#include "trace/text/output.h"
+
+/* Kinds: TEXT a string; OPTIONS path and value of each --set; COUNT, BYTES, US whole numbers; MS, PART fractions; FLAG true or
+ * false; CALLS a count for each device call that is shown; SPREAD {min, median, max}.
+ * X(kind, name, unit, meaning) */
+#define STRATA_FIGURE_MAP(X)                                                                                                       \
+    X(TEXT, trace, "", "the trace's file name, with as many folders as tell it from others of the comparison")                     \
+    X(TEXT, label, "", "the contender; no two of a comparison have the same")                                                      \
+    X(TEXT, strategy, "", "name of the strategy")                                                                                  \
+    X(OPTIONS, options, "", "what was set by hand: value by path")                                                                 \
+    X(TEXT, device, "", "what it ran on")                                                                                          \
+    X(BYTES, capacity_bytes, "bytes", "what the strategy may use; null: unlimited")                                                \
+    X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null where the trace has work")                         \
+    X(FLAG, modelled, "", "whether figures rest on a model of what the vendor does not document (the driver's pools)")             \
+    X(COUNT, operations, "count",                                                                                                  \
+      "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \
+      "step, release; rows of an id whose alloc failed are passed over")                                                           \
+    X(COUNT, failed_operations, "count", "operations that failed, those for memory among them")                                    \
+    X(COUNT, oom_count, "count", "requests that failed for memory at last")                                                        \
+    X(COUNT, ladders, "count", "requests that met out-of-memory and ran the reclaim ladder, saved or not")                         \
+    X(COUNT, borrows_waited, "count", "borrows that no layer knows: their frees wait on the host")                                 \
+    X(COUNT, live_at_end, "count", "allocations that the trace never frees")                                                       \
+    X(BYTES, peak_requested_bytes, "bytes", "highest sum of what live allocations asked for")                                      \
+    X(BYTES, peak_allocated_bytes, "bytes", "highest sum of the blocks they got, rounding included")                               \
+    X(BYTES, peak_reserved_bytes, "bytes", "highest sum of the chunks got from the device")                                        \
+    X(BYTES, peak_device_used_bytes, "bytes", "highest use of physical memory, whole granules; null on a real device")             \
+    X(PART, fragmentation, "", "1 - allocated / reserved, when reserved was highest for the first time")                           \
+    X(CALLS, device_calls, "count", "calls the strategy made of the device; the program's own waits are not counted")              \
+    X(MS, end_ms, "ms", "when the program ends, all work done: what a strategy costs its user")                                    \
+    X(MS, device_call_ms, "ms", "the strategy's device calls, waits excluded (on a real device included)")                         \
+    X(MS, stall_ms, "ms", "the host's waits for the device inside the strategy; null on a real device")                            \
+    X(MS, steady_device_ms, "ms", "device_call_ms + stall_ms over the last third of the trace's rows")                             \
+    X(BYTES, deferred_peak_bytes, "bytes",                                                                                         \
+      "most bytes at once that were freed by the caller and still in use by a borrower, "                                          \
+      "by the clock; of several places or devices the sum of each one's most; null on a "                                          \
+      "real device")                                                                                                               \
+    X(COUNT, deferred_frees, "count", "frees that had to wait for another stream")                                                 \
+    X(SPREAD, host_ns_per_op, "ns",                                                                                                \
+      "wall time of the allocator's own code for each operation, time in device calls and in "                                     \
+      "reading the clock taken off, over the repeats but the one that --check watches; null "                                      \
+      "without another")                                                                                                           \
+    X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")           \
+    X(BYTES, smallest_device_bytes, "bytes", "with --smallest: least capacity (to 2 MiB) with no failed operation; else null")
+
+#define STRATA_FIGURE_NULL UINT64_MAX /* of COUNT, BYTES, US; NaN of MS, PART; an empty SPREAD has count 0 */
+enum { STRATA_FIGURE_REPEATS = 1000 };
+
+typedef struct strata_figure_options {
+    const char *const *set; /* "path=value" */
+    size_t count;
+} strata_figure_options_t;
+
+typedef struct strata_figure_calls {
+    uint64_t made[STRATA_DEVICE_CALLS];
+} strata_figure_calls_t;
+
+typedef struct strata_figure_spread {
+    double min, median, max;
+    size_t count; /* of repeats */
+} strata_figure_spread_t;
+
+/* Sorts the values. Of an even count the median is the mean of the middle two. */
+strata_figure_spread_t strata_figure_spread(double *values, size_t count);
+
+typedef const char *strata_figure_TEXT_t;
+typedef strata_figure_options_t strata_figure_OPTIONS_t;
+typedef uint64_t strata_figure_COUNT_t;
+typedef uint64_t strata_figure_BYTES_t;
+typedef uint64_t strata_figure_US_t;
+typedef double strata_figure_MS_t;
+typedef double strata_figure_PART_t;
+typedef bool strata_figure_FLAG_t;
+typedef strata_figure_calls_t strata_figure_CALLS_t;
+typedef strata_figure_spread_t strata_figure_SPREAD_t;
+
+/* Strings belong to whoever filled them in. */
+typedef struct strata_figures {
+#define STRATA_FIGURE_FIELD(kind, name, unit, meaning) strata_figure_##kind##_t name;
+    STRATA_FIGURE_MAP(STRATA_FIGURE_FIELD)
+#undef STRATA_FIGURE_FIELD
+} strata_figures_t;
+
+/* {"schema":1,"runs":[{...}]}. */
+strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count);
+/* For people: a table for every `columns` runs, which are those of one trace; a column a run. In `width` letters, with what is too
+ * long cut, and as several tables where the columns would be too narrow; 0: as wide as it needs. */
+void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns, size_t width);
+/* The page of the fields, docs/fields.md. */
+void strata_figures_page(FILE *out);
+
+#endif

@@ -1,0 +1,41 @@
+#include "replay/compare/figures.h"
+
+/* What each kind of field is in JSON. */
+#define STRATA_KIND_TEXT    "string"
+#define STRATA_KIND_OPTIONS "object"
+#define STRATA_KIND_COUNT   "whole number"
+#define STRATA_KIND_BYTES   "whole number"
+#define STRATA_KIND_US      "whole number"
+#define STRATA_KIND_MS      "number"
+#define STRATA_KIND_PART    "number"
+#define STRATA_KIND_FLAG    "true or false"
+#define STRATA_KIND_CALLS   "object"
+#define STRATA_KIND_SPREAD  "object"
+
+void strata_figures_page(FILE *out) {
+    static const struct {
+        const char *kind, *name, *unit, *meaning;
+    } rows[] = {
+#define STRATA_FIGURE_ROW(kind, name, unit, meaning) {STRATA_KIND_##kind, #name, unit, meaning},
+        STRATA_FIGURE_MAP(STRATA_FIGURE_ROW)
+#undef STRATA_FIGURE_ROW
+    };
+    fprintf(out,
+            "# What a comparison tells\n\n"
+            "Made from the table in replay/compare/figures.h; a test holds this page current (`strata fields` prints it).\n"
+            "`strata compare --json` writes `{\"schema\": 1, \"runs\": [{...}, ...]}`, one object for each trace and contender, "
+            "with these fields.\nA field that cannot be had is null. How a replay runs stands in docs/trace-format.md.\n\n"
+            "| field | JSON | unit | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        fprintf(out, "| %s | %s | %s | %s |\n", rows[i].name, rows[i].kind, rows[i].unit, rows[i].meaning);
+    fprintf(out, "\n`device_calls` has a count for each of");
+    const char *comma = " ";
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++) {
+        if (!strata_device_call_shown((strata_device_call_t)i)) continue;
+        fprintf(out, "%s%s", comma, strata_device_call_name((strata_device_call_t)i));
+        comma = ", ";
+    }
+    fprintf(out, ".\n`host_ns_per_op` is {min, median, max}. `options` has the value of each path that was set by hand.\n"
+                 "Peaks and sums are of memory of devices (places gpu and managed); pinned and host blocks are not in them.\n"
+                 "Operations, those that failed, `oom_count` and `ladders` are counted in every place.\n");
+}

@@ -1,0 +1,65 @@
+#include "replay/draw/map.h"
+
+#include "facade/facade.h"
+#include "platform/host/host_memory.h"
+
+typedef struct taking {
+    strata_map_t *map;
+    const strata_run_moment_t *moment;
+    strata_place_t place;
+} taking_t;
+
+/* Room for `more` behind `count`; NULL where there is none, and what there was stays. */
+static void *room_for(void *all, size_t size, size_t count, size_t more, size_t *room) {
+    if (count + more <= *room) return all;
+    size_t wanted = 2 * (count + more);
+    void *grown = strata_host_resize(all, wanted, size);
+    if (grown) *room = wanted;
+    return grown;
+}
+
+static bool make_room(strata_map_t *map, size_t spans) {
+    strata_map_chunk_t *chunks = room_for(map->chunks, sizeof *chunks, map->chunk_count, 1, &map->chunk_room);
+    if (chunks) map->chunks = chunks;
+    strata_map_span_t *all = room_for(map->spans, sizeof *all, map->span_count, spans, &map->span_room);
+    if (all) map->spans = all;
+    return chunks && all;
+}
+
+static void take_chunk(const strata_chunk_t *from, void *context) {
+    const taking_t *taking = context;
+    strata_map_t *map = taking->map;
+    if (map->status == STRATA_OK && !make_room(map, from->count)) map->status = STRATA_E_HOST_MEMORY;
+    if (map->status != STRATA_OK) return;
+    strata_map_chunk_t *chunk = &map->chunks[map->chunk_count++];
+    *chunk = (strata_map_chunk_t){
+        .size = from->size, .largest_free = from->largest_free, .first = map->span_count, .count = from->count};
+    strata_stats_place_name(taking->place, chunk->place);
+    strata_stats_stream_name(taking->moment, taking->place, from->stream, chunk->stream);
+    for (int state = 0; state < STRATA_CHUNK_STATES; state++) {
+        chunk->bytes[state] = from->bytes[state];
+        chunk->blocks[state] = from->blocks[state];
+    }
+    for (size_t i = 0; i < from->count; i++)
+        map->spans[map->span_count++] = (strata_map_span_t){.size = from->rows[i].block.size, .state = from->rows[i].state};
+}
+
+void strata_map_take(void *context, const strata_run_moment_t *moment) {
+    strata_map_t *map = context;
+    uint32_t index = 0;
+    strata_domain_t *domain;
+    map->rows = moment->rows;
+    while (map->status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
+        taking_t taking = {.map = map, .moment = moment, .place = domain->place};
+        strata_place_kind_t kind = strata_place_kind(domain->place);
+        if (kind != STRATA_PLACE_GPU && kind != STRATA_PLACE_MANAGED) continue;
+        strata_status_t status = strata_chunks_each(moment->facade, domain->place, take_chunk, &taking);
+        if (map->status == STRATA_OK) map->status = status;
+    }
+}
+
+void strata_map_delete(strata_map_t *map) {
+    strata_host_delete(map->chunks);
+    strata_host_delete(map->spans);
+    *map = (strata_map_t){.rows = 0};
+}

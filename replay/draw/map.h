@@ -1,0 +1,36 @@
+/* What lies where in the chunks of a run's devices at one of its moments, kept when the run is over: to be drawn. */
+#ifndef STRATA_REPLAY_MAP_H
+#define STRATA_REPLAY_MAP_H
+
+#include "facade/figures/chunks.h"
+#include "replay/run/run.h"
+#include "replay/stats/stats.h"
+
+/* A block, live, free or waiting, as a row of a snapshot says. */
+typedef struct strata_map_span {
+    uint64_t size;
+    uint32_t state;
+} strata_map_span_t;
+
+typedef struct strata_map_chunk {
+    char place[STRATA_STATS_NAME], stream[STRATA_STATS_NAME];
+    uint64_t size, largest_free;
+    uint64_t bytes[STRATA_CHUNK_STATES];
+    size_t blocks[STRATA_CHUNK_STATES];
+    size_t first, count; /* of the map's spans */
+} strata_map_chunk_t;
+
+typedef struct strata_map {
+    size_t rows; /* behind how many of the trace; 0: the run never reserved anything */
+    strata_map_chunk_t *chunks;
+    size_t chunk_count, chunk_room;
+    strata_map_span_t *spans;
+    size_t span_count, span_room;
+    strata_status_t status; /* E_HOST_MEMORY: what there is is not whole */
+} strata_map_t;
+
+/* strata_run_look_fn; the context is a strata_map_t of zeros. */
+void strata_map_take(void *map, const strata_run_moment_t *moment);
+void strata_map_delete(strata_map_t *map);
+
+#endif

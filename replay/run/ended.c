@@ -1,0 +1,62 @@
+#include "replay/run/ended.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "facade/facade.h"
+#include "platform/arithmetic.h"
+#include "trace/trace.h"
+
+static void keep_reason(char *text, size_t room) { snprintf(text, room, "%.500s", strata_last_error()->text); }
+
+void strata_run_ended_validate(strata_run_ended_t *ended, strata_t facade) {
+    if (strata_validate(facade) != STRATA_OK) keep_reason(ended->unsound, sizeof ended->unsound);
+}
+
+static STRATA_PRINTF(2, 3) void add_kept(strata_run_ended_t *ended, const char *format, ...) {
+    size_t length = strlen(ended->kept);
+    if (length > 0) length += (size_t)snprintf(ended->kept + length, sizeof ended->kept - length, "; ");
+    if (length >= sizeof ended->kept) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ended->kept + length, sizeof ended->kept - length, format, arguments);
+    va_end(arguments);
+}
+
+/* What is reserved in a place, held by nobody and kept by no layer for the next request: it lost its way back. */
+static uint64_t missing_in(strata_domain_t *domain) {
+    strata_mem_info_t info = {.struct_size = sizeof info};
+    (void)strata_device_synchronise(domain->device);
+    (void)strata_release(domain->facade, domain->place, NULL);
+    if (strata_mem_info(domain->facade, domain->place, &info) != STRATA_OK) return 0;
+    uint64_t reserved = strata_domain_reserved(domain);
+    return reserved - strata_min(reserved, info.cached);
+}
+
+void strata_run_ended_empty(strata_run_ended_t *ended, strata_t handle) {
+    uint32_t index = 0;
+    strata_facade_t *facade = strata_facade_of(handle);
+    strata_domain_t *domain;
+    if (*ended->unsound || !facade) return;
+    while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {
+        uint64_t missing = missing_in(domain);
+        if (missing == 0) continue;
+        add_kept(ended, "%llu bytes of %s:%u, which nobody has any more", (unsigned long long)missing,
+                 strata_trace_place_name(strata_place_kind(domain->place)), strata_place_device(domain->place));
+    }
+}
+
+void strata_run_ended_close(strata_run_ended_t *ended, strata_t facade) {
+    if (strata_close(facade, STRATA_CLOSE_FORCE, NULL, NULL) != STRATA_OK) keep_reason(ended->lost, sizeof ended->lost);
+}
+
+void strata_run_ended_count(strata_run_ended_t *ended, const strata_machine_t *machine) {
+    for (uint32_t i = 0; machine->world && i < machine->count; i++) {
+        char text[256];
+        strata_sim_held_t held;
+        strata_sim_held(machine->devices[i], &held);
+        strata_sim_held_text(&held, text, sizeof text);
+        if (*text) add_kept(ended, "%s of device %u, behind the close", text, machine->devices[i]->ordinal);
+    }
+}

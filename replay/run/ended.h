@@ -1,0 +1,25 @@
+/* What the end of a run shows: whether the layers were sound, and whether the device got everything back. */
+#ifndef STRATA_REPLAY_ENDED_H
+#define STRATA_REPLAY_ENDED_H
+
+#include <strata/strata.h>
+
+#include "replay/run/target.h"
+
+/* In words; "" where nothing is to be told. */
+typedef struct strata_run_ended {
+    char unsound[512]; /* of a checked run: what strata_validate() refused */
+    char lost[512]; /* what the facade's close had to say, such as a file that a layer could not write */
+    char kept[512]; /* of a checked run: what no device got back, by place and, behind the close, by kind of memory */
+} strata_run_ended_t;
+
+/* Behind the last row, the facade open still. */
+void strata_run_ended_validate(strata_run_ended_t *ended, strata_t facade);
+/* Likewise, and every block is freed: what still is neither live nor idle is told. Unsound layers are asked nothing. */
+void strata_run_ended_empty(strata_run_ended_t *ended, strata_t facade);
+/* Closes the facade, whatever is live. */
+void strata_run_ended_close(strata_run_ended_t *ended, strata_t facade);
+/* The facade is closed, the devices are not, and nobody else has anything of them. */
+void strata_run_ended_count(strata_run_ended_t *ended, const strata_machine_t *machine);
+
+#endif

@@ -1,0 +1,201 @@
+#include "replay/run/measure.h"
+
+#include <math.h>
+
+#include "platform/arithmetic.h"
+
+enum { CLOCK_TRIES = 1000 };
+
+strata_place_t strata_measure_place(const strata_machine_t *machine, strata_place_kind_t kind, uint32_t device) {
+    if (kind == STRATA_PLACE_PINNED) return strata_pinned();
+    if (kind == STRATA_PLACE_HOST) return strata_host();
+    return strata_place(kind, machine->devices[device]->ordinal);
+}
+
+static bool of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
+
+/* ---- sums over the places that the trace uses -------------------------------------------------------------------------- */
+
+typedef void (*each_place_fn)(strata_measure_t *measure, strata_place_t place, bool of_device, void *context);
+
+static void each_place(strata_measure_t *measure, each_place_fn fn, void *context) {
+    for (int i = 0; i < STRATA_PLACE_KINDS; i++) {
+        strata_place_kind_t kind = (strata_place_kind_t)i;
+        if (!(measure->trace->places & 1u << i)) continue;
+        uint32_t devices = of_device(kind) ? measure->machine->count : 1;
+        for (uint32_t d = 0; d < devices; d++)
+            fn(measure, strata_measure_place(measure->machine, kind, d), of_device(kind), context);
+    }
+}
+
+static bool read_statistics(const strata_measure_t *measure, strata_place_t place, strata_statistics_t *statistics) {
+    *statistics = (strata_statistics_t){.struct_size = sizeof *statistics};
+    return strata_statistics_all(measure->facade, place, statistics) == STRATA_OK;
+}
+
+static void add_reserved(strata_measure_t *measure, strata_place_t place, bool device, void *sum) {
+    if (device) *(uint64_t *)sum += strata_facade_reserved(measure->facade, place);
+}
+
+typedef struct totals {
+    uint64_t device_places;
+    uint64_t peak_reserved, deferred_peak, deferred_frees, ladders;
+} totals_t;
+
+static void add_totals(strata_measure_t *measure, strata_place_t place, bool device, void *context) {
+    totals_t *totals = context;
+    strata_statistics_t statistics;
+    if (!read_statistics(measure, place, &statistics)) return;
+    totals->ladders += statistics.ladders;
+    if (!device) return;
+    totals->device_places++;
+    totals->peak_reserved += statistics.peak_reserved_bytes;
+    totals->deferred_frees += statistics.deferred_frees;
+    totals->deferred_peak += strata_facade_deferred_peak(measure->facade, place);
+}
+
+/* ---- while it runs ----------------------------------------------------------------------------------------------------- */
+
+static strata_measure_mark_t mark(const strata_measure_t *measure) {
+    strata_measure_mark_t mark = {0};
+    for (uint32_t i = 0; i < measure->machine->count; i++) {
+        strata_device_t *device = measure->machine->devices[i];
+        strata_sim_figures_t figures = {.device_call_ns = atomic_load(&device->host_ns)};
+        if (measure->machine->world) strata_sim_figures(device, &figures);
+        mark.call_ns += figures.device_call_ns;
+        mark.stall_ns += figures.stall_ns;
+    }
+    mark.call_ns -= measure->timeline->own.call_ns;
+    mark.stall_ns -= measure->timeline->own.stall_ns;
+    return mark;
+}
+
+static uint64_t sum_of_calls(const strata_machine_t *machine, strata_device_call_t call) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < machine->count; i++)
+        sum += atomic_load_explicit(&machine->devices[i]->calls[call], memory_order_relaxed);
+    return sum;
+}
+
+static uint64_t least_clock_ns(void) {
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < CLOCK_TRIES; i++) {
+        uint64_t began = strata_real_now();
+        least = strata_min(least, strata_real_now() - began);
+    }
+    return least;
+}
+
+void strata_measure_begin(strata_measure_t *measure) {
+    measure->clock_ns = least_clock_ns();
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++) measure->calls[i] = sum_of_calls(measure->machine, (strata_device_call_t)i);
+    for (uint32_t i = 0; i < measure->machine->count; i++) measure->machine->devices[i]->timed = true;
+    measure->began = measure->steady = mark(measure);
+}
+
+bool strata_measure_made_calls(const strata_measure_t *measure) {
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++) {
+        strata_device_call_t call = (strata_device_call_t)i;
+        if (strata_device_call_shown(call) && sum_of_calls(measure->machine, call) != measure->calls[i]) return true;
+    }
+    return false;
+}
+
+/* Time in device calls, and around them in reading the clock. */
+static uint64_t inside_devices(const strata_measure_t *measure) {
+    uint64_t inside = 0;
+    for (uint32_t i = 0; i < measure->machine->count; i++) {
+        strata_device_t *device = measure->machine->devices[i];
+        inside += atomic_load(&device->host_ns) + atomic_load(&device->timed_calls) * measure->clock_ns;
+    }
+    return inside;
+}
+
+void strata_measure_rows(strata_measure_t *measure) { measure->opened_ns = inside_devices(measure); }
+
+void strata_measure_steady(strata_measure_t *measure) { measure->steady = mark(measure); }
+
+void strata_measure_live(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
+    strata_figures_t *figures = measure->figures;
+    measure->requested += requested;
+    measure->allocated += allocated;
+    figures->peak_requested_bytes = strata_max(figures->peak_requested_bytes, measure->requested);
+    figures->peak_allocated_bytes = strata_max(figures->peak_allocated_bytes, measure->allocated);
+}
+
+void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t allocated) {
+    measure->requested -= requested;
+    measure->allocated -= allocated;
+}
+
+/* Each device knows its own peak, and of several the sum's is one of them at least. */
+static void see_used(strata_measure_t *measure) {
+    uint64_t used = 0, peak = 0;
+    for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
+        strata_sim_figures_t device;
+        strata_sim_figures(measure->machine->devices[i], &device);
+        used += device.used_bytes;
+        peak = strata_max(peak, device.peak_used_bytes);
+    }
+    measure->device_used = strata_max(measure->device_used, strata_max(used, peak));
+}
+
+void strata_measure_reserved(strata_measure_t *measure) {
+    static const strata_device_call_t changing[] = {STRATA_CALL_malloc, STRATA_CALL_free,    STRATA_CALL_malloc_async,
+                                                    STRATA_CALL_create, STRATA_CALL_release, STRATA_CALL_free_async};
+    uint64_t calls = 0;
+    for (size_t i = 0; i < sizeof changing / sizeof *changing; i++) calls += sum_of_calls(measure->machine, changing[i]);
+    if (calls == measure->chunk_calls) return;
+    measure->chunk_calls = calls;
+    see_used(measure);
+    uint64_t reserved = 0;
+    each_place(measure, add_reserved, &reserved);
+    if (reserved <= measure->reserved) return;
+    measure->reserved = reserved;
+    measure->allocated_then = measure->allocated;
+}
+
+/* ---- at the end -------------------------------------------------------------------------------------------------------- */
+
+static double ms(uint64_t ns) { return (double)ns / 1e6; }
+
+static void finish_bytes(strata_measure_t *measure) {
+    strata_figures_t *figures = measure->figures;
+    totals_t totals = {0};
+    each_place(measure, add_totals, &totals);
+    /* The place's own peak also knows what was reserved for a moment within one call; of several places only the sum that was
+     * seen is a peak. */
+    figures->peak_reserved_bytes = totals.device_places == 1 ? totals.peak_reserved : measure->reserved;
+    figures->deferred_peak_bytes = measure->machine->world ? totals.deferred_peak : STRATA_FIGURE_NULL;
+    figures->deferred_frees = totals.deferred_frees;
+    figures->ladders = totals.ladders;
+    bool any = measure->reserved > 0;
+    figures->fragmentation = any ? 1 - (double)measure->allocated_then / (double)measure->reserved : (double)NAN;
+    see_used(measure);
+    figures->peak_device_used_bytes = measure->machine->world ? measure->device_used : STRATA_FIGURE_NULL;
+}
+
+static void finish_calls(strata_measure_t *measure) {
+    strata_figures_t *figures = measure->figures;
+    for (int i = 0; i < STRATA_DEVICE_CALLS; i++)
+        figures->device_calls.made[i] = sum_of_calls(measure->machine, (strata_device_call_t)i) - measure->calls[i] -
+                                        measure->timeline->own.calls[i];
+    for (uint32_t i = 0; i < measure->machine->count; i++) {
+        const strata_device_capabilities_t *can = &measure->machine->devices[i]->capabilities;
+        if (can->modelled_pools && figures->device_calls.made[STRATA_CALL_malloc_async] > 0) figures->modelled = true;
+    }
+}
+
+void strata_measure_finish(strata_measure_t *measure, double *host_ns_per_op) {
+    strata_figures_t *figures = measure->figures;
+    strata_measure_mark_t end = mark(measure);
+    uint64_t inside = inside_devices(measure) - measure->opened_ns;
+    bool simulated = measure->machine->world != NULL;
+    figures->device_call_ms = ms(end.call_ns - measure->began.call_ns);
+    figures->stall_ms = simulated ? ms(end.stall_ns - measure->began.stall_ns) : (double)NAN;
+    figures->steady_device_ms = ms(end.call_ns - measure->steady.call_ns + end.stall_ns - measure->steady.stall_ns);
+    finish_calls(measure);
+    finish_bytes(measure);
+    double own = (double)measure->wall_ns - (double)inside - (double)measure->clock_ns * (double)figures->operations;
+    *host_ns_per_op = figures->operations > 0 && own > 0 ? own / (double)figures->operations : 0;
+}

@@ -1,0 +1,374 @@
+/* The builder's first half: one place's stack, checked and numbered. */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocation/core/layer.h"
+#include "allocation/core/option.h"
+#include "strategy/plan/legal.h"
+
+/* The layers that there are and that give what is needed, for the message. */
+static void givers(uint32_t needed, char *text, size_t capacity) {
+    size_t length = 0;
+    *text = '\0';
+    const strata_layer_type_t *type;
+    for (size_t i = 0; (type = strata_layer_at(i)); i++) {
+        if ((type->gives & needed) != needed || type->role == STRATA_SOURCE || length >= capacity) continue;
+        int written = snprintf(text + length, capacity - length, "%s%s", length ? " or " : "", type->name);
+        length += written > 0 ? (size_t)written : 0;
+    }
+}
+
+static strata_status_t fail_needs(const strata_model_layer_t *upper, const strata_model_layer_t *lower, uint32_t given) {
+    uint32_t missing = upper->type->needs & ~given;
+    char names[256], who[256];
+    strata_traits_text(missing, ", ", names, sizeof names);
+    givers(missing, who, sizeof who);
+    return strata_fail_origin(&upper->origin, "\"%s\" needs %s below it, which \"%s\" does not give; put %s between them",
+                              upper->name, names, lower->name, *who ? who : "a layer that gives it");
+}
+
+/* `upper` stands somewhere above `lower`; both are named, the place is the upper's. */
+static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer_t *upper, const strata_model_layer_t *lower) {
+    const char *a = upper->name, *b = lower->name;
+    switch (clash) {
+    case STRATA_CLASH_WAITS:
+        return strata_fail_origin(
+            &upper->origin, "\"%s\" holds a lock and stands above \"%s\", which may wait; put \"%s\" above \"%s\"", a, b, b, a);
+    case STRATA_CLASH_SHARED_LOCK:
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is shared by all streams and stands above the cache \"%s\": every hit would "
+                                  "take its lock; put \"%s\" below \"%s\"",
+                                  a, b, a, b);
+    case STRATA_CLASH_NARROW:
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is shared by all streams%s and stands above \"%s\", of which every %s has its "
+                                  "own; put \"%s\" above \"%s\"",
+                                  a, upper->type->scope == STRATA_SCOPE_THREAD ? " of a thread" : "", b,
+                                  lower->type->scope == STRATA_SCOPE_THREAD ? "thread" : "stream", b, a);
+    case STRATA_CLASH_UNSEEN:
+        return strata_fail_origin(
+            &upper->origin,
+            "\"%s\" is a cache and stands above \"%s\": its blocks would pass from owner to owner unseen; put "
+            "\"%s\" above \"%s\"",
+            a, b, b, a);
+    case STRATA_CLASH_BELOW_SOURCE:
+        return strata_fail_origin(&upper->origin,
+                                  "\"%s\" is a source: nothing can stand below it, and \"%s\" does; end the stack with "
+                                  "\"%s\", or take it out",
+                                  a, b, a);
+    default: return STRATA_OK;
+    }
+}
+
+/* A stack as a tree of layers, numbered as in the plan. */
+typedef struct building {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
+    uint32_t above[STRATA_PLAN_NODES + 1]; /* 0: the top */
+    uint32_t last[STRATA_PLAN_NODES + 1]; /* the highest number below it */
+    uint32_t given[STRATA_PLAN_NODES + 1]; /* traits above it */
+    uint64_t serves[STRATA_PLAN_NODES + 1]; /* the largest alignment */
+    uint32_t count;
+    strata_place_kind_t place;
+} building_t;
+
+/* Numbers a stack that stands below layer `above`; the room was measured. */
+static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_model_layer_t *layer = &stack->layers[i];
+        uint32_t n = ++built->count;
+        built->layers[n] = layer;
+        built->above[n] = above;
+        for (size_t b = 0; b < layer->branch_count; b++) number(built, &layer->branches[b], n);
+        above = n;
+    }
+}
+
+static void measure(building_t *built) {
+    for (uint32_t n = built->count; n > 0; n--) {
+        if (built->last[n] < n) built->last[n] = n;
+        uint32_t above = built->above[n];
+        if (built->last[above] < built->last[n]) built->last[above] = built->last[n];
+    }
+}
+
+/* ---- order ---- */
+
+static strata_status_t fail_end(const strata_model_layer_t *last) {
+    return strata_fail_origin(&last->origin,
+                              "\"%s\" has nothing below it to get memory from; end the stack with a source, as in "
+                              "\"- system\"",
+                              last->name);
+}
+
+/* Sources and routers end a stack, and nothing else does. */
+static strata_status_t check_ends(const strata_model_stack_t *stack) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const strata_model_layer_t *layer = &stack->layers[i], *next = i + 1 < stack->count ? layer + 1 : NULL;
+        if (next && layer->type->role == STRATA_SOURCE) return fail_clash(STRATA_CLASH_BELOW_SOURCE, layer, next);
+        if (next && layer->branch_count > 0)
+            return strata_fail_origin(&next->origin,
+                                      "\"%s\" has stacks of its own below it, and \"%s\" stands behind them; put it into one "
+                                      "of them",
+                                      layer->name, next->name);
+        if (!next && layer->type->role != STRATA_SOURCE && layer->branch_count == 0) return fail_end(layer);
+        for (size_t b = 0; b < layer->branch_count; b++) {
+            strata_status_t status = check_ends(&layer->branches[b]);
+            if (status) return status;
+        }
+    }
+    return STRATA_OK;
+}
+
+/* The first layer below that clashes with layer `n`. */
+static strata_status_t check_below(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *upper = built->layers[n];
+    strata_scope_t scope = strata_scope_of(upper->type, upper->options);
+    for (uint32_t m = n + 1; m <= built->last[n]; m++) {
+        const strata_model_layer_t *lower = built->layers[m];
+        bool neighbours = built->above[m] == n;
+        strata_clash_t clash = neighbours ? strata_clash_of_neighbours(upper->type, scope, lower->type, built->given[m])
+                                          : strata_clash_of_pair(upper->type, scope, lower->type);
+        if (clash == STRATA_CLASH_NEEDS) return fail_needs(upper, lower, built->given[m]);
+        if (clash != STRATA_CLASH_NONE) return fail_clash(clash, upper, lower);
+    }
+    return STRATA_OK;
+}
+
+/* What all of a router's branches give, the router may pass on. */
+static uint32_t given_below(const building_t *built, uint32_t n) {
+    uint32_t given = built->last[n] > n ? ~0u : 0;
+    for (uint32_t m = n + 1; m <= built->last[n]; m++)
+        if (built->above[m] == n) given &= built->given[m];
+    return given;
+}
+
+static strata_status_t check_order(building_t *built) {
+    for (uint32_t n = built->count; n > 0; n--) {
+        strata_status_t status = check_below(built, n);
+        if (status) return status;
+        built->given[n] = strata_traits_above(built->layers[n]->type, given_below(built, n));
+    }
+    return STRATA_OK;
+}
+
+/* A decorator stack holds few layers: from the top, or from below a cache, to the next cache or source. */
+static strata_status_t check_depth(const building_t *built) {
+    size_t deep[STRATA_PLAN_NODES + 1] = {0};
+    for (uint32_t n = 1; n <= built->count; n++) {
+        const strata_model_layer_t *layer = built->layers[n];
+        uint32_t above = built->above[n];
+        bool begins = above == 0 || built->layers[above]->type->role == STRATA_CACHE;
+        deep[n] = begins ? 1 : deep[above] + 1;
+        if (deep[n] <= STRATA_ROUTE_LAYERS) continue;
+        return strata_fail_origin(&layer->origin,
+                                  "\"%s\" is layer %zu since the top or the last cache, and %d are the most; take "
+                                  "a layer out",
+                                  layer->name, deep[n], STRATA_ROUTE_LAYERS);
+    }
+    return STRATA_OK;
+}
+
+/* ---- memory ---- */
+
+static bool may_differ(const building_t *built, uint32_t n) {
+    for (uint32_t above = built->above[n]; above; above = built->above[above])
+        if (built->layers[above]->type->gives & STRATA_TRAIT_ANY_MEMORY) return true;
+    return false;
+}
+
+/* A source that can be told its kind of memory must be told the place's, or "place"; or, where a layer above says that another
+ * kind may serve, one that the place's users can reach. */
+static strata_status_t check_memory(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *source = built->layers[n];
+    const strata_option_row_t *row = source->type->role == STRATA_SOURCE ? strata_option_find(source->type, "memory") : NULL;
+    if (!row || row->kind != STRATA_OPTION_CHOICE) return STRATA_OK;
+    char memory[32];
+    strata_option_print(row, source->options, memory, sizeof memory);
+    const char *wanted = strata_place_memory(built->place);
+    if (strcmp(memory, wanted) == 0 || strcmp(memory, "place") == 0) return STRATA_OK;
+    bool differs = may_differ(built, n), managed = built->place == STRATA_PLACE_GPU && strcmp(memory, "managed") == 0;
+    if (managed || (differs && strata_place_reaches(built->place, memory))) return STRATA_OK;
+    const strata_origin_t *said = &source->option_origins[row - source->type->options];
+    return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &source->origin : said,
+                              "\"%s\" with memory: %s cannot serve the place %s%s; write memory: %s, or leave it out", source->name,
+                              memory, strata_place_name(built->place), differs ? ", whose users do not reach it" : "", wanted);
+}
+
+/* ---- options ---- */
+
+/* A value at its default, in whatever words, is none. */
+static bool says_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
+    char value[STRATA_OPTION_TEXT_BYTES];
+    strata_option_print(row, layer->options, value, sizeof value);
+    return strcmp(value, row->default_text) == 0;
+}
+
+/* All branches of a router but the last have their value; the last takes what is left. */
+static strata_status_t check_branches(const strata_model_layer_t *layer) {
+    for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
+        uint32_t branch = strata_option_branch(row);
+        const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
+        bool given = said->source != STRATA_FROM_DEFAULT, wanted = branch < layer->branch_count;
+        bool nothing = given && wanted && says_default(layer, row);
+        if (layer->type->role != STRATA_ROUTER || branch == 0 || layer->branch_count == 0 || (given == wanted && !nothing))
+            continue;
+        int letters = (int)(strrchr(row->name, '_') - row->name);
+        if (nothing)
+            return strata_fail_origin(said, "%.*s: %s: nothing would come here; write a size above 0, as in %.*s: 64KiB", letters,
+                                      row->name, row->default_text, letters, row->name);
+        if (wanted)
+            return strata_fail_origin(&layer->branches[branch - 1].origin,
+                                      "stack %u of \"%s\" has no %.*s, and only the last can do without; write %.*s: 64KiB", branch,
+                                      layer->name, letters, row->name, letters, row->name);
+        return strata_fail_origin(said, "\"%s\" has %zu stacks, and the last takes what is left; take %.*s of stack %u out",
+                                  layer->name, layer->branch_count, letters, row->name, branch);
+    }
+    return STRATA_OK;
+}
+
+/* What a layer itself says of its options. */
+static strata_status_t check_options(const strata_model_layer_t *layer, strata_place_kind_t place) {
+    const strata_layer_type_t *type = layer->type;
+    const char *option = NULL;
+    if (!STRATA_LAYER_HAS(type, check)) return STRATA_OK;
+    strata_status_t status = type->check(layer->options, place, &option);
+    if (status == STRATA_OK) return STRATA_OK;
+    const strata_option_row_t *row = option ? strata_option_find(type, option) : NULL;
+    const strata_origin_t *said = row ? &layer->option_origins[row - type->options] : NULL;
+    return strata_fail_origin(said && said->source != STRATA_FROM_DEFAULT ? said : &layer->origin, "%s%s%s: %s", layer->name,
+                              option ? "." : "", option ? option : "", strata_last_error()->text);
+}
+
+/* What says "coalesce" acts on chunks that may be used as one. */
+static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *layer = built->layers[n];
+    const strata_option_row_t *row = strata_option_find(layer->type, "coalesce_regions");
+    if (!row || row->kind != STRATA_OPTION_BOOL || given_below(built, n) & STRATA_TRAIT_CONTIGUOUS) return STRATA_OK;
+    if (!*((const bool *)layer->options + row->offset)) return STRATA_OK;
+    const strata_origin_t *said = &layer->option_origins[row - layer->type->options];
+    return strata_fail_origin(
+        said->source == STRATA_FROM_DEFAULT ? &layer->origin : said,
+        "%s.coalesce_regions: it does nothing over layers whose chunks may not be used as one (contiguous); put "
+        "a layer below that gives that, or write coalesce_regions: false",
+        layer->name);
+}
+
+/* ---- alignment ---- */
+
+/* What all that stands directly below serves; *least is whose it is. A source stands on the place. */
+static uint64_t alignment_below(const building_t *built, uint32_t n, uint32_t *least) {
+    uint64_t below = UINT64_MAX;
+    *least = 0;
+    for (uint32_t m = n + 1; m <= built->last[n]; m++) {
+        if (built->above[m] != n || (*least && built->serves[m] >= below)) continue;
+        below = built->serves[m];
+        *least = m;
+    }
+    return *least ? below : strata_place_alignment(built->place);
+}
+
+static strata_status_t fail_alignment(const strata_model_layer_t *upper, const strata_model_layer_t *lower, uint64_t wanted,
+                                      uint64_t below) {
+    const strata_option_row_t *row = strata_option_find(upper->type, "alignment");
+    const strata_origin_t *said = row ? &upper->option_origins[row - upper->type->options] : &upper->origin;
+    char wants[32], gives[32];
+    strata_print_size(wanted, wants, sizeof wants);
+    strata_print_size(below, gives, sizeof gives);
+    return strata_fail_origin(said->source == STRATA_FROM_DEFAULT ? &upper->origin : said,
+                              "%s%s: what \"%s\" gets must begin at multiples of %s, and \"%s\" below it serves multiples of %s; "
+                              "put aligned between them",
+                              upper->name, row ? ".alignment" : "", upper->name, wants, lower->name, gives);
+}
+
+/* From the sources up: each layer has below it what it needs. */
+static strata_status_t check_alignment(building_t *built) {
+    for (uint32_t n = built->count; n > 0; n--) {
+        const strata_model_layer_t *layer = built->layers[n];
+        const strata_layer_type_t *type = layer->type;
+        uint64_t place = strata_place_alignment(built->place), wanted = place;
+        uint32_t least;
+        uint64_t below = alignment_below(built, n, &least);
+        bool cuts = type->role == STRATA_SOURCE || type->role == STRATA_CACHE;
+        built->serves[n] = STRATA_LAYER_HAS(type, alignment) ? type->alignment(layer->options, built->place, below, &wanted)
+                           : cuts                            ? strata_place_alignment(STRATA_PLACE_GPU)
+                                                             : below;
+        if (least && below < wanted) return fail_alignment(layer, built->layers[least], wanted, below);
+    }
+    return STRATA_OK;
+}
+
+static strata_status_t check_layers(building_t *built) {
+    strata_status_t status = STRATA_OK;
+    for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) status = check_memory(built, n);
+    for (uint32_t n = 1; n <= built->count && status == STRATA_OK; n++) {
+        status = check_branches(built->layers[n]);
+        if (status == STRATA_OK) status = check_options(built->layers[n], built->place);
+        if (status == STRATA_OK) status = check_coalescing(built, n);
+    }
+    return status ? status : check_alignment(built);
+}
+
+/* ---- the plan ---- */
+
+static strata_status_t fail_too_many(const strata_model_stack_t *stack, strata_place_kind_t place, size_t count) {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES + 1];
+    (void)strata_model_layers(stack, layers, STRATA_PLAN_NODES + 1);
+    return strata_fail_origin(&layers[STRATA_PLAN_NODES]->origin,
+                              "the stack of the place %s has %zu layers, and %d are the most; take layers out",
+                              strata_place_name(place), count, STRATA_PLAN_NODES);
+}
+
+static void fill_plan(const building_t *built, strata_plan_t *plan) {
+    *plan = (strata_plan_t){.place = built->place, .count = built->count, .alignment = built->serves[1]};
+    for (uint32_t n = 1; n <= built->count; n++) {
+        const strata_model_layer_t *layer = built->layers[n];
+        plan->nodes[n] = (strata_plan_node_t){.type = layer->type,
+                                              .options = layer->options,
+                                              .name = layer->name,
+                                              .scope = strata_scope_of(layer->type, layer->options)};
+        plan->threaded = plan->threaded || layer->type->scope == STRATA_SCOPE_THREAD;
+        strata_plan_node_t *above = built->above[n] ? &plan->nodes[built->above[n]] : NULL;
+        if (above) above->below[above->below_count++] = (uint8_t)n;
+    }
+}
+
+/* Branches are bounded where they are read; a model made by hand is asked again. */
+static strata_status_t check_counts(const strata_model_stack_t *stack) {
+    const strata_model_layer_t *layers[STRATA_PLAN_NODES];
+    size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
+    for (size_t i = 0; i < count; i++) {
+        const strata_model_layer_t *layer = layers[i];
+        if (layer->branch_count > STRATA_PLAN_BRANCHES)
+            return strata_fail_origin(&layer->branches[STRATA_PLAN_BRANCHES].origin,
+                                      "\"%s\" has %zu stacks below it, and %d are the most; take some out", layer->name,
+                                      layer->branch_count, STRATA_PLAN_BRANCHES);
+        for (size_t b = 0; b < layer->branch_count; b++)
+            if (layer->branches[b].count == 0)
+                return strata_fail_origin(&layer->branches[b].origin, "stack %zu of \"%s\" has no layers; write at least [system]",
+                                          b + 1, layer->name);
+    }
+    return STRATA_OK;
+}
+
+strata_status_t strata_stack_plan(const strata_model_stack_t *stack, strata_place_kind_t place, strata_plan_t *plan) {
+    if (stack->count == 0)
+        return strata_fail_origin(&stack->origin, "the stack of the place %s has no layers; write at least \"- system\"",
+                                  strata_place_name(place));
+    size_t count = strata_model_layers(stack, NULL, 0);
+    if (count > STRATA_PLAN_NODES) return fail_too_many(stack, place, count);
+    building_t built = {.place = place};
+    strata_status_t status = check_counts(stack);
+    if (status == STRATA_OK) status = check_ends(stack);
+    if (status) return status;
+    number(&built, stack, 0);
+    measure(&built);
+    status = check_order(&built);
+    if (status == STRATA_OK) status = check_depth(&built);
+    if (status == STRATA_OK) status = check_layers(&built);
+    if (status == STRATA_OK) fill_plan(&built, plan);
+    return status;
+}
+
+strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan) {
+    return strata_stack_plan(&strategy->stacks[place], place, plan);
+}

@@ -1,0 +1,135 @@
+#include "strategy/plan/vet.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "allocation/core/option.h"
+#include "allocation/report/figures.h"
+#include "platform/host/host_memory.h"
+
+enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
+
+/* What every header has had. */
+#define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)
+
+static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_type_t *full) {
+    if (!type) return strata_fail(STRATA_E_INVALID, 0, "no layer is given");
+    if (type->struct_size < OLDEST_SIZE || type->struct_size > STATE_MOST)
+        return strata_fail(STRATA_E_INVALID, 0, "the layer's struct_size is %zu; write sizeof(strata_layer_type_t)",
+                           type->struct_size);
+    for (size_t at = sizeof *full; at < type->struct_size; at++)
+        if (((const unsigned char *)type)[at])
+            return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer uses what a newer Strata has: byte %zu of its type is not 0",
+                               at);
+    memset(full, 0, sizeof *full);
+    memcpy(full, type, type->struct_size < sizeof *full ? type->struct_size : sizeof *full);
+    full->struct_size = sizeof *full;
+    return STRATA_OK;
+}
+
+/* A word of a strategy file: letters, digits and _, a letter first. */
+static bool is_word(const char *word) {
+    size_t length = word ? strnlen(word, WORD_MOST + 1) : 0;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)word[i]) && word[i] != '_') return false;
+    return length > 0 && length <= WORD_MOST && isalpha((unsigned char)word[0]);
+}
+
+static strata_status_t check_name(const strata_layer_type_t *type) {
+    if (!is_word(type->name))
+        return strata_fail(STRATA_E_INVALID, 0, "a layer's name is up to %d letters, digits and _, a letter first", WORD_MOST);
+    if (strcmp(type->name, "stack") == 0 || strata_place_find(type->name) != STRATA_PLACE_KINDS)
+        return strata_fail(STRATA_E_INVALID, 0, "\"%s\" is a word of strategy files; give the layer another name", type->name);
+    return STRATA_OK;
+}
+
+static strata_status_t check_shape(const strata_layer_type_t *type) {
+    const char *missing = !type->create     ? "create"
+                          : !type->destroy  ? "destroy"
+                          : !type->allocate ? "allocate"
+                          : !type->free     ? "free"
+                          : !type->doc      ? "doc"
+                                            : NULL;
+    if (missing) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has no %s", type->name, missing);
+    if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_PROCESS)
+        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
+    /* A block's locks are its stack's and one shared stack's: only at a cache does a new path begin. */
+    if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)
+        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": of thread scope are caches alone", type->name);
+    if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "the layer \"%s\": state_size is %zu; a state begins with strata_layer_t, %zu bytes", type->name,
+                           type->state_size, sizeof(strata_layer_t));
+    if (type->options_size > OPTIONS_MOST)
+        return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": options_size is %zu", type->name, type->options_size);
+    return STRATA_OK;
+}
+
+/* ---- rows ---- */
+
+static size_t size_of_kind(strata_option_kind_t kind) {
+    switch (kind) {
+    case STRATA_OPTION_BOOL: return sizeof(bool);
+    case STRATA_OPTION_COUNT:
+    case STRATA_OPTION_SIZE:
+    case STRATA_OPTION_TIME: return sizeof(uint64_t);
+    case STRATA_OPTION_FRACTION: return sizeof(double);
+    case STRATA_OPTION_CHOICE: return sizeof(uint32_t);
+    case STRATA_OPTION_TEXT: return STRATA_OPTION_TEXT_BYTES;
+    }
+    return 0;
+}
+
+/* Texts begin anywhere, all else at a multiple of its size. */
+static bool fits(size_t offset, size_t bytes, size_t whole) {
+    return bytes > 0 && (bytes == STRATA_OPTION_TEXT_BYTES || offset % bytes == 0) && offset <= whole && bytes <= whole - offset;
+}
+
+static strata_status_t check_option(const strata_layer_type_t *type, size_t index, void *scratch) {
+    const strata_option_row_t *row = &type->options[index];
+    const char *wrong = NULL;
+    if (!is_word(row->name) || strcmp(row->name, "name") == 0 || strata_option_find(type, row->name) != row)
+        wrong = "its name is none, is `name`, or stands twice";
+    else if (!fits(row->offset, size_of_kind(row->kind), type->options_size)) wrong = "it does not lie in the options struct";
+    else if (row->kind == STRATA_OPTION_CHOICE && (!row->choices || !*row->choices)) wrong = "it has no choices";
+    else if (row->kind == STRATA_OPTION_CHOICE && strata_choice_count(row) > STRATA_OPTION_CHOICES)
+        wrong = "it has more than 32 choices";
+    else if (!row->doc || !row->default_text) wrong = "it has no doc or no default";
+    if (wrong) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\", option %zu: %s", type->name, index + 1, wrong);
+    if (strata_option_set(row, scratch, row->default_text) == STRATA_OK) return STRATA_OK;
+    return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": the default of %s is wrong: %s", type->name, row->name,
+                       strata_last_error()->text);
+}
+
+/* Each default is read once: later a default that does not parse would end the process. */
+static strata_status_t check_options(const strata_layer_type_t *type) {
+    if (!type->options) return STRATA_OK;
+    void *scratch = strata_host_new(1, type->options_size + 1);
+    strata_status_t status = scratch ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    for (size_t i = 0; status == STRATA_OK && type->options[i].name; i++)
+        status = i < ROWS_MOST ? check_option(type, i, scratch)
+                               : strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has more than %d options, or no end of them",
+                                             type->name, ROWS_MOST);
+    strata_host_delete(scratch);
+    return status;
+}
+
+static strata_status_t check_stats(const strata_layer_type_t *type) {
+    for (size_t i = 0; type->stats && type->stats[i].name; i++) {
+        const strata_stat_row_t *row = &type->stats[i];
+        if (i >= ROWS_MOST || !is_word(row->name) || !row->unit || !row->doc ||
+            !fits(row->offset, sizeof(uint64_t), type->state_size))
+            return strata_fail(STRATA_E_INVALID, 0,
+                               "the layer \"%s\", figure %zu: it has no name, unit or doc, or does not lie in the state",
+                               type->name, i + 1);
+    }
+    return STRATA_OK;
+}
+
+strata_status_t strata_vet_layer(const strata_layer_type_t *type, strata_layer_type_t *full) {
+    strata_status_t status = copy_type(type, full);
+    if (status == STRATA_OK) status = check_name(full);
+    if (status == STRATA_OK) status = check_shape(full);
+    if (status == STRATA_OK) status = check_options(full);
+    return status == STRATA_OK ? check_stats(full) : status;
+}

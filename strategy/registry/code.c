@@ -1,0 +1,60 @@
+#include "strategy/registry/code.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "platform/host/file.h"
+
+enum { PATH_LETTERS = 4096 };
+
+/* The address of a function as data, as dlsym() has it. */
+static void *own_entry(void) {
+    void (*function)(strata_record_t *, strata_call_t *) = strata_below_free;
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    return address;
+}
+
+/* An object that is bound to another copy of the library (a second one in the process, beside one linked in statically) would
+ * work on that copy's stacks. What the whole program sees comes first, then what the object brought along. */
+static bool bound_to_another(void *object) {
+    void *seen = dlsym(RTLD_DEFAULT, "strata_below_free");
+    if (!seen) seen = dlsym(object, "strata_below_free");
+    return seen && seen != own_entry();
+}
+
+static strata_status_t table_of(void *object, const char *path, const strata_layer_type_t *const **layers, size_t *count) {
+    *layers = dlsym(object, "strata_layers");
+    *count = 0;
+    if (!*layers)
+        return strata_fail(STRATA_E_INVALID, 0, "%.1500s has no table strata_layers; write STRATA_LAYERS(&my_layer_type);", path);
+    if (bound_to_another(object))
+        return strata_fail(STRATA_E_INVALID, 0, "%.1500s is linked with another copy of Strata than this program's", path);
+    while (*count <= STRATA_CODE_LAYERS && (*layers)[*count]) ++*count;
+    if (*count == 0 || *count > STRATA_CODE_LAYERS)
+        return strata_fail(STRATA_E_INVALID, 0, "%.1500s: its table strata_layers is empty, or has more than %d layers", path,
+                           STRATA_CODE_LAYERS);
+    return STRATA_OK;
+}
+
+strata_status_t strata_code_load(const char *path, const strata_layer_type_t *const **layers) {
+    char file[PATH_LETTERS];
+    int length = snprintf(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./", path);
+    if (length < 0 || (size_t)length >= sizeof file) return strata_fail(STRATA_E_IO, 0, "%.80s...: the path is too long", path);
+    struct stat found;
+    /* dlopen() of a pipe waits for a writer. What is not there is left to its own words. */
+    if (stat(file, &found) == 0 && strata_file_is_regular(file) != STRATA_OK)
+        return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", strata_last_error()->text);
+    void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!object) return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", dlerror());
+    const strata_layer_type_t *const *table;
+    size_t count;
+    strata_status_t status = table_of(object, path, &table, &count);
+    if (status == STRATA_OK) status = strata_layers_register(table, count, true);
+    /* What is registered points into it: it is never closed. */
+    if (status != STRATA_OK) (void)dlclose(object);
+    else if (layers) *layers = table;
+    return status;
+}

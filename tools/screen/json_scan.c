@@ -1,0 +1,113 @@
+#include "tools/screen/json_scan.h"
+
+#include <string.h>
+
+enum { MOST_DEPTH = 16 };
+
+static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned depth, strata_json_member_fn member, void *context);
+
+static const char *wrong(strata_json_scan_t *scan, const char *at, const char *why) {
+    scan->at = at;
+    scan->wrong = why;
+    return NULL;
+}
+
+const char *strata_json_spaces(const char *at) {
+    while (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r') at++;
+    return at;
+}
+
+unsigned strata_json_line(const strata_json_scan_t *scan) {
+    unsigned line = 1;
+    for (const char *at = scan->begin; at < scan->at; at++) line += *at == '\n';
+    return line;
+}
+
+bool strata_json_is(strata_json_slice_t slice, const char *text) {
+    return slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
+}
+
+static bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+static const char *string_end(strata_json_scan_t *scan, const char *at) {
+    if (*at != '"') return wrong(scan, at, "a string is wanted here");
+    for (at++; *at != '"'; at++) {
+        if ((unsigned char)*at < ' ') return wrong(scan, at, "the string does not end");
+        if (*at != '\\') continue;
+        at++;
+        if (*at == 'u' && strspn(at + 1, "0123456789abcdefABCDEF") >= 4) {
+            at += 4;
+        } else if (*at == '\0' || !strchr("\"\\/bfnrt", *at)) {
+            return wrong(scan, at, "no such escape");
+        }
+    }
+    return at + 1;
+}
+
+static const char *number_end(strata_json_scan_t *scan, const char *at) {
+    const char *begin = at;
+    at += *at == '-';
+    if (!is_digit(*at)) return wrong(scan, begin, "a value is wanted here");
+    at += *at == '0' ? 1 : strspn(at, "0123456789");
+    if (*at == '.') {
+        if (!is_digit(at[1])) return wrong(scan, begin, "a number that does not end");
+        at += 1 + strspn(at + 1, "0123456789");
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += 1 + (at[1] == '+' || at[1] == '-');
+        if (!is_digit(*at)) return wrong(scan, begin, "a number that does not end");
+        at += strspn(at, "0123456789");
+    }
+    return at;
+}
+
+static const char *member_end(strata_json_scan_t *scan, const char *at, bool named, unsigned depth, strata_json_member_fn member,
+                              void *context) {
+    strata_json_slice_t name = {.at = at};
+    if (named) {
+        const char *end = string_end(scan, at);
+        if (!end) return NULL;
+        name = (strata_json_slice_t){.at = at + 1, .length = (size_t)(end - at) - 2};
+        at = strata_json_spaces(end);
+        if (*at != ':') return wrong(scan, at, "a colon is wanted here");
+        at = strata_json_spaces(at + 1);
+    }
+    const char *end = value_end(scan, at, depth, NULL, NULL);
+    if (!end || !member) return end;
+    const char *why = member(context, name, (strata_json_slice_t){.at = at, .length = (size_t)(end - at)});
+    return why ? wrong(scan, at, why) : end;
+}
+
+/* An object or array. */
+static const char *group_end(strata_json_scan_t *scan, const char *at, unsigned depth, strata_json_member_fn member,
+                             void *context) {
+    bool named = *at == '{';
+    char close = named ? '}' : ']';
+    at = strata_json_spaces(at + 1);
+    if (*at == close) return at + 1;
+    for (;;) {
+        at = member_end(scan, at, named, depth, member, context);
+        if (!at) return NULL;
+        at = strata_json_spaces(at);
+        if (*at == close) return at + 1;
+        if (*at != ',') return wrong(scan, at, "a comma or the end is wanted here");
+        at = strata_json_spaces(at + 1);
+    }
+}
+
+static const char *value_end(strata_json_scan_t *scan, const char *at, unsigned depth, strata_json_member_fn member,
+                             void *context) {
+    static const char *const words[] = {"true", "false", "null"};
+    if (*at == '{' || *at == '[') {
+        if (depth == MOST_DEPTH) return wrong(scan, at, "too deep");
+        return group_end(scan, at, depth + 1, member, context);
+    }
+    if (*at == '"') return string_end(scan, at);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(at, words[i], strlen(words[i])) == 0) return at + strlen(words[i]);
+    return number_end(scan, at);
+}
+
+const char *strata_json_value(strata_json_scan_t *scan, const char *at, strata_json_member_fn member, void *context) {
+    return value_end(scan, strata_json_spaces(at), 0, member, context);
+}

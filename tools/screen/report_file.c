@@ -1,0 +1,43 @@
+#include "tools/screen/report_file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/screen/json_scan.h"
+#include "trace/text/input.h"
+
+/* Whether these first bytes, closed by a zero, are those of a comparison. */
+static bool begins_as_report(const char *bytes) {
+    static const char *const words[] = {"{", "\"schema\"", ":"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        bytes = strata_json_spaces(bytes);
+        if (strncmp(bytes, words[i], strlen(words[i])) != 0) return false;
+        bytes += strlen(words[i]);
+    }
+    return true;
+}
+
+/* What cannot be read is none. */
+static bool holds_report(const char *path) {
+    enum { LOOKED_AT = 256 };
+    char first[LOOKED_AT + 1] = "";
+    strata_input_t *input = NULL;
+    const char *bytes;
+    size_t count = 0;
+    if (strata_input_open(path, &input) != STRATA_OK) return false;
+    bool read = strata_input_read(input, &bytes, &count) == STRATA_OK;
+    if (read) memcpy(first, bytes, count < LOOKED_AT ? count : LOOKED_AT);
+    strata_input_close(input);
+    return read && begins_as_report(first);
+}
+
+strata_status_t strata_report_open(const char *path, strata_output_t **out) {
+    struct stat there;
+    bool filled = strcmp(path, "-") != 0 && lstat(path, &there) == 0 && S_ISREG(there.st_mode) && there.st_size > 0;
+    if (filled && !holds_report(path))
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "--json %s: a file stands there that is no comparison of strata; write another "
+                           "name, or remove it first",
+                           path);
+    return strata_output_open(path, out);
+}

@@ -1,0 +1,196 @@
+#include "torture/report/shrink.h"
+
+#include <string.h>
+
+typedef struct shrinking {
+    torture_program_t *program;
+    torture_dialect_t dialect;
+    const torture_verdict_t *fault;
+    torture_attempt_fn attempt;
+    void *context;
+    uint32_t attempts, budget;
+    torture_program_t candidate;
+    torture_verdict_t verdict;
+} shrinking_t;
+
+/* ---- what is smaller ---- */
+
+static uint64_t weight_of_op(const torture_op_t *op) {
+    uint64_t weight = 10000 + op->count * 20u + op->thread * 5u;
+    weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u;
+    weight += op->by_pointer * 5u + op->refused * 5u + (op->how != 0) * 3u;
+    weight += (uint64_t)__builtin_popcount(op->waits | op->owner_waits) * 2 + (uint64_t)__builtin_popcount(op->syncs | op->borrows);
+    for (uint64_t size = op->size; size; size >>= 1) weight++;
+    for (uint32_t us = op->us; us; us >>= 1) weight++;
+    return weight + op->stream;
+}
+
+static uint64_t weight_of(const torture_program_t *program) {
+    uint64_t weight = program->threads * 100u + program->devices * 100u + (program->capacity ? 100u : 0);
+    for (uint32_t i = 0; i < program->count; i++) weight += weight_of_op(&program->ops[i]);
+    return weight;
+}
+
+/* The candidate takes the program's place if it is lawful, smaller, and shows the same fault. */
+static bool accept(shrinking_t *s) {
+    torture_law(&s->candidate, s->dialect);
+    if (s->attempts == s->budget || weight_of(&s->candidate) >= weight_of(s->program)) return false;
+    s->attempts++;
+    s->attempt(s->context, &s->candidate, &s->verdict);
+    if (!torture_same_fault(&s->verdict, s->fault)) return false;
+    *s->program = s->candidate;
+    return true;
+}
+
+/* ---- fewer operations ---- */
+
+static bool drop_range(shrinking_t *s, uint32_t at, uint32_t length) {
+    s->candidate = *s->program;
+    memmove(&s->candidate.ops[at], &s->candidate.ops[at + length], (s->candidate.count - at - length) * sizeof *s->candidate.ops);
+    s->candidate.count -= length;
+    return accept(s);
+}
+
+static bool drop_operations(shrinking_t *s) {
+    bool some = false;
+    for (uint32_t length = s->program->count / 2; length; length /= 2)
+        for (uint32_t at = 0; at + length <= s->program->count;) {
+            bool dropped = drop_range(s, at, length);
+            some |= dropped;
+            if (!dropped) at += length;
+        }
+    return some;
+}
+
+/* All operations on one block at once: what is served, used and freed goes together. */
+static bool drop_blocks(shrinking_t *s) {
+    bool some = false;
+    for (uint32_t block = 0; block < TORTURE_BLOCKS; block++) {
+        uint32_t kept = 0;
+        s->candidate = *s->program;
+        for (uint32_t i = 0; i < s->candidate.count; i++) {
+            const torture_op_t *op = &s->candidate.ops[i];
+            if (op->count != 1 || op->blocks[0] != block) s->candidate.ops[kept++] = *op;
+        }
+        if (kept == s->candidate.count) continue;
+        s->candidate.count = kept;
+        some |= accept(s);
+    }
+    return some;
+}
+
+/* ---- simpler operations ---- */
+
+enum { SIMPLIFICATIONS = 11 };
+
+static void simplify(torture_op_t *op, int how) {
+    switch (how) {
+    case 0: op->flags = 0; return;
+    case 1: op->alignment = 0; return;
+    case 2: op->tag = NULL; return;
+    case 3: op->by_pointer = false; return;
+    case 4: op->how = 0; return;
+    case 5: op->size = op->size > 4096 ? 4096 : op->size / 2; return;
+    case 6: op->us = op->us > 1000 ? 1000 : op->us / 2; return;
+    case 7: op->count = (uint8_t)(op->count - (op->count > 1)); return;
+    case 8: op->thread = 0; return;
+    case 9: op->refused = false; return;
+    default: op->size /= 2; return;
+    }
+}
+
+static bool simplify_operations(shrinking_t *s) {
+    bool some = false;
+    for (uint32_t i = 0; i < s->program->count; i++)
+        for (int how = 0; how < SIMPLIFICATIONS && i < s->program->count; how++) {
+            s->candidate = *s->program;
+            simplify(&s->candidate.ops[i], how);
+            some |= accept(s);
+        }
+    return some;
+}
+
+/* Every block of one size: what is freed fits what comes next. */
+static bool make_sizes_one(shrinking_t *s) {
+    s->candidate = *s->program;
+    for (uint32_t i = 0; i < s->candidate.count; i++)
+        if (s->candidate.ops[i].kind == TORTURE_ALLOCATE) s->candidate.ops[i].size = 4096;
+    return accept(s);
+}
+
+/* ---- fewer threads, streams, devices ---- */
+
+static bool fold_threads(shrinking_t *s) {
+    bool some = false;
+    for (uint32_t threads = 1; threads < s->program->threads; threads++) {
+        s->candidate = *s->program;
+        s->candidate.threads = threads;
+        for (uint32_t i = 0; i < s->candidate.count; i++) s->candidate.ops[i].thread %= (uint8_t)threads;
+        some |= accept(s);
+    }
+    return some;
+}
+
+static bool fold_stream(shrinking_t *s, uint8_t from, uint8_t to) {
+    s->candidate = *s->program;
+    for (uint32_t i = 0; i < s->candidate.count; i++) {
+        torture_op_t *op = &s->candidate.ops[i];
+        if (op->stream == from) op->stream = to;
+        if (op->other == from) op->other = to;
+    }
+    return accept(s);
+}
+
+static bool fold_streams(shrinking_t *s) {
+    bool some = false;
+    for (uint8_t from = 1; from < TORTURE_STREAMS; from++)
+        for (uint8_t to = 0; to < from; to++) some |= fold_stream(s, from, to);
+    return some;
+}
+
+static bool fold_devices(shrinking_t *s) {
+    bool some = false;
+    s->candidate = *s->program;
+    s->candidate.capacity = 0;
+    some |= accept(s);
+    s->candidate = *s->program;
+    s->candidate.devices = 1;
+    for (uint32_t i = 0; i < s->candidate.count; i++) {
+        torture_op_t *op = &s->candidate.ops[i];
+        if (op->stream != TORTURE_NO_STREAM) op->stream %= TORTURE_STREAMS_EACH;
+        op->other %= TORTURE_STREAMS_EACH;
+    }
+    return accept(s) || some;
+}
+
+/* Numbers without gaps, for those who read it. */
+static void number_blocks(torture_program_t *program) {
+    uint8_t number[TORTURE_BLOCKS];
+    uint8_t next = 0;
+    memset(number, 0xff, sizeof number);
+    for (uint32_t i = 0; i < program->count; i++)
+        for (uint8_t k = 0; k < program->ops[i].count; k++) {
+            uint8_t *block = &program->ops[i].blocks[k];
+            if (number[*block] == 0xff) number[*block] = next++;
+            *block = number[*block];
+        }
+}
+
+uint32_t torture_shrink(torture_program_t *program, torture_dialect_t dialect, const torture_verdict_t *fault,
+                        torture_attempt_fn attempt, void *context, uint32_t budget) {
+    static _Thread_local shrinking_t s;
+    s = (shrinking_t){.program = program, .dialect = dialect, .fault = fault, .attempt = attempt, .context = context};
+    s.budget = budget;
+    for (bool some = true; some && s.attempts < budget;) {
+        some = fold_threads(&s);
+        some |= drop_operations(&s);
+        some |= drop_blocks(&s);
+        some |= make_sizes_one(&s);
+        some |= fold_devices(&s);
+        some |= fold_streams(&s);
+        some |= simplify_operations(&s);
+    }
+    number_blocks(program);
+    torture_law(program, dialect);
+    return s.attempts;
+}

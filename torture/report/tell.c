@@ -1,0 +1,122 @@
+/* A failure, made small and told. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "platform/host/host_memory.h"
+#include "torture/apart.h"
+#include "torture/campaign.h"
+#include "torture/report/print.h"
+#include "torture/report/shrink.h"
+
+enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10, MOST_SECONDS = 90 };
+
+typedef struct telling {
+    const torture_strategy_t *strategy;
+    torture_mode_t mode;
+    const torture_verdict_t *fault;
+    torture_verdict_t *shared; /* NULL: runs are made in this process */
+    strata_status_t status;
+    time_t until; /* what is small by then is small enough */
+} telling_t;
+
+static time_t seconds(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static void attempt_once(telling_t *t, const torture_program_t *program, torture_verdict_t *verdict) {
+    if (!t->shared) {
+        torture_play(program, t->strategy->strategy, t->strategy->may_refuse, t->mode, verdict);
+        return;
+    }
+    t->status = torture_play_apart(program, t->strategy->strategy, t->strategy->may_refuse, t->mode, t->shared);
+    if (t->status == STRATA_OK) *verdict = *t->shared;
+    else *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_HOST};
+}
+
+/* Threads that run at once seldom meet twice in the same way. */
+static void attempt(void *context, const torture_program_t *program, torture_verdict_t *verdict) {
+    telling_t *t = context;
+    *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_NONE};
+    if (t->status != STRATA_OK || seconds() > t->until) return;
+    int tries = t->mode == TORTURE_AT_ONCE ? TRIES_AT_ONCE : 1;
+    do attempt_once(t, program, verdict);
+    while (--tries > 0 && !torture_same_fault(verdict, t->fault));
+}
+
+/* The simplest mode in which it fails: the same call sequence by one thread, threads in turns, threads at once. */
+static bool find_mode(telling_t *t, const torture_program_t *program, torture_mode_t found, torture_verdict_t *verdict) {
+    for (t->mode = TORTURE_INTERLEAVED; t->mode < found; t->mode++) {
+        attempt(t, program, verdict);
+        if (torture_same_fault(verdict, t->fault)) return true;
+    }
+    t->mode = found;
+    attempt(t, program, verdict);
+    return torture_same_fault(verdict, t->fault);
+}
+
+typedef struct work {
+    torture_program_t program;
+    torture_verdict_t verdict;
+    telling_t telling;
+    uint32_t attempts;
+    bool again; /* it failed again */
+} work_t;
+
+static strata_status_t make_small(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart, work_t *work) {
+    const torture_strategy_t *strategy = &campaign->strategies->all[failure->run.strategy];
+    work->telling = (telling_t){.strategy = strategy, .fault = &failure->verdict, .until = seconds() + MOST_SECONDS};
+    if (apart) work->telling.shared = torture_shared_new(sizeof *work->telling.shared);
+    if (apart && !work->telling.shared) return STRATA_E_HOST_MEMORY;
+    torture_draw(&work->program, torture_program_seed(campaign->seed, failure->run.number));
+    torture_law(&work->program, strategy->dialect);
+    work->again = find_mode(&work->telling, &work->program, failure->run.mode, &work->verdict);
+    if (work->again)
+        work->attempts = torture_shrink(&work->program, strategy->dialect, &failure->verdict, attempt, &work->telling, ATTEMPTS);
+    work->telling.until = seconds() + MOST_SECONDS;
+    if (work->again) attempt(&work->telling, &work->program, &work->verdict);
+    torture_shared_delete(work->telling.shared, sizeof *work->telling.shared);
+    return work->telling.status;
+}
+
+strata_status_t torture_smallest(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart,
+                                 torture_program_t *program, torture_mode_t *mode) {
+    work_t *work = strata_host_new(1, sizeof *work);
+    strata_status_t status = work ? make_small(campaign, failure, apart, work) : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) {
+        *program = work->program;
+        *mode = work->telling.mode;
+    }
+    strata_host_delete(work);
+    return status;
+}
+
+static void print_failure(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, const work_t *work) {
+    const torture_strategy_t *strategy = work->telling.strategy;
+    char name[64], about[160];
+    fprintf(out, "program %" PRIu64 " of seed %" PRIu64 " under %s: %s (%s)\n", failure->run.number, campaign->seed, strategy->name,
+            torture_fault_text(failure->verdict.fault), torture_mode_text(failure->run.mode));
+    fprintf(out, "%s\n", work->again ? work->verdict.text : failure->verdict.text);
+    if (!work->again) fprintf(out, "it did not fail again: below is the whole program\n");
+    else fprintf(out, "made small in %u runs: %u operations\n", work->attempts, work->program.count);
+    snprintf(name, sizeof name, "seed_%" PRIu64 "_program_%" PRIu64, campaign->seed, failure->run.number);
+    snprintf(about, sizeof about, "strata torture --seed %" PRIu64 " --first %" PRIu64 " --programs 1, under %s", campaign->seed,
+             failure->run.number, strategy->name);
+    torture_page_t page = {.name = name,
+                           .strategy = strategy->text,
+                           .about = about,
+                           .mode = work->telling.mode,
+                           .may_refuse = strategy->may_refuse,
+                           .dialect = strategy->dialect};
+    torture_print(out, &work->program, &page);
+}
+
+strata_status_t torture_tell(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart) {
+    work_t *work = strata_host_new(1, sizeof *work);
+    strata_status_t status = work ? make_small(campaign, failure, apart, work) : STRATA_E_HOST_MEMORY;
+    if (status == STRATA_OK) print_failure(out, campaign, failure, work);
+    strata_host_delete(work);
+    return status;
+}

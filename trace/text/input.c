@@ -1,0 +1,145 @@
+#include "trace/text/input.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "platform/host/file.h"
+#include "platform/host/host_memory.h"
+
+enum { BUFFER_BYTES = 65536 };
+
+struct strata_input {
+    int file;
+    bool gzip;
+    bool started;
+    bool file_end;
+    bool member_open; /* within a gzip member: the end of the file now is a cut */
+    bool damaged; /* inflate has said so, and will again */
+    z_stream inflate;
+    unsigned char in[BUFFER_BYTES];
+    char out[BUFFER_BYTES];
+};
+
+static voidpf zlib_new(voidpf unused, uInt count, uInt size) {
+    (void)unused;
+    return strata_host_new(count, size);
+}
+
+static void zlib_delete(voidpf unused, voidpf memory) {
+    (void)unused;
+    strata_host_delete(memory);
+}
+
+strata_status_t strata_input_open(const char *path, strata_input_t **input) {
+    int file;
+    strata_status_t status = strata_file_open(path, STRATA_FILE_NAMED_BY_USER, &file);
+    if (status != STRATA_OK) return status;
+    strata_input_t *made = strata_host_new(1, sizeof *made);
+    if (!made) {
+        close(file);
+        return STRATA_E_HOST_MEMORY;
+    }
+    made->file = file;
+    made->inflate.zalloc = zlib_new;
+    made->inflate.zfree = zlib_delete;
+    *input = made;
+    return STRATA_OK;
+}
+
+void strata_input_close(strata_input_t *input) {
+    if (!input) return;
+    if (input->gzip) inflateEnd(&input->inflate);
+    close(input->file);
+    strata_host_delete(input);
+}
+
+/* Fills `in` behind what is still there; at the end of the file adds nothing. */
+static strata_status_t fill(strata_input_t *input) {
+    z_stream *z = &input->inflate;
+    if (z->avail_in) memmove(input->in, z->next_in, z->avail_in);
+    z->next_in = input->in;
+    ssize_t got;
+    do { got = read(input->file, input->in + z->avail_in, BUFFER_BYTES - z->avail_in); } while (got < 0 && errno == EINTR);
+    if (got < 0) return strata_fail(STRATA_E_IO, 0, "the file cannot be read: %s", strerror(errno));
+    input->file_end = got == 0;
+    z->avail_in += (uInt)got;
+    return STRATA_OK;
+}
+
+/* Two bytes tell gzip; a file of one byte is plain. */
+static strata_status_t start(strata_input_t *input) {
+    z_stream *z = &input->inflate;
+    do {
+        strata_status_t status = fill(input);
+        if (status != STRATA_OK) return status;
+    } while (z->avail_in < 2 && !input->file_end);
+    input->started = true;
+    if (z->avail_in < 2 || input->in[0] != 0x1f || input->in[1] != 0x8b) return STRATA_OK;
+    if (inflateInit2(z, MAX_WBITS + 16) != Z_OK)
+        return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to unpack gzip");
+    input->gzip = input->member_open = true;
+    return STRATA_OK;
+}
+
+static strata_status_t read_plain(strata_input_t *input, const char **bytes, size_t *count) {
+    z_stream *z = &input->inflate;
+    if (z->avail_in == 0 && !input->file_end) {
+        strata_status_t status = fill(input);
+        if (status != STRATA_OK) return status;
+    }
+    memcpy(input->out, z->next_in, z->avail_in);
+    *bytes = input->out;
+    *count = z->avail_in;
+    z->avail_in = 0;
+    return STRATA_OK;
+}
+
+/* One call of inflate; what it says about the data. */
+static strata_status_t inflate_some(strata_input_t *input) {
+    z_stream *z = &input->inflate;
+    if (!input->member_open) {
+        if (inflateReset(z) != Z_OK) return strata_fail(STRATA_E_FORMAT, 0, "the gzip data cannot be unpacked");
+        input->member_open = true;
+    }
+    switch (inflate(z, Z_NO_FLUSH)) {
+    case Z_OK:
+    case Z_BUF_ERROR: return STRATA_OK;
+    case Z_STREAM_END: input->member_open = false; return STRATA_OK;
+    case Z_MEM_ERROR: return strata_fail(STRATA_E_HOST_MEMORY, 0, "the host has no memory to unpack gzip");
+    default:
+        input->damaged = true;
+        return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is damaged (%s); copy the file again, or check it with gzip -t",
+                           z->msg ? z->msg : "no gzip stream");
+    }
+}
+
+static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size_t *count) {
+    z_stream *z = &input->inflate;
+    z->next_out = (Bytef *)input->out;
+    z->avail_out = BUFFER_BYTES;
+    while (z->avail_out == BUFFER_BYTES) {
+        strata_status_t status = STRATA_OK;
+        if (z->avail_in == 0 && !input->file_end) status = fill(input);
+        if (status == STRATA_OK && z->avail_in == 0 && input->file_end && !input->damaged) {
+            if (!input->member_open) break;
+            return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is cut off; copy the file again, or check it with gzip -t");
+        }
+        if (status == STRATA_OK) status = inflate_some(input);
+        /* What came before the damage is handed out first. */
+        if (status != STRATA_OK && z->avail_out == BUFFER_BYTES) return status;
+    }
+    *bytes = input->out;
+    *count = BUFFER_BYTES - z->avail_out;
+    return STRATA_OK;
+}
+
+strata_status_t strata_input_read(strata_input_t *input, const char **bytes, size_t *count) {
+    if (!input->started) {
+        strata_status_t status = start(input);
+        if (status != STRATA_OK) return status;
+    }
+    return input->gzip ? read_gzip(input, bytes, count) : read_plain(input, bytes, count);
+}

@@ -1,0 +1,40 @@
+/* Lines and fields of a CSV file, before anything is known of their meaning. */
+#ifndef STRATA_TRACE_LINES_H
+#define STRATA_TRACE_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trace/text/input.h"
+#include "trace/trace.h"
+
+/* A field as it may be shown in a message: printable and short. */
+typedef struct strata_shown {
+    char text[48];
+} strata_shown_t;
+strata_shown_t strata_shown(const char *field);
+
+typedef struct strata_lines {
+    strata_input_t *input;
+    char *path;
+    const char *bytes; /* what is left of the input's last piece */
+    size_t count;
+    uint32_t line; /* number of the line in `text` */
+    char text[STRATA_TRACE_LINE_BYTES]; /* without its end; split in place */
+    char *fields[STRATA_TRACE_FIELDS];
+    strata_shown_t names[STRATA_TRACE_FIELDS]; /* of the columns, for errors; "": not known yet */
+    uint32_t columns[STRATA_TRACE_FIELDS]; /* where each began in the line: 1 and the characters before it */
+} strata_lines_t;
+
+/* On failure nothing is left to close. */
+strata_status_t strata_lines_open(strata_lines_t *lines, const char *path);
+void strata_lines_close(strata_lines_t *lines);
+/* The next line, its end taken off, without a zero byte or a carriage return, the first without a mark of UTF-8 (EF BB BF) in front;
+ * *end behind the last. */
+strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
+/* Splits the line into fields[]; a field may stand in "double quotes". */
+strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);
+/* E_FORMAT, "path:line:column: ..." of the current line. */
+strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column, const char *format, ...) STRATA_PRINTF(3, 4);
+
+#endif
