@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/config.h"
 
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context) {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/pages/page.h"
 #include "platform/status.h"
 

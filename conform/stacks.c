@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "conform/checks.h"
 #include "strategy/plan/legal.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_FACADE_FACADE_H
 #define STRATA_FACADE_FACADE_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 #include "facade/streams/names.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"

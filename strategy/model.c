@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "platform/status.h"
 #include "strategy/plan/legal.h"
 

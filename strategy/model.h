@@ -3,7 +3,7 @@
 #ifndef STRATA_STRATEGY_MODEL_H
 #define STRATA_STRATEGY_MODEL_H
 
-#include "allocation/core/plan.h"
+#include "allocation/stack/plan.h"
 #include "strategy/plan/arena.h"
 
 enum {

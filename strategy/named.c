@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "strategy/model.h"
 
 const char *strata_named_key(strata_named_kind_t kind) { return kind == STRATA_NAMED_POOL ? "pools" : "streams"; }

@@ -10,7 +10,7 @@
 #include "conform/checks.h"
 #include "conform/stacks.h"
 #include "strategy/registry/code.h"
-#include "tools/options.h"
+#include "tools/options/options.h"
 #include "torture/apart.h"
 
 enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS = 100 };

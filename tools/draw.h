@@ -2,7 +2,7 @@
 #ifndef STRATA_TOOLS_DRAW_H
 #define STRATA_TOOLS_DRAW_H
 
-#include "tools/contenders.h"
+#include "tools/options/contenders.h"
 
 /* Replays the trace under each contender once more, up to the row where most was reserved (of results[i] for contender i), and
  * draws to standard output what lies where. */

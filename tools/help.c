@@ -1,11 +1,11 @@
 /* What is told about commands: from their rows and those of their options. */
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/words.h"
 #include "platform/printable.h"
 #include "strata/strata.h"
-#include "tools/options.h"
+#include "tools/options/options.h"
 #include "tools/screen/terminal.h"
 
 enum { WIDTH = 80, NARROWEST = 40, MEANING_AT = 28, ITEM = 128 };

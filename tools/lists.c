@@ -6,8 +6,8 @@
 #include "platform/printable.h"
 #include "replay/compare/figures.h"
 #include "strategy/registry/code.h"
-#include "tools/named.h"
-#include "tools/options.h"
+#include "tools/options/named.h"
+#include "tools/options/options.h"
 #include "tools/screen/terminal.h"
 
 enum { WIDTH = 80, ONE_LINE = 10000, SETS = 64 };

@@ -5,7 +5,7 @@
 #include "config/words.h"
 #include "platform/printable.h"
 #include "strata/strata.h"
-#include "tools/options.h"
+#include "tools/options/options.h"
 #include "tools/screen/signals.h"
 
 int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "platform/host/host_memory.h"
-#include "tools/options.h"
+#include "tools/options/options.h"
 #include "tools/screen/json_scan.h"
 #include "tools/screen/report_file.h"
 #include "trace/text/input.h"

@@ -3,7 +3,7 @@
 
 #include "platform/host/host_memory.h"
 #include "replay/stats/stats.h"
-#include "tools/contenders.h"
+#include "tools/options/contenders.h"
 #include "tools/screen/terminal.h"
 
 typedef struct session {

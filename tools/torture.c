@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "strategy/registry/code.h"
-#include "tools/options.h"
+#include "tools/options/options.h"
 #include "torture/campaign.h"
 
 enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "conform/stacks.h"
 #include "platform/host/file.h"
 #include "platform/host/host_memory.h"

@@ -1,5 +1,5 @@
 /* What the domain and the facade ask of a stack: each of its own layers in turn, the top first. */
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/arithmetic.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 
 strata_opened_t strata_call_unlock(strata_call_t *call) {
     strata_opened_t opened = {{call->held[0], call->held[1]}};

@@ -1,8 +1,8 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
 #include "allocation/call/record_notes.h"
-#include "allocation/core/layer.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/reclaim/ladder.h"
+#include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
 
 static strata_status_t stale(strata_ref_t ref, const char *why) {

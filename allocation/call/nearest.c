@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 
 /* Longer words are compared by their beginnings. */
 enum { WORD_MOST = 48 };

@@ -1,8 +1,8 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
-#include "allocation/core/layer.h"
-#include "allocation/core/quarantine.h"
-#include "allocation/core/threads.h"
+#include "allocation/domain/quarantine.h"
 #include "allocation/reclaim/refusal.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 
 strata_place_t strata_layer_place(const strata_layer_t *self) { return self->domain->place; }
 

@@ -1,6 +1,6 @@
 #include "allocation/call/record_notes.h"
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 
 enum { LEAST_ENTRIES = 1024 };

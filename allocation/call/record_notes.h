@@ -5,7 +5,7 @@
 #ifndef STRATA_ALLOCATION_RECORD_NOTES_H
 #define STRATA_ALLOCATION_RECORD_NOTES_H
 
-#include "allocation/core/stack.h"
+#include "allocation/stack/stack.h"
 
 /* Names are the facade's numbers, 0: none. */
 typedef struct strata_note {

@@ -1,6 +1,6 @@
 #include "allocation/call/ref_info.h"
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 
 /* Under the lock of `home`. */
 static void tell_allocation(const strata_stack_t *home, strata_ref_t ref, strata_ref_info_t *info) {

@@ -1,7 +1,7 @@
 /* The way down for a request, and the booking of what came up. */
-#include "allocation/core/layer.h"
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
+#include "allocation/stack/layer.h"
 #include "platform/host/host_memory.h"
 
 typedef struct serving {

@@ -8,9 +8,9 @@
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 
-#include "allocation/core/layer.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
+#include "allocation/stack/layer.h"
 
 enum {
     STRATA_AUTO_GROWTH_CHUNKS = 1 << 20, /* of one instance */

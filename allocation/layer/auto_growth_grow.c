@@ -1,7 +1,7 @@
 /* How auto_growth grows: which chunk is asked from below, of which size, and what is done when there is none. */
 #include "allocation/layer/auto_growth.h"
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/reclaim/patience.h"
 #include "platform/arithmetic.h"
 

@@ -10,7 +10,7 @@
  * of the host. With `timestamps` the program says by counts whose work is over. Parts: bfc_regions.c, bfc_streams.c,
  * bfc_stamps.c, bfc_debug.c, bfc_check.c. What the peer lacks is an option, off by default. */
 #include "allocation/layer/bfc.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/reclaim/refusal.h"
 #include "platform/arithmetic.h"
 

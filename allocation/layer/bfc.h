@@ -5,10 +5,10 @@
 #ifndef STRATA_ALLOCATION_LAYER_BFC_H
 #define STRATA_ALLOCATION_LAYER_BFC_H
 
-#include "allocation/core/layer.h"
 #include "allocation/mechanism/marks.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
+#include "allocation/stack/layer.h"
 #include "allocation/uses/users.h"
 
 enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };

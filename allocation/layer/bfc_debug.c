@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
 #include "allocation/layer/bfc_debug.h"
+#include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
 
 enum { SHOWN_SIZES = 6, SHOWN_BLOCKS = 4, SHOWN_ACTIONS = 8, LINE = 320 };

@@ -4,8 +4,8 @@
  * request; when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free,
  * and it is asked once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
  */
-#include "allocation/core/layer.h"
 #include "allocation/mechanism/tree.h"
+#include "allocation/stack/layer.h"
 
 enum { CHUNKS = 1 << 22 };
 

@@ -12,7 +12,7 @@
  */
 #include "allocation/layer/caching.h"
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/reclaim/callbacks.h"
 #include "allocation/reclaim/refusal.h"
 

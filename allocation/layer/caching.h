@@ -5,11 +5,11 @@
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_H
 #define STRATA_ALLOCATION_LAYER_CACHING_H
 
-#include "allocation/core/layer.h"
 #include "allocation/mechanism/marks.h"
-#include "allocation/mechanism/order.h"
 #include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
+#include "allocation/stack/layer.h"
+#include "allocation/tables/order.h"
 #include "allocation/uses/users.h"
 
 enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };

@@ -2,8 +2,8 @@
 #ifndef STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_H
 #define STRATA_ALLOCATION_LAYER_CUDA_MALLOC_ASYNC_H
 
-#include "allocation/core/layer.h"
 #include "allocation/layer/default_pool.h"
+#include "allocation/stack/layer.h"
 #include "allocation/uses/free_stream.h"
 #include "allocation/uses/users.h"
 

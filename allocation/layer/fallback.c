@@ -6,7 +6,7 @@
  */
 #include <stdatomic.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 
 typedef struct fallback {
     strata_layer_t base;

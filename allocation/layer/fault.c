@@ -3,8 +3,8 @@
  * Requests are numbered from 1, all streams of the device together. Which of them are drawn depends on the number and the seed
  * alone, so a run that makes the same requests fails at the same ones.
  */
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
+#include "allocation/stack/layer.h"
 
 enum { SAY_NO_MEMORY, SAY_DEVICE };
 

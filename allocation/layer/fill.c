@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
+#include "allocation/stack/layer.h"
 
 typedef struct fill_options {
     uint64_t byte;

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/layer.h"
 #include "allocation/layer/guard_account.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 #include "platform/printable.h"
 

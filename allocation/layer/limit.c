@@ -1,8 +1,8 @@
-/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/core/quota.h's: never a
+/* limit: no more than so many bytes are asked from the layer below, on one device. The counting is allocation/domain/quota.h's: never a
  * byte above, and a large request that fails below never makes a small one fail. */
-#include "allocation/core/layer.h"
-#include "allocation/core/quota.h"
+#include "allocation/domain/quota.h"
 #include "allocation/reclaim/refusal.h"
+#include "allocation/stack/layer.h"
 #include "platform/arithmetic.h"
 
 typedef struct limit_options {

@@ -10,7 +10,7 @@
  * one used. */
 #include "allocation/layer/naive_best_fit.h"
 
-#include "allocation/core/threads.h"
+#include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
 
 #define ROW(name) offsetof(naive_options_t, name)

@@ -9,8 +9,8 @@
 #ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 #define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 
-#include "allocation/core/layer.h"
 #include "allocation/mechanism/buddy.h"
+#include "allocation/stack/layer.h"
 #include "allocation/uses/users.h"
 
 enum { STRATA_NAIVE_OWN_STREAMS, STRATA_NAIVE_STREAMS_IGNORED };

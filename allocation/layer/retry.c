@@ -1,7 +1,7 @@
 /* retry: climbs the domain's reclaim ladder when the layers below are out of memory, and wakes those who wait at a free. */
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/reclaim/ladder.h"
+#include "allocation/stack/layer.h"
 
 typedef struct retry_options {
     uint64_t timeout;

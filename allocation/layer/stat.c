@@ -5,7 +5,7 @@
  * Anywhere else it counts what passes, in a few atomic words: it takes no lock, and may stand above a layer that waits, as the
  * peer's does.
  */
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 
 typedef struct stat_layer {
     strata_layer_t base;

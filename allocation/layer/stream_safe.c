@@ -5,8 +5,8 @@
  * keep their order; they are polled at each allocate, one query a stream (`poll: stream`), or one a block, as the peer
  * (`poll: block`). In places without an owner stream every user is a borrower, the one named at allocate the first.
  */
-#include "allocation/core/layer.h"
-#include "allocation/core/threads.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 
 enum { EVENT_FREE, EVENT_USE };
 enum { POLL_STREAM, POLL_BLOCK };

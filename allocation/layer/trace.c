@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
-#include "allocation/core/threads.h"
+#include "allocation/options/option.h"
 #include "allocation/report/recorder.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 
 enum { FULL_WRITE, FULL_DROP };
 

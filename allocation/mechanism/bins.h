@@ -10,7 +10,7 @@
 #ifndef STRATA_ALLOCATION_MECHANISM_BINS_H
 #define STRATA_ALLOCATION_MECHANISM_BINS_H
 
-#include "allocation/mechanism/slab.h"
+#include "allocation/tables/slab.h"
 
 enum {
     STRATA_BINS_SUB_BITS = 7,

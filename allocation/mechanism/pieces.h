@@ -5,7 +5,7 @@
 #ifndef STRATA_ALLOCATION_MECHANISM_PIECES_H
 #define STRATA_ALLOCATION_MECHANISM_PIECES_H
 
-#include "allocation/mechanism/slab.h"
+#include "allocation/tables/slab.h"
 
 /* The first block of a chunk, all of it, in state FREE; its slot, 0: the slab is full. */
 uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);

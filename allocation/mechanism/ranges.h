@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "allocation/mechanism/nodes.h"
+#include "allocation/tables/nodes.h"
 
 typedef struct strata_range {
     uint64_t from, to;

@@ -5,7 +5,7 @@
 #ifndef STRATA_ALLOCATION_MECHANISM_TREE_H
 #define STRATA_ALLOCATION_MECHANISM_TREE_H
 
-#include "allocation/mechanism/slab.h"
+#include "allocation/tables/slab.h"
 
 enum {
     STRATA_TREE_SUB_BITS = 5,

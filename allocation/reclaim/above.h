@@ -3,7 +3,7 @@
 #ifndef STRATA_ALLOCATION_ABOVE_H
 #define STRATA_ALLOCATION_ABOVE_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 
 /* Behind another limit: idle chunks go back as far as it wants; what stays above it is watched from now on. No lock is held. */
 void strata_above_begin(strata_domain_t *domain);

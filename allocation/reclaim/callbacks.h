@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_CALLBACKS_H
 #define STRATA_ALLOCATION_CALLBACKS_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 
 /* Asks them, where the domain has any; the bytes that they say they freed. No lock is held. */
 uint64_t strata_callbacks_ask(strata_domain_t *domain, size_t size);

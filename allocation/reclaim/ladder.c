@@ -1,10 +1,10 @@
 /* The reclaim ladder and the waiting at its end (CONTRACTS §3). */
 #include "allocation/reclaim/ladder.h"
 
-#include "allocation/core/layer.h"
-#include "allocation/core/threads.h"
 #include "allocation/reclaim/callbacks.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 
 enum {
     BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot say when an event passes */

@@ -3,7 +3,7 @@
 #ifndef STRATA_ALLOCATION_LADDER_H
 #define STRATA_ALLOCATION_LADDER_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 
 /* One try: search, then growth. E_NO_MEMORY: go on climbing. */
 typedef strata_status_t (*strata_try_fn)(void *context, uint32_t extra_flags);

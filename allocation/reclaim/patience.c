@@ -1,6 +1,6 @@
 #include "allocation/reclaim/patience.h"
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 
 static uint64_t requested_in(strata_domain_t *domain) {
     uint64_t requested = 0;

@@ -4,7 +4,7 @@
 #ifndef STRATA_ALLOCATION_PATIENCE_H
 #define STRATA_ALLOCATION_PATIENCE_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 
 /* Whether growth of a stack by `size` should wait. The path holds the stack's lock; it may be opened, and is held again. */
 bool strata_patience_holds_back(strata_call_t *call, strata_stack_t *stack, uint64_t size);

@@ -1,6 +1,6 @@
 #include "allocation/reclaim/refusal.h"
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 
 static _Thread_local strata_refusal_t last;
 

@@ -3,7 +3,7 @@
 #ifndef STRATA_ALLOCATION_REFUSAL_H
 #define STRATA_ALLOCATION_REFUSAL_H
 
-#include "allocation/core/stack.h"
+#include "allocation/stack/stack.h"
 
 typedef enum strata_refused_by {
     STRATA_REFUSED_BY_OTHERS, /* nobody noted anything: a layer of its own will */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 
 static bool has_row(const strata_own_figure_t *rows, uint32_t count, const char *name) {
     bool found = false;

@@ -2,7 +2,7 @@
 #ifndef STRATA_ALLOCATION_FIGURES_H
 #define STRATA_ALLOCATION_FIGURES_H
 
-#include "allocation/core/group.h"
+#include "allocation/domain/group.h"
 
 enum { STRATA_OWN_FIGURES = 257 /* the rows that a type may have, and one more */ };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
 #include "platform/status.h"
 #include "trace/trace.h"

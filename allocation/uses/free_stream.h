@@ -3,7 +3,7 @@
 #ifndef STRATA_ALLOCATION_FREE_STREAM_H
 #define STRATA_ALLOCATION_FREE_STREAM_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 
 /* They are in the stream's order. */
 typedef struct strata_pending_free {

@@ -1,6 +1,6 @@
 #include "allocation/uses/host_wait.h"
 
-#include "allocation/core/threads.h"
+#include "allocation/stack/threads.h"
 
 /* BUSY: a free is in the wait, and has the handle. */
 typedef enum note_state { UNUSED, WAITING, BUSY, OVER, WHOLE_DEVICE } note_state_t;

@@ -1,6 +1,6 @@
 #include "allocation/uses/users.h"
 
-#include "allocation/core/threads.h"
+#include "allocation/stack/threads.h"
 #include "platform/device.h"
 
 static uint64_t thread_of(strata_stream_t stream) { return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0; }

@@ -6,7 +6,7 @@
 #ifndef STRATA_ALLOCATION_USERS_H
 #define STRATA_ALLOCATION_USERS_H
 
-#include "allocation/mechanism/index.h"
+#include "allocation/tables/index.h"
 #include "strata/strata.h"
 
 /* NAMED: its handle is good. BEHIND: it is destroyed, and the free stream stands behind its work. LOST: destroyed, and nothing

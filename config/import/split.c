@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/import/rows.h"
 
 /* What is read, with where it stands. */

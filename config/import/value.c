@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/hint.h"
 #include "config/import/rows.h"
 

@@ -1,7 +1,7 @@
 /* What was made of a string: the lines that tell what was not, and the strategy as a file. */
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/import/rows.h"
 #include "config/words.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/config.h"
 #include "config/reader/reader.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/report/figures.h"
 #include "config/config.h"
 #include "config/hint.h"

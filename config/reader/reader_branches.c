@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/hint.h"
 #include "config/pages/page.h"
 #include "config/reader/reader.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/pages/page.h"
 #include "platform/arithmetic.h"
 #include "platform/printable.h"

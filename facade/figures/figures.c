@@ -1,11 +1,11 @@
 /* Figures of places, and what the caches keep. */
 #include <string.h>
 
-#include "allocation/core/layer.h"
-#include "allocation/core/threads.h"
 #include "allocation/reclaim/above.h"
 #include "allocation/report/figures.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
 #include "platform/arithmetic.h"

@@ -1,6 +1,6 @@
 /* What the layers of a place count for themselves. */
-#include "allocation/core/layer.h"
 #include "allocation/report/figures.h"
+#include "allocation/stack/layer.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
 

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "allocation/core/layer.h"
 #include "allocation/report/figures.h"
+#include "allocation/stack/layer.h"
 #include "facade/facade.h"
 #include "facade/figures/text.h"
 #include "facade/serve/arguments.h"

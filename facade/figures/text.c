@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "platform/arithmetic.h"
 
 void strata_text_say(strata_text_t *text, const char *format, ...) {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "allocation/call/record_notes.h"
-#include "allocation/core/threads.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/threads.h"
 #include "config/config.h"
 #include "facade/open/devices.h"
 #include "facade/open/life.h"

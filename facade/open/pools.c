@@ -1,5 +1,5 @@
 /* Named pools: their numbers, and which one the requests of a thread go to. */
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/report/log.h"
 #include "facade/open/plans.h"
 #include "facade/serve/arguments.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
 

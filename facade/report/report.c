@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "allocation/call/record_notes.h"
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/report/figures.h"
+#include "allocation/stack/layer.h"
 #include "facade/figures/amounts.h"
 #include "facade/report/causes.h"
 

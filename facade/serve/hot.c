@@ -1,6 +1,6 @@
 /* The calls that programs make millions of times: allocate, free, free by pointer. Everything that is not a hit goes the long
  * way (facade/serve.c). */
-#include "allocation/core/threads.h"
+#include "allocation/stack/threads.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "allocation/core/stack.h"
+#include "allocation/stack/stack.h"
 
 enum { STRATA_LOOKUP_WAYS = 8 };
 

@@ -1,7 +1,7 @@
 #include "facade/streams/annotate.h"
 
-#include "allocation/core/layer.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
 #include "facade/serve/lookup.h"
 
 typedef struct annotation {

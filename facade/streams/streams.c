@@ -1,7 +1,7 @@
 /* Streams: forgetting them, and those of the facade's own device. */
-#include "allocation/core/layer.h"
-#include "allocation/core/threads.h"
 #include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 #include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"

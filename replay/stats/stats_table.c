@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/layer.h"
 #include "allocation/report/figures.h"
+#include "allocation/stack/layer.h"
 #include "facade/facade.h"
 #include "facade/figures/chunks.h"
 #include "platform/arithmetic.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 
 strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options) {
     bool wide = type->scope != STRATA_SCOPE_NONE && type->scope != STRATA_SCOPE_STREAM;

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
+#include "allocation/stack/layer.h"
 #include "strategy/plan/legal.h"
 
 /* The layers that there are and that give what is needed, for the message. */

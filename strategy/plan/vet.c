@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "allocation/report/figures.h"
 #include "platform/host/host_memory.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 
 void bench_begin(bench_t *bench) {
     *bench = (bench_t){.options = strata_arena_new()};

@@ -2,8 +2,8 @@
 #ifndef STRATA_TESTS_ALLOCATION_BENCH_H
 #define STRATA_TESTS_ALLOCATION_BENCH_H
 
-#include "allocation/core/domain.h"
-#include "allocation/core/layer.h"
+#include "allocation/domain/domain.h"
+#include "allocation/stack/layer.h"
 #include "platform/sim/sim.h"
 #include "strategy/model.h"
 #include "tests/allocation/test_layers.h"

@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_ASYNC_ASYNC_H
 #define STRATA_TESTS_ASYNC_ASYNC_H
 
-#include "allocation/core/domain.h"
+#include "allocation/domain/domain.h"
 #include "tests/facade/fixture.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents);

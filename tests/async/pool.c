@@ -1,6 +1,6 @@
 /* What the driver's pool serves through cuda_malloc_async. The tests of the peer's async allocator are written anew from their
  * descriptions; each names the peer's. */
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "tests/async/async.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents) {

@@ -1,7 +1,7 @@
 /* Many streams and threads over one pool, and what keeps the bytes that wait to be freed in bounds. */
 #include <pthread.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "allocation/uses/users.h"
 #include "tests/async/async.h"
 

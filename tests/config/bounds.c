@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/import/import.h"
 #include "config/tree/tree.h"
 #include "tests/config/refused.h"

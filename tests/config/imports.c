@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/import/rows.h"
 #include "platform/host/host_memory.h"
 #include "tests/config/refused.h"

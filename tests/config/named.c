@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "tests/config/refused.h"
 
 static const char both[] = "stack: [retry, stream_safe, auto_growth, system]\n"

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 
 void expect_refused(const char *yaml, unsigned line, unsigned column, const char *what, const char *write) {
     strata_strategy_t *strategy = NULL;

@@ -1,5 +1,5 @@
 /* Sizes and times: exact in both directions, and every wrong one told. */
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "platform/status.h"
 #include "tests/harness/test.h"
 

@@ -16,9 +16,10 @@ static char suites[SUBJECTS][80];
 /* Numbers in octal: 00 to 0177. */
 #define EACH(F, check)                                                                                                             \
     EIGHT(F, check, 0)                                                                                                             \
-    EIGHT(F, check, 01) EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04) EIGHT(F, check, 05) EIGHT(F, check, 06)        \
-        EIGHT(F, check, 07) EIGHT(F, check, 010) EIGHT(F, check, 011) EIGHT(F, check, 012) EIGHT(F, check, 013)                    \
-            EIGHT(F, check, 014) EIGHT(F, check, 015) EIGHT(F, check, 016) EIGHT(F, check, 017)
+    EIGHT(F, check, 01)                                                                                                            \
+    EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04) EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07)        \
+        EIGHT(F, check, 010) EIGHT(F, check, 011) EIGHT(F, check, 012) EIGHT(F, check, 013) EIGHT(F, check, 014)                   \
+            EIGHT(F, check, 015) EIGHT(F, check, 016) EIGHT(F, check, 017)
 #define CASES(check) EACH(CASE, check)
 CHECKS(CASES)
 

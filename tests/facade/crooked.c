@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
 
 /* ---- below a cache ---- */

@@ -1,7 +1,7 @@
 /* Freed blocks that wait for several borrowers: when they are over, which goes first, and what the figures say meanwhile. */
 #include <stdio.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)

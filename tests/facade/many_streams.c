@@ -1,9 +1,9 @@
 /* A place with many streams: neither a request nor a figure may look at all stacks once for each. */
-#include "allocation/core/threads.h"
 #include "allocation/layer/bfc.h"
 #include "allocation/layer/caching.h"
 #include "allocation/layer/cuda_malloc_async.h"
 #include "allocation/layer/naive_best_fit.h"
+#include "allocation/stack/threads.h"
 #include "tests/facade/fixture.h"
 
 enum { STREAMS = 400, PER_STREAM = 12 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "platform/device.h"
 #include "tests/facade/fixture.h"
 
@@ -280,8 +280,9 @@ static void every_option_of(const char *name) {
 
 #define LAYERS(X)                                                                                                                  \
     X(retry)                                                                                                                       \
-    X(stream_safe) X(auto_growth) X(buffered) X(caching) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) X(fill)      \
-        X(guard) X(limit) X(scrub) X(system) X(cuda_malloc_async) X(trace)
+    X(stream_safe)                                                                                                                 \
+    X(auto_growth) X(buffered) X(caching) X(bfc) X(naive_best_fit) X(thread_local) X(aligned) X(fault) X(fill) X(guard) X(limit)   \
+        X(scrub) X(system) X(cuda_malloc_async) X(trace)
 
 #define TEST_OF(layer)                                                                                                             \
     TEST(facade_options, each_does_something_in_##layer) { every_option_of(#layer); }

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
 
 static uint64_t idle(rig_t *rig) {

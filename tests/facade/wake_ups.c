@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "allocation/core/layer.h"
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
+#include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
 
 #define MILLISECOND (1000ull * 1000)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/reader/reader.h"
 
 /* ---- texts ---- */

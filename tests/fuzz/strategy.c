@@ -1,7 +1,7 @@
 /* A strategy file: loading and checking agree, what is refused says where, and what is accepted can be told about and serves. */
 #include <string.h>
 
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "config/config.h"
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"

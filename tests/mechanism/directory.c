@@ -1,4 +1,4 @@
-#include "allocation/mechanism/directory.h"
+#include "allocation/tables/directory.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "allocation/mechanism/index.h"
+#include "allocation/tables/index.h"
 
 #include "tests/mechanism/mechanism.h"
 

@@ -2,7 +2,7 @@
 #ifndef STRATA_TESTS_MECHANISM_H
 #define STRATA_TESTS_MECHANISM_H
 
-#include "allocation/mechanism/slab.h"
+#include "allocation/tables/slab.h"
 #include "tests/harness/test.h"
 
 /* Never 0 as a state; the same numbers for the same seed everywhere. */

@@ -1,4 +1,4 @@
-#include "allocation/mechanism/nodes.h"
+#include "allocation/tables/nodes.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "allocation/mechanism/order.h"
+#include "allocation/tables/order.h"
 
 #include "tests/mechanism/mechanism.h"
 

@@ -1,4 +1,4 @@
-#include "allocation/mechanism/slab.h"
+#include "allocation/tables/slab.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "allocation/core/threads.h"
+#include "allocation/stack/threads.h"
 #include "tests/naive/naive.h"
 
 #define EACH_4MIB                                                                                                                  \

@@ -1,8 +1,8 @@
 /* What a checked run finds behind its last row: layers that keep what is not theirs, memory that no device got back. */
 #include <stdio.h>
 
-#include "allocation/core/layer.h"
-#include "allocation/core/stack.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/stack.h"
 #include "config/config.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"

@@ -1,7 +1,7 @@
 /* Which layer may stand above which, told at the upper of the two that clash. */
 #include <string.h>
 
-#include "allocation/core/layer.h"
+#include "allocation/stack/layer.h"
 #include "tests/strategy/fakes.h"
 
 typedef const strata_layer_type_t *list_t[70];

@@ -1,5 +1,5 @@
 /* The model, the arena under it, and the layer's own say about its options. */
-#include "allocation/core/option.h"
+#include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
 #include "tests/strategy/fakes.h"
 

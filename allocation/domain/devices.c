@@ -1,0 +1,57 @@
+/* The devices of a domain's facade, of which any may have streams that use the domain's memory. More of them may be opened at any
+ * moment, each once; none closes before the domain ends. Work on one that is opened later than the look cannot be the past work that
+ * is waited for. */
+#include "allocation/domain/domain.h"
+
+/* Device i of the devices, unless it is the domain's own or there is none. */
+static strata_device_t *other(const strata_domain_t *domain, uint32_t i) {
+    strata_device_t *device = atomic_load(&domain->devices[i]);
+    return device != domain->device ? device : NULL;
+}
+
+static bool is_alone(const strata_domain_t *domain) {
+    for (uint32_t i = 0; i < domain->device_count; i++)
+        if (other(domain, i)) return false;
+    return true;
+}
+
+bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream) {
+    if (stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD) return false;
+    strata_place_kind_t kind = strata_place_kind(domain->place);
+    return (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST) && !is_alone(domain);
+}
+
+strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream) {
+    if (strata_domain_means_many(domain, stream))
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "a default stream of each of several devices: no event tells of them all");
+    return strata_device_event_record(domain->device, event, stream);
+}
+
+bool strata_domain_wait_for_all(strata_domain_t *domain) {
+    strata_device_t *device;
+    bool done = strata_device_synchronise(domain->device) == STRATA_OK;
+    for (uint32_t i = 0; i < domain->device_count; i++)
+        if ((device = other(domain, i)) != NULL) done = strata_device_synchronise(device) == STRATA_OK && done;
+    return done;
+}
+
+/* A stream that is being captured is not even asked to be waited for: that alone would end the capture. */
+static strata_status_t wait_on(strata_device_t *device, strata_stream_t stream) {
+    strata_capture_status_t capture = STRATA_CAPTURE_NONE;
+    uint64_t id;
+    if (device->capabilities.capture) (void)strata_device_capture_status(device, stream, &capture, &id);
+    if (capture != STRATA_CAPTURE_NONE)
+        return strata_fail(STRATA_E_CAPTURE, 0, "the stream is being captured: nobody waits for it");
+    return strata_device_stream_synchronise(device, stream);
+}
+
+/* Nor is a captured stream's whole device waited for. */
+bool strata_domain_wait_for(strata_domain_t *domain, strata_stream_t stream) {
+    strata_device_t *device;
+    bool of_each = strata_domain_means_many(domain, stream);
+    strata_status_t status = wait_on(domain->device, stream);
+    for (uint32_t i = 0; i < domain->device_count && status != STRATA_E_CAPTURE && (status == STRATA_OK) == of_each; i++)
+        if ((device = other(domain, i)) != NULL) status = wait_on(device, stream);
+    if (status == STRATA_E_CAPTURE) return false;
+    return status == STRATA_OK || strata_domain_wait_for_all(domain);
+}

@@ -1,0 +1,90 @@
+#include "allocation/domain/quota.h"
+
+#include "platform/host/clock.h"
+
+enum { LOOK_AGAIN_NS = 1000 * 1000 };
+
+void strata_quota_init(strata_quota_t *quota, uint64_t limit) {
+    atomic_store(&quota->limit, limit);
+    strata_condition_init(&quota->settled);
+}
+
+void strata_quota_destroy(strata_quota_t *quota) { strata_condition_destroy(&quota->settled); }
+
+static void raise_peak(strata_quota_t *quota, uint64_t used) {
+    uint64_t peak = atomic_load(&quota->peak);
+    while (used > peak && !atomic_compare_exchange_weak(&quota->peak, &peak, used)) continue;
+}
+
+/* A claim that comes between raises it anew. */
+void strata_quota_reset_peak(strata_quota_t *quota) {
+    atomic_store(&quota->peak, 0);
+    raise_peak(quota, atomic_load(&quota->used));
+}
+
+/* The bound may have been lowered between the look at it and the claim: then the claim is taken back. Either this thread sees the
+ * new bound, or who set it sees the claim and waits for it. */
+bool strata_quota_claim(strata_quota_t *quota, uint64_t bytes) {
+    uint64_t limit = atomic_load(&quota->limit), used = atomic_load(&quota->used);
+    for (;;) {
+        do {
+            if (used > limit || bytes > limit - used) return false;
+        } while (!atomic_compare_exchange_weak(&quota->used, &used, used + bytes));
+        uint64_t now = atomic_load(&quota->limit);
+        if (now >= limit) break;
+        limit = now;
+        used = atomic_fetch_sub(&quota->used, bytes) - bytes;
+    }
+    raise_peak(quota, used + bytes);
+    return true;
+}
+
+bool strata_quota_may_fit(strata_quota_t *quota, uint64_t bytes) {
+    uint64_t limit = atomic_load(&quota->limit), served = atomic_load(&quota->served);
+    return served <= limit && bytes <= limit - served;
+}
+
+bool strata_quota_claim_in_time(strata_quota_t *quota, uint64_t bytes, strata_lock_t *lock, const _Atomic uint32_t *held_up) {
+    bool claimed = strata_quota_claim(quota, bytes), settles = true;
+    if (claimed || !strata_quota_may_fit(quota, bytes)) return claimed;
+    uint64_t soon = strata_real_now() + LOOK_AGAIN_NS;
+    strata_lock(lock);
+    atomic_fetch_add(&quota->waiting, 1);
+    while (!(claimed = strata_quota_claim(quota, bytes)) && strata_quota_may_fit(quota, bytes) && settles) {
+        strata_condition_wait(&quota->settled, lock, LOOK_AGAIN_NS);
+        settles = !held_up || atomic_load(held_up) == 0 || strata_real_now() < soon;
+    }
+    atomic_fetch_sub(&quota->waiting, 1);
+    strata_unlock(lock);
+    return claimed;
+}
+
+void strata_quota_serve(strata_quota_t *quota, uint64_t bytes) { atomic_fetch_add(&quota->served, bytes); }
+
+void strata_quota_unclaim(strata_quota_t *quota, uint64_t bytes) { atomic_fetch_sub(&quota->used, bytes); }
+
+void strata_quota_return(strata_quota_t *quota, uint64_t bytes) {
+    atomic_fetch_sub(&quota->served, bytes);
+    atomic_fetch_sub(&quota->used, bytes);
+}
+
+bool strata_quota_is_awaited(strata_quota_t *quota) { return atomic_load(&quota->waiting) > 0; }
+
+void strata_quota_tell(strata_quota_t *quota, strata_lock_t *lock) {
+    if (!strata_quota_is_awaited(quota)) return;
+    strata_lock(lock);
+    strata_condition_broadcast(&quota->settled);
+    strata_unlock(lock);
+}
+
+/* Above the bound nothing new is claimed, so what is under way ends by itself. */
+void strata_quota_set(strata_quota_t *quota, uint64_t limit, strata_lock_t *lock) {
+    atomic_store(&quota->limit, limit);
+    strata_lock(lock);
+    strata_condition_broadcast(&quota->settled);
+    atomic_fetch_add(&quota->waiting, 1);
+    while (atomic_load(&quota->used) > limit && atomic_load(&quota->served) < atomic_load(&quota->used))
+        strata_condition_wait(&quota->settled, lock, LOOK_AGAIN_NS);
+    atomic_fetch_sub(&quota->waiting, 1);
+    strata_unlock(lock);
+}

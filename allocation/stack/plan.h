@@ -1,0 +1,31 @@
+/* A plan: one place's stack as the builder wants it, checked and numbered. Stacks are made from it (allocation/stack/stack.h). */
+#ifndef STRATA_ALLOCATION_PLAN_H
+#define STRATA_ALLOCATION_PLAN_H
+
+#include "strata/layer.h"
+
+enum {
+    STRATA_PLAN_NODES = 64, /* layers of one plan, routers' branches counted in */
+    STRATA_PLAN_BRANCHES = 8, /* layers below one router */
+    STRATA_ROUTE_LAYERS = 8 /* layers in one decorator stack: from the top, or from below a cache, to the next boundary */
+};
+
+typedef struct strata_plan_node {
+    const strata_layer_type_t *type;
+    const void *options; /* owned by the strategy, which outlives every stack */
+    const char *name; /* as named in the file, else the type's */
+    strata_scope_t scope; /* whose the instances are: the type's, or a stream's where the options say so */
+    uint32_t below_count;
+    uint8_t below[STRATA_PLAN_BRANCHES]; /* numbers of nodes */
+} strata_plan_node_t;
+
+/* Node numbers are layer numbers of decorator stacks: 1 is the top, 0 none. A node's number is smaller than those below it. */
+typedef struct strata_plan {
+    strata_place_kind_t place;
+    uint32_t count; /* nodes 1 .. count */
+    bool threaded; /* a layer is of thread scope: every thread has stacks of its own */
+    uint64_t alignment; /* the largest that a request may ask for */
+    strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
+} strata_plan_t;
+
+#endif

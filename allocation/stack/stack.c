@@ -1,0 +1,319 @@
+/* The life of stacks: numbers, instances, the shared stack. */
+#include "allocation/stack/stack.h"
+
+#include <string.h>
+
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
+#include "platform/host/host_memory.h"
+
+strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
+/* Guards numbers. Taken with no other lock held; rank FACADE because stacks are begun while a facade is built. */
+static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t first_generation[STRATA_STACKS];
+static bool taken[STRATA_STACKS];
+enum { NUMBERED_RANKS = STRATA_RANK_SHARED - STRATA_RANK_STACK + 1 };
+static uint16_t passed[NUMBERED_RANKS]; /* how many of a rank's first candidates are taken or used up */
+
+/* The i-th number to be tried, of 1 to STRATA_STACKS - 1; and the i of a number. A number's lock lives as long as the process: those
+ * of one rank are taken from an end of their own, so that a lock keeps its place in the order of locks from one life to the next. */
+static uint16_t candidate(strata_lock_rank_t rank, uint16_t i) {
+    const uint16_t last = STRATA_STACKS - 1, threads = STRATA_STACKS / 8 * 7;
+    if (rank == STRATA_RANK_STACK) return i;
+    if (rank == STRATA_RANK_SHARED) return (uint16_t)(last + 1 - i);
+    return (uint16_t)(i < threads ? threads - i : last + threads - i);
+}
+
+/* A number whose refs can still be told from those of its earlier lives; 0: none. */
+static uint16_t take_number(strata_lock_rank_t rank) {
+    uint16_t found = 0, *first = &passed[rank - STRATA_RANK_STACK];
+    pthread_mutex_lock(&numbers);
+    for (uint16_t i = (uint16_t)(*first + 1); i < STRATA_STACKS && !found; i++) {
+        uint16_t n = candidate(rank, i);
+        if (!taken[n] && first_generation[n] < STRATA_GENERATION_LAST) found = n;
+        *first = i;
+    }
+    if (found) taken[found] = true;
+    pthread_mutex_unlock(&numbers);
+    return found;
+}
+
+static void give_number(uint16_t number, uint32_t next_generation) {
+    pthread_mutex_lock(&numbers);
+    first_generation[number] = next_generation;
+    taken[number] = false;
+    for (int i = 0; i < NUMBERED_RANKS; i++) {
+        uint16_t before = (uint16_t)(candidate((strata_lock_rank_t)(STRATA_RANK_STACK + i), number) - 1);
+        if (before < passed[i]) passed[i] = before;
+    }
+    pthread_mutex_unlock(&numbers);
+}
+
+static strata_stack_t *stack_struct(uint16_t number) {
+    strata_stack_t *stack = strata_stack_of(number);
+    if (stack) return stack;
+    /* Aligned by hand: a stack's lines must not be shared, and the struct is never freed. */
+    size_t bytes = sizeof *stack + alignof(strata_stack_t);
+    unsigned char *memory = strata_host_new(1, bytes);
+    if (!memory) return NULL;
+    uintptr_t aligned = ((uintptr_t)memory + alignof(strata_stack_t) - 1) & ~(uintptr_t)(alignof(strata_stack_t) - 1);
+    stack = (strata_stack_t *)aligned;
+    stack->number = number;
+    strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);
+    strata_condition_init(&stack->host_waited);
+    atomic_store_explicit(&strata_stacks[number], stack, memory_order_release);
+    return stack;
+}
+
+strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
+    strata_domain_t *domain = group->domain;
+    uint16_t number = take_number(rank);
+    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
+    strata_stack_t *stack = stack_struct(number);
+    if (!stack) goto fail;
+    stack->layers = strata_host_new(group->plan->count + 1, sizeof(strata_layer_t *));
+    if (!stack->layers) goto fail;
+    if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
+    strata_lock(&stack->lock);
+    stack->domain = domain;
+    stack->group = group;
+    stack->facade = domain->facade;
+    stack->is_shared = rank != STRATA_RANK_STACK;
+    strata_place_kind_t kind = strata_place_kind(domain->place);
+    stack->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    stack->route = 0;
+    stack->cache = NULL;
+    stack->hit = NULL;
+    stack->quick_free = NULL;
+    stack->directory = NULL;
+    stack->attention_allocate = STRATA_ATTENTION_CORE | (stack->ownerless ? STRATA_ATTENTION_OWNERLESS : 0);
+    stack->attention_free = 0;
+    stack->top = NULL;
+    stack->stream = NULL;
+    stack->name = "";
+    stack->thread = stack->of_thread = 0;
+    stack->at = 0;
+    stack->next_of_chain = NULL;
+    stack->thread_shared = NULL;
+    stack->orphan = false;
+    stack->visitors = 0;
+    stack->gone = NULL;
+    stack->told = stack->stranded = stack->left = false;
+    stack->abroad = stack->inside = 0;
+    memset(&stack->figures, 0, sizeof stack->figures);
+    stack->direct_bytes = stack->peak_direct_bytes = 0;
+    stack->lock.rank = rank;
+    stack->lock.observer = domain->device->lock_observer;
+    stack->lock.observed = 0; /* the last observer's word means nothing to this one */
+    strata_unlock(&stack->lock);
+    *out = stack;
+    return STRATA_OK;
+
+fail_slab:
+    strata_host_delete(stack->layers);
+    stack->layers = NULL;
+fail:
+    give_number(number, first_generation[number]);
+    return STRATA_E_HOST_MEMORY;
+}
+
+/* ---- instances ---- */
+
+static _Atomic uint64_t last_serial;
+
+static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
+    const strata_plan_node_t *node = &stack->group->plan->nodes[number];
+    strata_layer_t *layer = strata_host_new(1, node->type->state_size);
+    if (!layer) return NULL;
+    layer->below = strata_host_new(node->below_count ? node->below_count : 1, sizeof(strata_layer_t *));
+    if (!layer->below) {
+        strata_host_delete(layer);
+        return NULL;
+    }
+    layer->serial = atomic_fetch_add(&last_serial, 1) + 1;
+    layer->type = node->type;
+    layer->stack = stack;
+    layer->domain = stack->domain;
+    layer->options = node->options;
+    layer->below_count = node->below_count;
+    layer->number = number;
+    /* The upper bits are the core's; a layer that gets none is always walked. */
+    layer->attention = node->type->idle && number <= STRATA_ATTENTION_LAYERS ? (uint16_t)(1u << (number - 1)) : 0;
+    return layer;
+}
+
+static void instance_delete(strata_layer_t *layer) {
+    strata_host_delete(layer->below);
+    strata_host_delete(layer);
+}
+
+/* How many share an instance. Below a shared one everything is shared as widely. */
+typedef enum width { OF_STREAM, OF_THREAD, OF_DEVICE } width_t;
+
+/* A facade's devices, clocks and refs are its own: what is of process scope is no wider than those. */
+static width_t width_of_scope(strata_scope_t scope) {
+    if (scope == STRATA_SCOPE_DEVICE || scope == STRATA_SCOPE_PROCESS) return OF_DEVICE;
+    return scope == STRATA_SCOPE_THREAD ? OF_THREAD : OF_STREAM;
+}
+
+static width_t width_of_stack(const strata_stack_t *stack) {
+    if (!stack->is_shared) return OF_STREAM;
+    return stack->of_thread ? OF_THREAD : OF_DEVICE;
+}
+
+/* `inside`: the width of the layers above. Instances are made bottom up, so that create() finds its layers below at work. */
+static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_t inside) {
+    strata_group_t *group = stack->group;
+    const strata_plan_node_t *node = &group->plan->nodes[number];
+    width_t width = width_of_scope(node->scope), own = width_of_stack(stack);
+    if (width < inside) width = inside;
+    if (width > own) stack->layers[number] = width == OF_DEVICE ? group->shared[number] : stack->thread_shared->layers[number];
+    for (uint32_t i = 0; i < node->below_count; i++) {
+        strata_status_t status = instantiate(stack, node->below[i], width);
+        if (status != STRATA_OK) return status;
+    }
+    if (width != own) return STRATA_OK;
+    strata_layer_t *layer = instance_new(stack, number);
+    if (!layer) return STRATA_E_HOST_MEMORY;
+    for (uint32_t i = 0; i < node->below_count; i++) layer->below[i] = stack->layers[node->below[i]];
+    strata_status_t status = node->type->create(layer);
+    if (status != STRATA_OK) {
+        instance_delete(layer);
+        return status;
+    }
+    stack->layers[number] = layer;
+    if (own == OF_DEVICE) group->shared[number] = layer;
+    return STRATA_OK;
+}
+
+/* Look-ups from any thread and facade pass a stack by before its layers are whole and once they end. */
+static void set_open(strata_stack_t *stack, bool open) {
+    strata_lock(&stack->lock);
+    stack->open = open;
+    strata_unlock(&stack->lock);
+}
+
+/* Destroys the instances that are the stack's own, the top first. */
+static void end_layers(strata_stack_t *stack) {
+    for (uint32_t n = 1; n <= stack->group->plan->count; n++) {
+        strata_layer_t *layer = stack->layers[n];
+        if (!layer || layer->stack != stack) continue;
+        layer->type->destroy(layer);
+        instance_delete(layer);
+    }
+}
+
+/* The decorator stack of a hit: idle decorators, then a cache that has hits; anything else is walked. */
+static void flatten(strata_stack_t *stack) {
+    uint64_t route = 0;
+    strata_layer_t *layer = stack->top;
+    strata_layer_t *above[STRATA_ROUTE_LAYERS];
+    uint32_t depth = 0;
+    while (layer->attention && layer->below_count == 1 && depth < STRATA_ROUTE_LAYERS - 1) {
+        above[depth++] = layer;
+        layer = layer->below[0];
+    }
+    if (!layer->type->hit || layer->stack != stack) return;
+    route = layer->number;
+    while (depth > 0) route = route << 8 | above[--depth]->number;
+    stack->route = route;
+    stack->cache = layer;
+    stack->hit = layer->type->hit;
+    stack->attention_allocate &= (uint16_t)~STRATA_ATTENTION_CORE;
+    stack->quick_free = layer->type->quick_free;
+}
+
+/* Makes the instances that are the stack's own, and puts the stack among those of its domain. */
+static strata_status_t build(strata_stack_t *stack) {
+    strata_status_t status = instantiate(stack, 1, OF_STREAM);
+    if (status != STRATA_OK) return status;
+    if (!stack->is_shared) {
+        stack->top = stack->layers[1];
+        flatten(stack);
+    }
+    set_open(stack, true);
+    return strata_domain_add_stack(stack->domain, stack);
+}
+
+static bool shares_in_thread(const strata_plan_t *plan) {
+    for (uint32_t n = 1; n <= plan->count; n++)
+        if (plan->nodes[n].scope == STRATA_SCOPE_THREAD) return true;
+    return false;
+}
+
+/* The shared stack of the calling thread, made at its first use. */
+static strata_status_t thread_shared(strata_group_t *group, strata_stack_t **out) {
+    uint64_t thread = strata_threads_self();
+    strata_stack_t *shared = strata_domain_thread_shared(group, thread);
+    strata_status_t status = shared ? STRATA_OK : strata_stack_begin(group, STRATA_RANK_THREAD, &shared);
+    if (status != STRATA_OK || shared->of_thread) {
+        *out = shared;
+        return status;
+    }
+    shared->of_thread = thread;
+    status = build(shared);
+    if (status == STRATA_OK) *out = shared;
+    else strata_stack_destroy(shared);
+    return status;
+}
+
+strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_for_t *whose, strata_stack_t **out) {
+    strata_stack_t *stack, *shared = NULL;
+    strata_status_t status = shares_in_thread(group->plan) ? thread_shared(group, &shared) : STRATA_OK;
+    if (status == STRATA_OK) status = strata_stack_begin(group, STRATA_RANK_STACK, &stack);
+    if (status != STRATA_OK) return status;
+    stack->thread_shared = shared;
+    if (group->plan->threaded) stack->of_thread = strata_threads_self();
+    stack->stream = whose->stream;
+    if (whose->name) stack->name = whose->name;
+    stack->thread = whose->thread;
+    status = build(stack);
+    if (status != STRATA_OK) {
+        strata_stack_destroy(stack);
+        return status;
+    }
+    *out = stack;
+    return STRATA_OK;
+}
+
+strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t **out) {
+    strata_stack_t *stack;
+    strata_status_t status = strata_stack_begin(group, STRATA_RANK_SHARED, &stack);
+    if (status != STRATA_OK) return status;
+    status = build(stack);
+    if (status != STRATA_OK) {
+        strata_stack_destroy(stack);
+        return status;
+    }
+    *out = stack;
+    return STRATA_OK;
+}
+
+void strata_stack_destroy(strata_stack_t *stack) {
+    set_open(stack, false);
+    end_layers(stack);
+    strata_lock(&stack->lock);
+    if (stack->gone) strata_events_give(&stack->domain->events, stack->gone);
+    stack->gone = NULL;
+    uint32_t next = strata_slab_next_generation(&stack->slab);
+    stack->facade = 0;
+    stack->hit = NULL;
+    stack->quick_free = NULL;
+    stack->cache = NULL;
+    stack->route = 0;
+    stack->attention_allocate = stack->attention_free = STRATA_ATTENTION_ALL;
+    strata_slab_destroy(&stack->slab);
+    strata_growing_release(&stack->record_notes_range);
+    stack->record_notes = NULL;
+    stack->record_notes_count = 0;
+    strata_layer_t **layers = stack->layers;
+    strata_nodes_t waits = stack->host_waits;
+    stack->layers = NULL;
+    memset(&stack->host_waits, 0, sizeof stack->host_waits);
+    /* The device whose observer this was may end before the number lives again. */
+    stack->lock.observer = NULL;
+    strata_unlock(&stack->lock);
+    strata_host_delete(layers);
+    strata_nodes_destroy(&waits);
+    give_number(stack->number, next);
+}

@@ -1,0 +1,194 @@
+/* Stacks: the layer instances that serve one (place, stream), and the shared stack of instances of device scope below them.
+ *
+ * Stacks have process-wide numbers, which refs carry. The struct of a number is made once and never freed (its lock too), so a
+ * stale ref or a cached pointer always finds a lock to take and a record to check, whatever happened to the stack meanwhile.
+ */
+#ifndef STRATA_ALLOCATION_STACK_H
+#define STRATA_ALLOCATION_STACK_H
+
+#include <stdalign.h>
+
+#include "allocation/stack/plan.h"
+#include "allocation/tables/directory.h"
+#include "allocation/tables/nodes.h"
+#include "allocation/tables/slab.h"
+#include "platform/device.h"
+#include "platform/host/lock.h"
+
+enum {
+    STRATA_STACKS = 4096, /* numbers; 0 names none */
+    STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
+    STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/call/record_notes.h) */
+    STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h) */
+    STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
+    STRATA_ATTENTION_LAYERS = 14, /* bits below those, one a layer */
+    STRATA_ATTENTION_ALL = 0xffffu
+};
+
+typedef struct strata_record_notes strata_record_notes_t;
+typedef struct strata_group strata_group_t;
+
+struct strata_stack {
+    /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
+    alignas(128) uint64_t route; /* decorator stack of a hit; 0: no layer may be left out */
+    strata_layer_t *cache; /* whose hit serves */
+    strata_record_t *(*hit)(strata_layer_t *, size_t, size_t);
+    bool (*quick_free)(strata_layer_t *, strata_record_t *);
+    strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
+    strata_t facade;
+    uint16_t attention_allocate; /* bits of layers whose allocate must not be left out, OWNERLESS; CORE: no hit is to serve */
+    uint16_t attention_free;
+    uint16_t number;
+    bool is_shared; /* instances that stacks share: of device scope, or (of_thread) of thread scope */
+    bool ownerless; /* pinned and host: no owner stream */
+    bool open; /* false: between two lives of this number, and while its layers are made or ended. Guarded by the lock */
+
+    alignas(128) strata_lock_t lock;
+    strata_slab_t slab;
+    alignas(64) strata_statistics_t figures; /* plain words under the lock; reserved is the caches' own */
+    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut: reserved too. Likewise */
+
+    /* Constant while open, except where said. */
+    alignas(128) strata_domain_t *domain;
+    strata_group_t *group; /* whose plan it is built by */
+    strata_layer_t *top;
+    strata_layer_t **layers; /* by number, 0 .. plan->count; the shared stack's among them */
+    strata_stream_t stream;
+    const char *name; /* that the program gave the stream; "": none. Outlives the domain */
+    uint64_t thread; /* of the per-thread default stream: which thread's; else 0 */
+    uint64_t of_thread; /* the thread that alone it serves; 0: any. A plan that is threaded has no others but its shared stack */
+    strata_stack_t *thread_shared; /* the instances of thread scope that it shares; NULL: none */
+    uint32_t at; /* in the domain's list; guarded by the domain's lock */
+    strata_stack_t *next_of_chain; /* likewise */
+    uint32_t visitors; /* walks of the domain's list that stand here; guarded by the domain's lock */
+    _Atomic bool orphan; /* its stream was forgotten; changed under the domain's lock */
+    strata_handle_t gone; /* an orphan's: the event behind all work of its stream; NULL: passed, if told. Guarded by the lock */
+    bool told; /* an orphan's: an event or a wait tells when that work is done; else its memory is nobody's. Likewise */
+    bool stranded; /* an orphan's: nothing tells when a guest's work is done, its memory is nobody's. Likewise */
+    bool left; /* its stream's thread was seen to have exited; only whoever builds stacks looks */
+    uint32_t inside; /* calls under way in its layers: it must not end. Guarded by the lock */
+    uint32_t abroad; /* records served here that lie in the shared stack's slab: they need its layers. Guarded by the lock */
+    strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
+    uint32_t record_notes_count; /* slots that have an entry. Likewise */
+    strata_growing_t record_notes_range;
+    strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
+    strata_condition_t host_waited; /* a free's wait for one of them is over */
+};
+
+/* {stack number 12 bits, slot 24, generation 28}, from the top. */
+static inline strata_ref_t strata_ref_make(uint16_t home, uint32_t slot, uint32_t generation) {
+    return ((uint64_t)home << 52) | ((uint64_t)slot << STRATA_REF_GENERATION_BITS) | generation;
+}
+static inline uint16_t strata_ref_home(strata_ref_t ref) { return (uint16_t)(ref >> 52); }
+static inline uint32_t strata_ref_slot(strata_ref_t ref) {
+    return (uint32_t)(ref >> STRATA_REF_GENERATION_BITS) & (STRATA_SLAB_SLOTS - 1);
+}
+static inline uint32_t strata_ref_generation(strata_ref_t ref) { return (uint32_t)ref & STRATA_GENERATION_LAST; }
+
+/* Stacks by number: made once, never freed. */
+extern strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
+
+/* The stack of a number, dead or alive; NULL if there never was one. Any thread. */
+static inline strata_stack_t *strata_stack_of(uint16_t number) {
+    return atomic_load_explicit(&strata_stacks[number & (STRATA_STACKS - 1)], memory_order_acquire);
+}
+/* Owner's ref of a live record. */
+static inline strata_ref_t strata_ref_of(const strata_record_t *record) {
+    const strata_stack_t *home = strata_stack_of(record->home);
+    return strata_ref_make(record->home, strata_slab_slot(&home->slab, record), record->generation);
+}
+
+/* ---- life ---- */
+
+/* A number with its slab: no layers yet, and not open. Its lock has the rank of a stack, of what a thread shares, or of a shared stack.
+ * E_LIMIT, E_HOST_MEMORY. */
+strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **stack);
+/* Whose stack it is. */
+typedef struct strata_stack_for {
+    strata_stream_t stream;
+    const char *name; /* of the stream; NULL: none */
+    uint64_t thread; /* where it is the per-thread default stream, else 0 */
+} strata_stack_for_t;
+/* Makes the instances of the group's plan, sharing the group's shared stack. No lock is held. */
+strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_for_t *whose, strata_stack_t **stack);
+/* The shared stack: the instances of device scope, shared by all stacks of the group. strata_stack_create() makes those of threads. */
+strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t **shared);
+/* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */
+void strata_stack_destroy(strata_stack_t *stack);
+
+/* ---- serving ---- */
+
+typedef struct strata_serve {
+    size_t size; /* bytes, not 0 */
+    size_t alignment;
+    strata_stream_t stream;
+    uint32_t flags;
+    uint64_t pool;
+    const char *tag;
+    uint64_t freed_before;
+} strata_serve_t;
+
+/* The whole way down the stack, ladder included; the record is booked and noted. */
+strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *serve, strata_record_t **record);
+/* A request has failed behind a growth (CONTRACTS §7): idle chunks go back, of the stack and then of what it shares with others, if
+ * more is reserved now than the `reserved` of before. The reason of the failure stays. */
+void strata_stack_undo_growth(strata_stack_t *stack, uint64_t reserved);
+/* A record of 0 bytes, at no address. */
+strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **record);
+
+/* Finds the live record of a ref of this facade and takes the lock of the stack that served it: path->held says which. The
+ * caller opens it. E_STALE. */
+strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
+/* Frees a record that strata_record_find() gave, with that path; opens its locks. Cannot fail. */
+void strata_record_free(strata_call_t *call, strata_record_t *record);
+/* Likewise; the last use was on `stream`. */
+void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
+/* Likewise; a borrow. E_UNSUPPORTED as CONTRACTS §4 says; the path's lock stays held. */
+strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
+strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
+
+/* Called with the stack's lock held: books a record handed out or taken back, and notes its address. */
+static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
+    strata_statistics_t *f = &stack->figures;
+    uint64_t requested = f->requested_bytes + strata_record_requested(record), allocated = f->allocated_bytes + record->size;
+    f->requested_bytes = requested;
+    f->allocated_bytes = allocated;
+    f->allocations++;
+    if (requested > f->peak_requested_bytes) f->peak_requested_bytes = requested;
+    if (allocated > f->peak_allocated_bytes) f->peak_allocated_bytes = allocated;
+}
+
+static inline void strata_stack_unbook(strata_stack_t *stack, const strata_record_t *record) {
+    strata_statistics_t *f = &stack->figures;
+    f->requested_bytes -= strata_record_requested(record);
+    f->allocated_bytes -= record->size;
+    f->frees++;
+}
+
+/* From now on hand-outs are noted for free by pointer; what is live is noted now. */
+void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory);
+
+/* ---- what the domain asks of each stack; no lock is held ---- */
+
+uint64_t strata_stack_release(strata_stack_t *stack);
+/* Gives back until at most `keep` idle bytes stay, as far as whole chunks are idle; the bytes. */
+uint64_t strata_stack_trim(strata_stack_t *stack, uint64_t keep);
+void strata_stack_poll(strata_stack_t *stack, strata_pending_t *pending);
+/* A stream will be destroyed: layers take what events they need from it while they can. */
+void strata_stack_stream_gone(strata_stack_t *stack, strata_stream_t stream);
+/* A step of the program has ended. */
+void strata_stack_step(strata_stack_t *stack);
+/* False: the frees of none of its layers carry counts. */
+bool strata_stack_set_frontier(strata_stack_t *stack, uint64_t count);
+/* Whether all work of a forgotten stack's stream is done: only then is what it caches anybody's. */
+bool strata_stack_has_passed(strata_stack_t *stack);
+/* Whether nothing is live, deferred or cached. */
+bool strata_stack_is_empty(strata_stack_t *stack);
+uint64_t strata_stack_idle_bytes(strata_stack_t *stack);
+strata_status_t strata_stack_validate(strata_stack_t *stack);
+/* Every live record that a caller holds, under the lock. */
+void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *context);
+/* "retry > stream_safe > auto_growth" of a decorator stack. */
+void strata_route_text(const strata_stack_t *stack, uint64_t call, char *text, size_t capacity);
+
+#endif

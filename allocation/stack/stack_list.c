@@ -1,0 +1,97 @@
+#include "allocation/stack/stack_list.h"
+
+#include <string.h>
+
+#include "platform/host/host_memory.h"
+
+enum { ROOM_FIRST = 16 }; /* a power of two, as every room is: the table has as many chains */
+
+static strata_stack_key_t key_of(const strata_stack_t *stack) {
+    return (strata_stack_key_t){.pool = stack->group->pool,
+                                .stream = stack->stream,
+                                .thread = stack->thread,
+                                .of_thread = stack->of_thread,
+                                .is_shared = stack->is_shared};
+}
+
+static bool is_same(const strata_stack_key_t *a, const strata_stack_key_t *b) {
+    return a->pool == b->pool && a->stream == b->stream && a->thread == b->thread && a->of_thread == b->of_thread &&
+           a->is_shared == b->is_shared;
+}
+
+static strata_stack_t **chain_of(strata_domain_t *domain, const strata_stack_key_t *key) {
+    uint64_t mixed = (uint64_t)(uintptr_t)key->stream;
+    mixed = mixed * 0x9e3779b97f4a7c15u ^ key->pool;
+    mixed = mixed * 0x9e3779b97f4a7c15u ^ key->thread;
+    mixed = mixed * 0x9e3779b97f4a7c15u ^ key->of_thread;
+    mixed *= 0x9e3779b97f4a7c15u;
+    return &domain->chains[mixed >> 32 & (domain->stack_capacity - 1)];
+}
+
+/* Behind those of its chain: the oldest is found first. */
+static void chain(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_stack_key_t key = key_of(stack);
+    strata_stack_t **at = chain_of(domain, &key);
+    while (*at) at = &(*at)->next_of_chain;
+    stack->next_of_chain = NULL;
+    *at = stack;
+}
+
+void strata_stack_list_hide(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_stack_key_t key = key_of(stack);
+    strata_stack_t **at = chain_of(domain, &key);
+    while (*at && *at != stack) at = &(*at)->next_of_chain;
+    if (*at) *at = stack->next_of_chain;
+}
+
+strata_status_t strata_stack_list_room(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    uint32_t count = domain->stack_count, capacity = domain->stack_capacity;
+    strata_unlock(&domain->lock);
+    if (count < capacity) return STRATA_OK;
+    uint32_t larger = capacity ? 2 * capacity : ROOM_FIRST;
+    strata_stack_t **stacks = strata_host_new(2 * (size_t)larger, sizeof *stacks);
+    if (!stacks) return STRATA_E_HOST_MEMORY;
+    strata_lock(&domain->lock);
+    strata_stack_t **old = domain->stacks;
+    if (old) memcpy(stacks, old, domain->stack_count * sizeof *stacks);
+    domain->stacks = stacks;
+    domain->chains = stacks + larger;
+    domain->stack_capacity = larger;
+    for (uint32_t i = 0; i < domain->stack_count; i++)
+        if (!stacks[i]->orphan) chain(domain, stacks[i]);
+    strata_unlock(&domain->lock);
+    strata_host_delete(old);
+    return STRATA_OK;
+}
+
+void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
+    stack->at = domain->stack_count++;
+    domain->stacks[stack->at] = stack;
+    chain(domain, stack);
+}
+
+void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_stack_list_hide(domain, stack);
+    domain->stack_count--;
+    for (uint32_t i = stack->at; i < domain->stack_count; i++) {
+        domain->stacks[i] = domain->stacks[i + 1];
+        domain->stacks[i]->at = i;
+    }
+}
+
+strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous) {
+    uint32_t at = previous ? previous->at + 1 : 0;
+    domain->looked++;
+    return at < domain->stack_count ? domain->stacks[at] : NULL;
+}
+
+strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *wanted, const strata_group_t *group) {
+    if (domain->stack_count == 0) return NULL;
+    for (strata_stack_t *stack = *chain_of(domain, wanted); stack; stack = stack->next_of_chain) {
+        strata_stack_key_t key = key_of(stack);
+        domain->looked++;
+        if (is_same(&key, wanted) && (!group || stack->group == group)) return stack;
+    }
+    return NULL;
+}

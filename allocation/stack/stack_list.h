@@ -1,0 +1,33 @@
+/* The list of a domain's stacks, in order of making, and the table by which one is found by whom it serves. Everything here is under
+ * the domain's lock but for strata_stack_list_room(); a walk takes it for each step (STRATA_DOMAIN_EACH).
+ *
+ * A place may have thousands of streams: neither a look-up nor a step of a walk may look at all stacks. `looked` counts at how many
+ * they did look, and tests hold it. */
+#ifndef STRATA_ALLOCATION_STACK_LIST_H
+#define STRATA_ALLOCATION_STACK_LIST_H
+
+#include "allocation/domain/domain.h"
+
+/* Room for one more stack, made with no lock held; stacks may leave the list meanwhile, none comes. E_HOST_MEMORY. */
+strata_status_t strata_stack_list_room(strata_domain_t *domain);
+void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
+void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
+/* Nobody is served from it any more; it stays in the list. */
+void strata_stack_list_hide(strata_domain_t *domain, strata_stack_t *stack);
+
+/* The one behind `previous`, or the first; NULL: none. */
+strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous);
+
+/* Whom a stack serves. */
+typedef struct strata_stack_key {
+    uint64_t pool;
+    strata_stream_t stream; /* NULL of a shared stack */
+    uint64_t thread; /* of a per-thread default stream, else 0 */
+    uint64_t of_thread; /* the one thread that it serves at all; 0: any */
+    bool is_shared;
+} strata_stack_key_t;
+
+/* The oldest that is not hidden; NULL: none. `group`: of this one alone; NULL: of any. */
+strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *key, const strata_group_t *group);
+
+#endif

@@ -1,0 +1,69 @@
+#include "allocation/stack/threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "platform/host/host_memory.h"
+
+_Thread_local uint64_t strata_threads_own __attribute__((tls_model("initial-exec")));
+
+static _Atomic uint32_t registered;
+static _Atomic uint64_t last_number;
+static _Atomic uint64_t exits;
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+/* The numbers of living threads. A thread that found no room is taken for alive for ever: nothing of its is given up too early. */
+static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
+enum { ALIVE_MOST = 1 << 16 };
+static uint64_t *alive;
+static uint32_t alive_count;
+static bool overflowed;
+
+static void come_alive(uint64_t number) {
+    size_t got;
+    pthread_mutex_lock(&alive_lock);
+    /* A reserved range: rooms for all, touched as threads come. It outlives every facade. */
+    if (!alive) alive = strata_host_reserve(ALIVE_MOST * sizeof *alive, ALIVE_MOST * sizeof *alive, &got);
+    if (alive && alive_count < ALIVE_MOST) alive[alive_count++] = number;
+    else overflowed = true;
+    pthread_mutex_unlock(&alive_lock);
+}
+
+static void leave(void *own) {
+    uint64_t number = strata_threads_own;
+    (void)own;
+    pthread_mutex_lock(&alive_lock);
+    for (uint32_t i = 0; i < alive_count; i++) {
+        if (alive[i] != number) continue;
+        alive[i] = alive[--alive_count];
+        break;
+    }
+    pthread_mutex_unlock(&alive_lock);
+    atomic_fetch_add(&exits, 1);
+    strata_threads_own = 0;
+    atomic_fetch_sub(&registered, 1);
+}
+
+bool strata_threads_is_alive(uint64_t number) {
+    pthread_mutex_lock(&alive_lock);
+    bool found = overflowed;
+    for (uint32_t i = 0; i < alive_count && !found; i++) found = alive[i] == number;
+    pthread_mutex_unlock(&alive_lock);
+    return found;
+}
+
+static void make_key(void) { (void)pthread_key_create(&exit_key, leave); }
+
+uint64_t strata_threads_enrol(void) {
+    strata_threads_own = atomic_fetch_add(&last_number, 1) + 1;
+    pthread_once(&exit_once, make_key);
+    (void)pthread_setspecific(exit_key, &registered);
+    come_alive(strata_threads_own);
+    atomic_fetch_add(&registered, 1);
+    return strata_threads_own;
+}
+
+uint32_t strata_threads_registered(void) { return atomic_load(&registered); }
+
+uint64_t strata_threads_exits(void) { return atomic_load(&exits); }

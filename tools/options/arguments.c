@@ -1,0 +1,291 @@
+#include "tools/options/arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocation/options/option.h"
+#include "config/config.h"
+#include "platform/arithmetic.h"
+#include "replay/draw/draw.h"
+#include "trace/trace.h"
+
+static strata_argument_strategy_t *latest(strata_arguments_t *arguments) {
+    size_t count = arguments->strategy_count;
+    return count ? &arguments->strategies[count - 1] : NULL;
+}
+
+static int take_strategy(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    if (arguments->strategy_count == STRATA_ARGUMENT_STRATEGIES)
+        return strata_wrong_usage(taking->self, "more than %d strategies", STRATA_ARGUMENT_STRATEGIES);
+    arguments->strategies[arguments->strategy_count++].name = value;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_set(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    strata_argument_strategy_t *strategy = latest(arguments);
+    const char **set = strategy ? strategy->set : arguments->set;
+    size_t *count = strategy ? &strategy->set_count : &arguments->set_count;
+    if (!strchr(value, '=')) return strata_wrong_usage(taking->self, "--set %.80s: write PATH=VALUE", value);
+    if (*count == STRATA_ARGUMENT_SETS) return strata_wrong_usage(taking->self, "more than %d --set", STRATA_ARGUMENT_SETS);
+    set[(*count)++] = value + strspn(value, " ");
+    return STRATA_EXIT_DONE;
+}
+
+static int take_label(const strata_taking_t *taking, const char *value) {
+    strata_argument_strategy_t *strategy = latest(taking->into);
+    if (!strategy) return strata_wrong_usage(taking->self, "--label %.40s stands before the first --strategy", value);
+    if (strategy->label) return strata_wrong_usage(taking->self, "%.80s has two labels", strategy->name);
+    if (!*value || strlen(value) >= STRATA_ARGUMENT_LABEL)
+        return strata_wrong_usage(taking->self, "a label has 1 to %d letters", STRATA_ARGUMENT_LABEL - 1);
+    strategy->label = value;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_capacity(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    uint64_t bytes = 0;
+    if (strata_parse_size(value, &bytes) != STRATA_OK)
+        return strata_wrong_usage(taking->self, "--capacity: %s", strata_last_error()->text);
+    if (bytes == 0) return strata_wrong_usage(taking->self, "--capacity is 0; write a size or unlimited");
+    arguments->capacity = bytes;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_lag(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    uint64_t ns = 0;
+    if (strata_parse_time(value, &ns) != STRATA_OK)
+        return strata_wrong_usage(taking->self, "--gpu-lag: %s", strata_last_error()->text);
+    if (ns > STRATA_TRACE_TIME_MAX * 1000) return strata_wrong_usage(taking->self, "--gpu-lag %.40s is too long", value);
+    if (ns % 1000 != 0) return strata_wrong_usage(taking->self, "--gpu-lag %.40s: write whole microseconds", value);
+    arguments->lag_ns = ns;
+    return STRATA_EXIT_DONE;
+}
+
+/* A whole number of at most 9 digits; false: `text` is none, or goes on with something but `behind`. */
+static bool whole(const char *text, char behind, uint32_t *number, const char **rest) {
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 9 || text[digits] != behind) return false;
+    *number = (uint32_t)strtoul(text, NULL, 10);
+    *rest = text + digits;
+    return true;
+}
+
+/* What the launcher of several processes told this one. */
+static bool launcher_shard(strata_arguments_t *arguments) {
+    static const char *const names[][2] = {
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *rank = getenv(names[i][0]), *size = getenv(names[i][1]), *rest;
+        if (rank && size && whole(rank, '\0', &arguments->shard, &rest) && whole(size, '\0', &arguments->shards, &rest))
+            return true;
+    }
+    return false;
+}
+
+static int take_shard(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    const char *rest = "";
+    if (strcmp(value, "auto") == 0) {
+        if (!launcher_shard(arguments))
+            return strata_wrong_usage(taking->self, "--shard auto: no launcher says its rank and size; write 0/4 to 3/4");
+    } else if (!whole(value, '/', &arguments->shard, &rest) || !whole(rest + 1, '\0', &arguments->shards, &rest)) {
+        return strata_wrong_usage(taking->self, "--shard %.40s: write 0/4 to 3/4, or auto", value);
+    }
+    if (arguments->shard < arguments->shards) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(taking->self, "--shard %u/%u: the first is 0/%u", arguments->shard, arguments->shards,
+                              arguments->shards);
+}
+
+static int take_at(const strata_taking_t *taking, const char *value) {
+    strata_arguments_t *arguments = taking->into;
+    const char *rest = "";
+    uint32_t row = 0;
+    arguments->at_end = strcmp(value, "end") == 0;
+    if (!arguments->at_end && strcmp(value, "peak") != 0 && (!whole(value, '\0', &row, &rest) || row == 0))
+        return strata_wrong_usage(taking->self, "--at %.40s: write the number of a row, the first is 1, or peak, or end", value);
+    arguments->at = row;
+    return STRATA_EXIT_DONE;
+}
+
+static int take_json_flag(const strata_taking_t *taking, const char *none) {
+    strata_arguments_t *arguments = taking->into;
+    (void)none;
+    arguments->json = "-";
+    return STRATA_EXIT_DONE;
+}
+
+/* --draw alone, or --draw=WHAT. */
+static int take_draw(const strata_taking_t *taking, const char *value) {
+    static const struct {
+        const char *name;
+        unsigned what;
+    } words[] = {{"all", STRATA_DRAW_ALL}, {"fragmented", STRATA_DRAW_FRAGMENTED}, {"largest", STRATA_DRAW_LARGEST}};
+    strata_arguments_t *arguments = taking->into;
+    unsigned *draw = &arguments->draw;
+    if (!value) *draw |= STRATA_DRAW_ALL | STRATA_DRAW_FRAGMENTED;
+    for (size_t i = 0; i < sizeof words / sizeof *words && value; i++) {
+        if (strcmp(value, words[i].name) != 0) continue;
+        *draw |= words[i].what;
+        value = NULL;
+    }
+    if (!value) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(taking->self, "--draw=%.40s: write all, fragmented or largest, or --draw alone", value);
+}
+
+/* ---- the rows ---- */
+
+#define FLAG(name, member, meaning)                                                                                                \
+    { name, NULL, STRATA_ONCE, strata_take_flag, offsetof(strata_arguments_t, member), 0, 0, meaning }
+#define TAKEN(name, value, often, take, meaning)                                                                                   \
+    { name, value, often, take, 0, 0, 0, meaning }
+#define STRATEGY(often) TAKEN("--strategy", "NAME|FILE", often, take_strategy, "a preset (strata presets) or a YAML file")
+#define DEVICE                                                                                                                     \
+    {                                                                                                                              \
+        "--device", "DEVICE", STRATA_ONCE, strata_take_text, offsetof(strata_arguments_t, device), 0, 0,                           \
+            "sim:h100, sim:a100, sim:h100x2 (two), gpu:0 ...; else what the strategy says, and where it says gpu and there is "    \
+            "none, "                                                                                                               \
+            "sim:h100. A replay opens as many as its trace has"                                                                    \
+    }
+#define COMMON                                                                                                                     \
+    TAKEN("--capacity", "SIZE", STRATA_ONCE, take_capacity,                                                                        \
+          "what a strategy may use of a simulated device: 24GiB, or unlimited; else what the device has"),                         \
+        TAKEN("--gpu-lag", "TIME", STRATA_ONCE, take_lag, "how far the GPU runs behind the host in traces without work (5ms)"),    \
+        FLAG("--legacy-default-stream", legacy_default, "stream 0 of the trace is the legacy default stream"),                     \
+        FLAG("--allow-code", allow_code, "strategies may load shared objects with layers (load:), and so run their code")
+
+#define COMPARE_ROWS                                                                                                               \
+    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set,                                                                            \
+          "sets an option of the strategy before it, or, before the first, of all that have the path"),                            \
+        TAKEN("--label", "LABEL", STRATA_MANY, take_label,                                                                         \
+              "names the strategy before it in the table; else the preset's name or the file's"),                                  \
+        DEVICE, COMMON,                                                                                                            \
+        {"--repeat",                                                                                                               \
+         "N",                                                                                                                      \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_number,                                                                                                       \
+         offsetof(strata_arguments_t, repeat),                                                                                     \
+         1,                                                                                                                        \
+         STRATA_FIGURE_REPEATS,                                                                                                    \
+         "runs of each strategy, in turn, for the host's time (3)"},                                                               \
+        FLAG("--smallest", smallest, "finds the least capacity that serves all, too (simulated devices alone)"),                   \
+        FLAG("--check", check,                                                                                                     \
+             "the happens-before checker watches each first run (simulated devices alone), which gives no host's time: its "       \
+             "hazards "                                                                                                            \
+             "stand in the table, the first three of each run with their histories on standard error"),                            \
+        TAKEN("--shard", "I/N|auto", STRATA_ONCE, take_shard,                                                                      \
+              "takes every N-th trace alone, from number I on (0 is the first); auto: by the launcher's rank and size "            \
+              "(OMPI_COMM_WORLD_*, PMI_*, SLURM_*). See strata merge"),                                                            \
+        {"--json",                                                                                                                 \
+         "FILE|-",                                                                                                                 \
+         STRATA_ONCE,                                                                                                              \
+         strata_take_text,                                                                                                         \
+         offsetof(strata_arguments_t, json),                                                                                       \
+         0,                                                                                                                        \
+         0,                                                                                                                        \
+         "writes the figures as JSON (strata fields); with - no table is printed"},                                                \
+        TAKEN(                                                                                                                     \
+            "--draw", "[=all|fragmented|largest]", STRATA_MANY, take_draw,                                                         \
+            "draws what lies where when most is reserved, the strategies side by side: all chunks small, the fragmented one (of "  \
+            "those in use the one with most free bytes) or the largest; alone the first two. As wide as COLUMNS says, else the "   \
+            "terminal, else 80")
+
+const strata_option_t strata_compare_options[] = {STRATEGY(STRATA_NEEDED_MANY), COMPARE_ROWS, STRATA_OPTIONS_END};
+const strata_option_t strata_replay_options[] = {STRATEGY(STRATA_NEEDED), COMPARE_ROWS, STRATA_OPTIONS_END};
+
+const strata_option_t strata_stats_options[] = {
+    STRATEGY(STRATA_NEEDED),
+    TAKEN("--set", "PATH=VALUE", STRATA_MANY, take_set, "sets an option of the strategy"),
+    TAKEN("--at", "ROW|peak|end", STRATA_ONCE, take_at,
+          "after which row, 1 the first under the header; peak: where most is reserved of devices for the first time; end: the "
+          "last (peak)"),
+    FLAG("--blocks", blocks, "every chunk and block too"),
+    TAKEN("--json", NULL, STRATA_ONCE, take_json_flag,
+          "as JSON: the fields of strata_statistics_json(), the blocks, the trace's streams"),
+    FLAG("--prometheus", prometheus, "in the text format that Prometheus reads"),
+    DEVICE,
+    COMMON,
+    STRATA_OPTIONS_END,
+};
+
+/* What fits no replay of one trace at one row. */
+static int check_stats(const strata_command_t *self, const strata_arguments_t *arguments) {
+    if (arguments->trace_count != 1) return strata_wrong_usage(self, "one trace, please");
+    if (arguments->json && arguments->prometheus) return strata_wrong_usage(self, "--json or --prometheus, not both");
+    if (arguments->blocks && arguments->prometheus)
+        return strata_wrong_usage(self, "Prometheus reads no blocks; write --json --blocks");
+    return STRATA_EXIT_DONE;
+}
+
+static int check_compare(const strata_command_t *self, const strata_arguments_t *arguments) {
+    const char *json = arguments->json;
+    if (!arguments->draw || !json || strcmp(json, "-") != 0) return STRATA_EXIT_DONE;
+    return strata_wrong_usage(self, "--json - writes where --draw does; write --json FILE");
+}
+
+/* ---- traces ---- */
+
+const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index) {
+    return arguments->given[arguments->shard + index * arguments->shards];
+}
+
+static size_t count_shard(const strata_arguments_t *arguments) {
+    size_t rest = arguments->given_count - strata_min(arguments->shard, arguments->given_count);
+    return (rest + arguments->shards - 1) / arguments->shards;
+}
+
+/* Whether the last parts of a path are these. */
+static bool ends_with(const char *path, const char *parts) {
+    size_t length = strlen(path), of_parts = strlen(parts);
+    if (of_parts > length || strcmp(path + length - of_parts, parts) != 0) return false;
+    return of_parts == length || path[length - of_parts - 1] == '/';
+}
+
+static bool another_ends_with(const strata_arguments_t *arguments, const char *path, const char *parts) {
+    for (size_t i = 0; i < arguments->given_count; i++)
+        if (arguments->given[i] != path && ends_with(arguments->given[i], parts)) return true;
+    return false;
+}
+
+const char *strata_arguments_trace_name(const strata_arguments_t *arguments, size_t index) {
+    const char *path = strata_arguments_trace(arguments, index), *name = path + strlen(path);
+    do {
+        if (name > path) name--;
+        while (name > path && name[-1] != '/') name--;
+    } while (name > path && another_ends_with(arguments, path, name));
+    return name;
+}
+
+static bool is_strategy(const char *word) {
+    size_t length = strlen(word);
+    return (length > 5 && strcmp(word + length - 5, ".yaml") == 0) || (length > 4 && strcmp(word + length - 4, ".yml") == 0) ||
+           (strata_preset_text(word) && access(word, F_OK) != 0);
+}
+
+/* Two of one name: their runs would be each other's. */
+static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
+    for (size_t i = 0; i < arguments->given_count; i++)
+        if (is_strategy(arguments->given[i]))
+            return strata_wrong_usage(self, "%.200s is a strategy and no trace; write --strategy %.200s", arguments->given[i],
+                                      arguments->given[i]);
+    for (size_t i = 0; i < arguments->given_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(arguments->given[i], arguments->given[k]) == 0)
+                return strata_wrong_usage(self, "%.200s is given twice", arguments->given[i]);
+    return STRATA_EXIT_DONE;
+}
+
+int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments) {
+    int words = 0;
+    *arguments = (strata_arguments_t){.lag_ns = 5000000, .repeat = 3, .shards = 1, .given = argv};
+    int status = strata_options_read(self, arguments, argc, argv, &words);
+    if (status != STRATA_EXIT_DONE) return status;
+    arguments->given_count = (size_t)words;
+    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace; write a .csv or .csv.gz file behind the options");
+    arguments->trace_count = count_shard(arguments);
+    status = self->options == strata_stats_options ? check_stats(self, arguments) : check_compare(self, arguments);
+    return status == STRATA_EXIT_DONE ? check_traces(self, arguments) : status;
+}

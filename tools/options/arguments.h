@@ -1,0 +1,56 @@
+/* The arguments of compare, replay and stats, checked as far as they can be without opening a file. */
+#ifndef STRATA_TOOLS_ARGUMENTS_H
+#define STRATA_TOOLS_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/options/options.h"
+
+enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUMENT_LABEL = 64 };
+
+typedef struct strata_argument_strategy {
+    const char *name;
+    const char *label; /* NULL: made of the name */
+    const char *set[STRATA_ARGUMENT_SETS];
+    size_t set_count;
+} strata_argument_strategy_t;
+
+typedef struct strata_arguments {
+    strata_argument_strategy_t strategies[STRATA_ARGUMENT_STRATEGIES];
+    size_t strategy_count;
+    const char *set[STRATA_ARGUMENT_SETS]; /* before the first strategy: for all that have the path */
+    size_t set_count;
+    const char *device; /* NULL: as the strategies say */
+    uint64_t capacity; /* 0: as the device says */
+    uint64_t lag_ns;
+    uint64_t repeat;
+    bool smallest;
+    bool check;
+    bool legacy_default;
+    bool allow_code;
+    uint32_t shard, shards; /* of the traces, those whose number leaves this rest */
+    const char *json; /* NULL: none; stats: "-" */
+    size_t at; /* stats: the row; 0: see at_end */
+    bool at_end; /* the last row; else that of the highest reserved bytes */
+    bool prometheus;
+    bool blocks;
+    unsigned draw; /* STRATA_DRAW_*; 0: nothing */
+    char **given; /* the traces of all shards, within argv */
+    size_t given_count;
+    size_t trace_count; /* of this shard */
+} strata_arguments_t;
+
+/* Their rows. */
+extern const strata_option_t strata_compare_options[], strata_replay_options[], strata_stats_options[];
+
+/* STRATA_EXIT_DONE, or STRATA_EXIT_WRONG after saying why. Puts the traces to the front of argv. */
+int strata_arguments_read(const strata_command_t *self, int argc, char **argv, strata_arguments_t *arguments);
+
+/* The path of a trace of this shard. */
+const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index);
+/* What it is called: its file's name, with as many folders before it as tell it from all others given, other shards' too. */
+const char *strata_arguments_trace_name(const strata_arguments_t *arguments, size_t index);
+
+#endif

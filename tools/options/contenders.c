@@ -1,0 +1,199 @@
+#include "tools/options/contenders.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/cuda/cuda.h"
+#include "platform/host/host_memory.h"
+#include "platform/printable.h"
+#include "tools/options/named.h"
+
+enum { SETS = 3 * STRATA_ARGUMENT_SETS, LABEL = STRATA_ARGUMENT_LABEL + 8 };
+
+typedef struct loaded {
+    strata_strategy_t *strategy;
+    const char *set[SETS]; /* of the environment, of all, its own */
+    size_t set_count;
+    char label[LABEL];
+} loaded_t;
+
+typedef struct memory {
+    loaded_t loaded[STRATA_ARGUMENT_STRATEGIES];
+    strata_contender_t contenders[STRATA_ARGUMENT_STRATEGIES];
+    char *environment; /* a copy of STRATA_SET, cut at its commas */
+    const char *common[2 * STRATA_ARGUMENT_SETS]; /* the environment's, then those before the first strategy */
+    size_t common_count, environment_count;
+} memory_t;
+
+/* ---- values that are set ----------------------------------------------------------------------------------------------- */
+
+/* As the library takes what is set: one path is one path, however it is spaced. */
+static char *trim(char *text) {
+    text += strspn(text, " ");
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == ' ') text[--length] = '\0';
+    return text;
+}
+
+/* STRATA_SET comes before what the command line says, and so loses against it. */
+static strata_status_t read_environment(memory_t *memory) {
+    const char *text = getenv("STRATA_SET");
+    if (!text || !*text) return STRATA_OK;
+    memory->environment = strata_host_strdup(text);
+    if (!memory->environment) return STRATA_E_HOST_MEMORY;
+    for (char *at = memory->environment, *next; at; at = next) {
+        next = strchr(at, ',');
+        if (next) *next++ = '\0';
+        at = trim(at);
+        if (!*at) continue;
+        if (!strchr(at, '=')) return strata_fail(STRATA_E_STRATEGY, 0, "STRATA_SET: \"%.60s\" is no PATH=VALUE", at);
+        if (memory->common_count == STRATA_ARGUMENT_SETS)
+            return strata_fail(STRATA_E_LIMIT, 0, "STRATA_SET has more than %d values", STRATA_ARGUMENT_SETS);
+        memory->common[memory->common_count++] = at;
+        memory->environment_count++;
+    }
+    return STRATA_OK;
+}
+
+static bool has_path(const strata_strategy_t *strategy, const char *set) {
+    char path[256];
+    size_t length = strcspn(set, "=");
+    if (length >= sizeof path) return false;
+    memcpy(path, set, length);
+    path[length] = '\0';
+    return strata_strategy_has(strategy, path);
+}
+
+/* Each value for all must fit at least one strategy: else it is misspelt. */
+static strata_status_t give_common(memory_t *memory, size_t count) {
+    for (size_t k = 0; k < memory->common_count; k++) {
+        bool fits = false;
+        for (size_t i = 0; i < count; i++) {
+            loaded_t *loaded = &memory->loaded[i];
+            if (!has_path(loaded->strategy, memory->common[k])) continue;
+            loaded->set[loaded->set_count++] = memory->common[k];
+            fits = true;
+        }
+        if (!fits)
+            return strata_fail(STRATA_E_STRATEGY, 0, "%s %.80s: no strategy given has that path; see strata explain",
+                               k < memory->environment_count ? "STRATA_SET:" : "--set", memory->common[k]);
+    }
+    return STRATA_OK;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------------- */
+
+static strata_status_t load(loaded_t *loaded, const strata_argument_strategy_t *argument, bool allow_code) {
+    strata_config_request_t request = {.set = loaded->set, .set_count = loaded->set_count, .allow_code = allow_code};
+    strata_named_strategy(argument->name, &request);
+    strata_strategy_delete(loaded->strategy);
+    loaded->strategy = NULL;
+    return strata_config_load(&request, &loaded->strategy);
+}
+
+static strata_status_t load_all(memory_t *memory, const strata_arguments_t *arguments) {
+    size_t count = arguments->strategy_count;
+    strata_status_t status = read_environment(memory);
+    for (size_t i = 0; i < arguments->set_count; i++) memory->common[memory->common_count++] = arguments->set[i];
+    for (size_t i = 0; i < count && status == STRATA_OK; i++)
+        status = load(&memory->loaded[i], &arguments->strategies[i], arguments->allow_code);
+    if (status == STRATA_OK) status = give_common(memory, count);
+    for (size_t i = 0; i < count && status == STRATA_OK; i++) {
+        const strata_argument_strategy_t *argument = &arguments->strategies[i];
+        loaded_t *loaded = &memory->loaded[i];
+        for (size_t k = 0; k < argument->set_count; k++) loaded->set[loaded->set_count++] = argument->set[k];
+        if (loaded->set_count > 0) status = load(loaded, argument, arguments->allow_code);
+    }
+    return status;
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------------------ */
+
+static bool label_taken(const memory_t *memory, size_t count, size_t but, const char *label) {
+    for (size_t i = 0; i < count; i++)
+        if (i != but && strcmp(memory->loaded[i].label, label) == 0) return true;
+    return false;
+}
+
+static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arguments) {
+    size_t count = arguments->strategy_count;
+    for (size_t i = 0; i < count; i++) {
+        const char *label = arguments->strategies[i].label;
+        if (!label) continue;
+        char *shown = memory->loaded[i].label;
+        strcpy(shown, label);
+        strata_make_printable(shown, false);
+        if (label_taken(memory, count, i, shown))
+            return strata_fail(STRATA_E_INVALID, 0, "two strategies have the label \"%s\"; give each its own", shown);
+    }
+    for (size_t i = 0; i < count; i++) {
+        loaded_t *loaded = &memory->loaded[i];
+        char label[STRATA_ARGUMENT_LABEL];
+        if (arguments->strategies[i].label) continue;
+        strata_named_label(arguments->strategies[i].name, label, sizeof label);
+        snprintf(loaded->label, sizeof loaded->label, "%s", label);
+        for (unsigned number = 2; label_taken(memory, count, i, loaded->label); number++)
+            snprintf(loaded->label, sizeof loaded->label, "%s#%u", label, number % 10000);
+    }
+    return STRATA_OK;
+}
+
+/* ---- devices ----------------------------------------------------------------------------------------------------------- */
+
+/* A GPU that nobody insists on (--device gpu:0 does) is simulated where there is none. */
+static strata_status_t choose_target(const strata_arguments_t *arguments, const strata_strategy_t *strategy,
+                                     strata_target_t *target) {
+    static bool told;
+    const char *device = arguments->device ? arguments->device : strategy->devices;
+    bool insists = arguments->device && strcmp(device, "gpu") != 0;
+    uint32_t count = 0;
+    strata_status_t status = strata_target_parse(device, target);
+    if (status != STRATA_OK || target->profile) return status;
+    status = strata_cuda_count(&count);
+    if (status == STRATA_OK && target->ordinal < count) return STRATA_OK;
+    if (status == STRATA_OK)
+        status = strata_fail(STRATA_E_NO_DEVICE, 0, "the driver shows %u devices, gpu:%u is none of them", count, target->ordinal);
+    if (insists) {
+        char why[256];
+        snprintf(why, sizeof why, "%.250s", strata_last_error()->text);
+        return strata_fail(status, 0, "--device %s: %s; write --device sim:h100 to simulate one", device, why);
+    }
+    if (!told) fprintf(stderr, "strata: no GPU (%s): simulating h100\n", strata_last_error()->text);
+    told = true;
+    return strata_target_parse("sim:h100", target);
+}
+
+static strata_status_t make_contenders(memory_t *memory, const strata_arguments_t *arguments) {
+    for (size_t i = 0; i < arguments->strategy_count; i++) {
+        loaded_t *loaded = &memory->loaded[i];
+        strata_contender_t *contender = &memory->contenders[i];
+        *contender = (strata_contender_t){.label = loaded->label,
+                                          .strategy = loaded->strategy,
+                                          .options = {.set = loaded->set, .count = loaded->set_count},
+                                          .target = {.capacity = arguments->capacity}};
+        strata_status_t status = choose_target(arguments, loaded->strategy, &contender->target);
+        if (status != STRATA_OK) return status;
+    }
+    return STRATA_OK;
+}
+
+strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders) {
+    memory_t *memory = strata_host_new(1, sizeof *memory);
+    if (!memory) return STRATA_E_HOST_MEMORY;
+    *contenders = (strata_contenders_t){.all = memory->contenders, .count = arguments->strategy_count, .memory = memory};
+    strata_status_t status = load_all(memory, arguments);
+    if (status == STRATA_OK) status = label_all(memory, arguments);
+    if (status == STRATA_OK) status = make_contenders(memory, arguments);
+    if (status != STRATA_OK) strata_contenders_delete(contenders);
+    return status;
+}
+
+void strata_contenders_delete(strata_contenders_t *contenders) {
+    memory_t *memory = contenders->memory;
+    if (!memory) return;
+    for (size_t i = 0; i < contenders->count; i++) strata_strategy_delete(memory->loaded[i].strategy);
+    strata_host_delete(memory->environment);
+    strata_host_delete(memory);
+    *contenders = (strata_contenders_t){0};
+}

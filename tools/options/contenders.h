@@ -1,0 +1,18 @@
+/* The strategies of a comparison, loaded, labelled, each with the device it runs on. */
+#ifndef STRATA_TOOLS_CONTENDERS_H
+#define STRATA_TOOLS_CONTENDERS_H
+
+#include "replay/compare/compare.h"
+#include "tools/options/arguments.h"
+
+typedef struct strata_contenders {
+    strata_contender_t *all;
+    size_t count;
+    void *memory;
+} strata_contenders_t;
+
+/* Says on standard error where a GPU is asked for and simulated. On failure nothing is left. */
+strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders);
+void strata_contenders_delete(strata_contenders_t *contenders);
+
+#endif

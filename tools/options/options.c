@@ -1,0 +1,131 @@
+#include "tools/options/options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocation/options/option.h"
+
+/* ---- taking one ---- */
+
+static void *kept_at(const strata_taking_t *taking) { return (char *)taking->into + taking->option->offset; }
+
+int strata_take_flag(const strata_taking_t *taking, const char *none) {
+    (void)none;
+    *(bool *)kept_at(taking) = true;
+    return STRATA_EXIT_DONE;
+}
+
+int strata_take_text(const strata_taking_t *taking, const char *value) {
+    if (!*value) return strata_wrong_usage(taking->self, "%s wants %s", taking->option->name, taking->option->value);
+    *(const char **)kept_at(taking) = value;
+    return STRATA_EXIT_DONE;
+}
+
+int strata_take_number(const strata_taking_t *taking, const char *value) {
+    const strata_option_t *option = taking->option;
+    /* One that does not fit is the largest that does, which is above every bound. */
+    bool digits = *value && strspn(value, "0123456789") == strlen(value);
+    uint64_t number = digits ? strtoull(value, NULL, 10) : UINT64_MAX;
+    if (number < option->low || number > option->high)
+        return strata_wrong_usage(taking->self, "%s %.40s: write a number from %" PRIu64 " to %" PRIu64, option->name, value,
+                                  option->low, option->high);
+    *(uint64_t *)kept_at(taking) = number;
+    return STRATA_EXIT_DONE;
+}
+
+/* ---- finding ---- */
+
+static bool wants_value(const strata_option_t *option) { return option->value && *option->value != '['; }
+
+/* The option of "--name" or "--name=value"; *value is what follows the sign, or NULL. */
+static const strata_option_t *find_option(const strata_command_t *self, const char *argument, const char **value) {
+    size_t length = strcspn(argument, "=");
+    *value = argument[length] ? argument + length + 1 : NULL;
+    for (const strata_option_t *option = self->options; option && option->name; option++)
+        if (strlen(option->name) == length && strncmp(option->name, argument, length) == 0) return option;
+    return NULL;
+}
+
+static const char *option_word(size_t index, const void *self) { return ((const strata_command_t *)self)->options[index].name; }
+
+static int unknown_option(const strata_command_t *self, const char *argument) {
+    size_t count = 0;
+    while (self->options && self->options[count].name) count++;
+    const char *near = strata_nearest_word(argument, count, option_word, self);
+    return strata_wrong_usage(self, "unknown option %.60s%s%s", argument, near ? "; did you mean " : "", near ? near : "");
+}
+
+/* ---- reading ---- */
+
+typedef struct reading {
+    const strata_command_t *self;
+    void *into;
+    int argc;
+    char **argv;
+    uint64_t seen; /* a bit an option */
+} reading_t;
+
+static int take(reading_t *reading, const strata_option_t *option, const char *value) {
+    uint64_t bit = UINT64_C(1) << (option - reading->self->options);
+    bool many = option->often == STRATA_MANY || option->often == STRATA_NEEDED_MANY;
+    if ((reading->seen & bit) && !many && wants_value(option))
+        return strata_wrong_usage(reading->self, "%s is given twice; write it once", option->name);
+    reading->seen |= bit;
+    return option->take(&(strata_taking_t){.self = reading->self, .option = option, .into = reading->into}, value);
+}
+
+/* Takes the option at argv[*at], and its value behind it. */
+static int take_at(reading_t *reading, int *at) {
+    const char *value;
+    const strata_command_t *self = reading->self;
+    const strata_option_t *option = find_option(self, reading->argv[*at], &value);
+    if (!option) return unknown_option(self, reading->argv[*at]);
+    if (!option->value && value) return strata_wrong_usage(self, "%s takes no value", option->name);
+    if (!wants_value(option)) return take(reading, option, value);
+    if (!value && *at + 1 < reading->argc) value = reading->argv[++*at];
+    return value ? take(reading, option, value)
+                 : strata_wrong_usage(self, "%s wants a value: %s %s", option->name, option->name, option->value);
+}
+
+static int check_needed(const reading_t *reading) {
+    const strata_option_t *options = reading->self->options;
+    for (size_t i = 0; options && options[i].name; i++) {
+        if (options[i].often != STRATA_NEEDED && options[i].often != STRATA_NEEDED_MANY) continue;
+        if (!(reading->seen & UINT64_C(1) << i))
+            return strata_wrong_usage(reading->self, "no %s; write %s %s", options[i].name, options[i].name, options[i].value);
+    }
+    return STRATA_EXIT_DONE;
+}
+
+static bool is_word(const char *argument) { return argument[0] != '-' || !argument[1]; }
+
+int strata_options_read(const strata_command_t *self, void *into, int argc, char **argv, int *words) {
+    reading_t reading = {.self = self, .into = into, .argc = argc, .argv = argv};
+    bool only_words = false;
+    *words = 0;
+    for (int i = 0; i < argc; i++) {
+        if (only_words || is_word(argv[i])) {
+            if (!*argv[i] && !self->may_be_empty)
+                return strata_wrong_usage(self, "an argument is empty; write a name, or leave it out");
+            argv[(*words)++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0) {
+            only_words = true;
+        } else {
+            int status = take_at(&reading, &i);
+            if (status != STRATA_EXIT_DONE) return status;
+        }
+    }
+    return check_needed(&reading);
+}
+
+bool strata_options_ask_help(const strata_command_t *self, int argc, char **argv) {
+    for (int i = 0; i < argc; i++) {
+        const char *value;
+        if (strcmp(argv[i], "--") == 0) return false;
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) return true;
+        const strata_option_t *option = find_option(self, argv[i], &value);
+        if (option && wants_value(option) && !value) i++;
+    }
+    return false;
+}
