@@ -1,99 +1,99 @@
-"""Mutants made by rule: every place in a function's body where an operator, a constant or a statement can be changed."""
+"""Changes of a function: by rule, at every place where an operator, a constant or a statement can be changed; or as a line names one.
+
+    < => <=               an operator, or a constant: 0 => 1, true => false
+    drop !                a negation
+    drop call NAME        a statement that does nothing but call, set or count; so are `drop set NAME` and `drop count NAME`
+    never if              a condition that never holds
+
+Where a function has several of the same, ` #2 of 5` follows: the place among its equals, and how many they are, so that a change of the
+function that moves the places is noticed.
+"""
+import collections
 import re
 
-# What is looked for (in code with its strings and comments blanked) and what stands there instead.
-OPERATORS = [
-    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
-    (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" & ", " | "), (r" \| ", " & "),
-    (r" \* ", " / "), (r" \+= ", " -= "), (r" -= ", " += "), (r" \|= ", " &= "), (r"\+\+", "--"), (r"(?<!-)--(?!-)", "++"),
-    (r"!(?=[a-z(*])", ""), (r" << ", " >> "), (r" >> ", " << "),
-]
-CONSTANTS = [(r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"\b0\b(?![xu.])", "1"), (r"\b([1-9][0-9]*)\b(?![u.])", None)]
-# A call, an assignment or a count, whole on one line: no declaration, no return.
-STATEMENT = re.compile(r"^\s+(?!return\b|goto\b|break\b|continue\b|if\b|for\b|while\b|else\b|switch\b|case\b|do\b)"
-                       r"(?:\(void\))?(?:\*|\+\+|--)?[A-Za-z_][\w.>\-\[\]()*&, ]*?"
-                       r"(?:(?<=\w)\(|\s?(?:[-+|&^]|<<|>>)?=\s|\+\+|--|;).*;\s*$")
-DECLARATION = re.compile(r"^\s+(?:static |const |struct |unsigned |_Atomic )*[A-Za-z_]\w*(?: \*+(?:const )?| )[A-Za-z_]\w*(?:\[.*\])*(?: =|;|,)")
-CONDITION = re.compile(r"^(\s+(?:else |\} else )?if \()")
-# Room for text that is made here and always shorter: a letter more changes nothing that anybody could see.
-ROOM = re.compile(r"^\s+(?:static )?char \w+\[\d+\]")
-PASSED_OVER = ("strata_fail", "FAIL", "printf", "corrupt(", "__builtin_prefetch", "(void)self", "(void)path", "(void)base",
-               "(void)context", "(void)stream", "(void)unused")
+import source
+
+# `edits` are (begin, end, new text) of the file, in their order.
+Change = collections.namedtuple("Change", "name edits")
+
+OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-", "-": "+",
+             "&": "|", "|": "&", "*": "/", "+=": "-=", "-=": "+=", "|=": "&=", "++": "--", "--": "++", "!": "", "<<": ">>", ">>": "<<"}
+# These stand before one operand too, and `*` in a type: with two the tree has spaces on both sides.
+WITH_TWO = {"+", "-", "&", "*"}
+# What says that something failed, or nothing.
+PASSED_OVER = {"strata_fail", "corrupt", "__builtin_prefetch"}
 
 
-def blanked(line, in_comment):
-    """The line with what is in quotes or comments turned into spaces; and whether a comment goes on behind it."""
-    out, at, quote = [], 0, None
-    while at < len(line):
-        two = line[at:at + 2]
-        if in_comment:
-            if two == "*/":
-                in_comment, at = False, at + 2
-                out.append("  ")
-                continue
-            out.append(" ")
-        elif quote:
-            if line[at] == "\\":
-                out.append("  ")
-                at += 2
-                continue
-            if line[at] == quote:
-                quote = None
-            out.append(" ")
-        elif two == "/*":
-            in_comment, at = True, at + 2
-            out.append("  ")
-            continue
-        else:
-            if line[at] in "\"'":
-                quote = line[at]
-            out.append(" " if quote else line[at])
-        at += 1
-    return "".join(out), in_comment
+def passed_over(tokens):
+    return any(token.text in PASSED_OVER or "FAIL" in token.text or token.text.endswith("printf") for token in tokens)
 
 
-def bodies(lines):
-    """(first, last, name) of each function's body, line numbers from 0: in the tree's style it ends with "}" at column 0."""
-    first, name = None, ""
-    for number, line in enumerate(lines):
-        if first is None and line.rstrip().endswith(") {") and not line.startswith("#"):
-            back = number
-            while back > 0 and lines[back][:1] in (" ", "\t"):
-                back -= 1
-            if re.match(r"[A-Za-z_]", lines[back]):
-                first, name = number + 1, re.search(r"\w*(?=\()", lines[back]).group(0)
-        elif first is not None and line.startswith("}"):
-            yield first, number, name
-            first = None
+def has_two_operands(text, token):
+    return text[token.begin - 1].isspace() and text[token.end].isspace()
 
 
-def changes_of(line, code):
-    """Every changed form of one line."""
-    room = ROOM.match(code)
-    for pattern, instead in OPERATORS + CONSTANTS:
-        for found in re.finditer(pattern, code):
-            if room and found.start() < room.end():
-                continue
-            put = instead if instead is not None else str(int(found.group(0)) + 1)
-            yield line[:found.start()] + put + line[found.end():]
-    if STATEMENT.match(code) and not DECLARATION.match(code):
-        yield re.match(r"\s*", line).group(0) + ";"
-    condition = CONDITION.match(code)
-    if condition:
-        yield line[:condition.end()] + "false && " + line[condition.end():]
+def instead_of(text, token):
+    """What stands there instead of an operator or a constant, or None."""
+    word = token.text
+    if word in OPERATORS:
+        return OPERATORS[word] if word not in WITH_TWO or has_two_operands(text, token) else None
+    if word in ("true", "false"):
+        return "false" if word == "true" else "true"
+    return str(int(word) + 1) if re.fullmatch(r"0|[1-9][0-9]*", word) else None
 
 
-def candidates(path, text):
-    """(path, function, line number from 1, the line, its changed form) for a whole file."""
-    lines = text.split("\n")
-    inside = {}
-    for first, last, name in bodies(lines):
-        inside.update({number: name for number in range(first, last)})
-    in_comment = False
-    for number, line in enumerate(lines):
-        code, in_comment = blanked(line, in_comment)
-        if number not in inside or code.lstrip().startswith("#") or any(word in code for word in PASSED_OVER):
-            continue
-        for changed in changes_of(line, code):
-            if changed != line:
-                yield path, inside[number], number + 1, line, changed
+def room(own):
+    """Where a declaration says how long a text may be, as tokens: more room changes nothing that anybody could see."""
+    words = [token.text for token in own]
+    if "char" in words and "[" in words:
+        return range(words.index("["), source.closing(own, words.index("[")) + 1)
+    return ()
+
+
+def changes_of_statement(text, tokens, statement):
+    own = tokens[statement.first:statement.end]
+    if passed_over(own):
+        return
+    left_out = room(own) if statement.kind == "declaration" else ()
+    for number, token in enumerate(own):
+        instead = instead_of(text, token) if number not in left_out else None
+        if instead is not None:
+            name = "%s => %s" % (token.text, instead) if instead else "drop " + token.text
+            yield Change(name, [(token.begin, token.end, instead)])
+    name = source.told(tokens, statement)
+    if statement.kind == "expression" and name != "statement" and not is_body_of_if(tokens, statement):
+        yield Change("drop " + name, [(own[0].begin, own[-1].end, ";")])
+    if statement.kind == "if":
+        yield Change("never if", [(own[1].end, own[1].end, "false && ("), (own[-1].begin, own[-1].begin, ")")])
+
+
+def is_body_of_if(tokens, statement):
+    """Whether nothing but this statement stands under a condition: that never holds, is the same change."""
+    return any(other.kind == "if" and other.end == statement.first for other in source.statements_of(tokens[:statement.first])) and \
+        (statement.end >= len(tokens) or tokens[statement.end].text != "else")
+
+
+def numbered(changes):
+    total, met = collections.Counter(change.name for change in changes), collections.Counter()
+    for change in changes:
+        met[change.name] += 1
+        several = total[change.name] > 1
+        yield change._replace(name="%s #%d of %d" % (change.name, met[change.name], total[change.name])) if several else change
+
+
+def changes_of(function, text):
+    """All by rule, in the order in which they stand."""
+    found = []
+    for statement in source.statements_of(function.tokens):
+        found += changes_of_statement(text, function.tokens, statement)
+    return list(numbered(found))
+
+
+def edited(text, edits):
+    for begin, end, new in reversed(edits):
+        text = text[:begin] + new + text[end:]
+    return text
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
