@@ -109,7 +109,9 @@ static HOT strata_record_t *serve_from(auto_growth_t *self, uint32_t slot, uint6
     return block;
 }
 
-static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) { return (size + self->unit - 1) & ~(self->unit - 1); }
+static inline uint64_t rounded_size(const auto_growth_t *self, size_t size) {
+    return (size + self->chunks.unit - 1) & ~(self->chunks.unit - 1);
+}
 
 /* A free block of a pool that fits; `whole`: the bin that a hit searches in part is searched whole. */
 static inline uint32_t find_in(auto_growth_t *self, uint64_t rounded, bool by_address, bool whole, uint32_t pool) {
@@ -145,7 +147,7 @@ static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
 
 static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
     auto_growth_t *self = (auto_growth_t *)base;
-    if (__builtin_expect(alignment > self->unit, 0)) return NULL;
+    if (__builtin_expect(alignment > self->chunks.unit, 0)) return NULL;
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) return hit_otherwise(self, size);
     uint64_t rounded = rounded_size(self, size);
     uint32_t slot = find_in(self, rounded, false, false, 0);
@@ -159,21 +161,8 @@ strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded,
 
 /* ---- free ---- */
 
-/* The slot's generations are used up: the block moves to another slot. Without one it stays out of use until its chunk goes. */
-static COLD uint32_t move_to_new_slot(auto_growth_t *self, uint32_t old_slot) {
-    strata_slab_t *slab = slab_of(self);
-    uint32_t slot = strata_slab_take(slab);
-    if (slot == 0) return 0;
-    strata_record_t *old = strata_slab_record(slab, old_slot), *fresh = strata_slab_record(slab, slot);
-    uint32_t generation = fresh->generation;
-    *fresh = *old;
-    fresh->generation = generation;
-    strata_slab_record(slab, old->prev)->next = slot;
-    strata_slab_record(slab, old->next)->prev = slot;
-    if (chunk_at(self, old->chunk)->first == old_slot) chunk_at(self, old->chunk)->first = slot;
-    strata_slab_retire(slab, old_slot);
-    return slot;
-}
+/* The slot's generations are used up. Without another one the block stays out of use until its chunk goes. */
+static COLD uint32_t move_to_new_slot(auto_growth_t *self, uint32_t slot) { return strata_chunks_move_block(&self->chunks, slot); }
 
 /* A block that did not merge with the one below it comes into the index; its slot, 0 if it is lost to a used-up one. */
 static HOT uint32_t stand_alone(auto_growth_t *self, strata_record_t *block, uint32_t slot, bool by_address, uint32_t pool) {
@@ -243,10 +232,12 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     auto_growth_t *self = (auto_growth_t *)base;
+    strata_leaving_t leaving = {0};
     uint32_t number = block->chunk;
     uint32_t slot = put_back_as_said(self, block);
-    if (slot == 0 || !self->gives_idle_back || !strata_auto_growth_chunk_is_idle(self, chunk_at(self, number))) return;
-    (void)strata_auto_growth_give_back(self, number, call);
+    if (slot == 0 || !self->gives_idle_back || !strata_chunk_is_idle(base, strata_chunk_at(&self->chunks, number))) return;
+    strata_chunks_detach(&self->chunks, number, &leaving);
+    (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
 /* ---- life ---- */
@@ -283,7 +274,7 @@ static uint64_t alignment(const void *options_given, strata_place_kind_t place, 
 }
 
 static uint64_t rounded_up(const auto_growth_t *self, uint64_t size) {
-    return strata_round_down(size + self->unit - 1, self->unit);
+    return strata_round_down(size + self->chunks.unit - 1, self->chunks.unit);
 }
 
 /* From the options and the steps that have ended. */
@@ -301,30 +292,29 @@ static void set_pools(auto_growth_t *self, const auto_growth_options_t *o) {
     self->pools[0].growth = has_small ? rounded_up(self, o->small_chunk_size) : chunk_size;
     self->pools[1].growth = chunk_size;
     for (uint32_t pool = 0; pool < strata_auto_growth_pools(self); pool++)
-        strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->unit));
+        strata_bins_init(&self->pools[pool].bins, (uint32_t)__builtin_ctzll(self->chunks.unit));
 }
 
-/* Every chunk goes back, whatever is still live in it. */
-static void destroy(strata_layer_t *base) {
+/* An idle chunk is one block. */
+static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     auto_growth_t *self = (auto_growth_t *)base;
-    strata_auto_growth_drop_chunks(self);
-    strata_condition_destroy(&self->grown);
-    strata_nodes_destroy(&self->chunks);
+    strata_auto_growth_remove(self, chunk->first, self->by_address, strata_slab_record(slab_of(self), chunk->first)->pool);
 }
+
+static const strata_chunk_policy_t policy = {.leave = leave};
 
 static strata_status_t create(strata_layer_t *base) {
     auto_growth_t *self = (auto_growth_t *)base;
     const auto_growth_options_t *o = base->options;
-    self->unit = o->alignment;
+    strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_AUTO_GROWTH_CHUNKS);
+    if (status != STRATA_OK) return status;
+    self->chunks.unit = o->alignment;
     self->by_address = o->order == STRATA_AUTO_GROWTH_BY_ADDRESS;
     self->gives_idle_back = o->free_idle_chunk;
     set_pools(self, o);
     set_rules(self);
-    strata_status_t status = strata_nodes_init(&self->chunks, sizeof(chunk_t), STRATA_AUTO_GROWTH_CHUNKS);
-    if (status != STRATA_OK) return status;
-    strata_condition_init(&self->grown);
     status = strata_auto_growth_preallocate(self);
-    if (status != STRATA_OK) destroy(base);
+    if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }
 
@@ -334,7 +324,7 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (!self->warming_up) return;
     self->steps++;
     set_rules(self);
-    if (!self->warming_up) (void)strata_auto_growth_release(base, call);
+    if (!self->warming_up) (void)strata_chunks_release(base, call);
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
@@ -351,17 +341,17 @@ const strata_layer_type_t strata_auto_growth_type = {
     .options_size = sizeof(auto_growth_options_t),
     .options = options,
     .create = create,
-    .destroy = destroy,
+    .destroy = strata_chunks_destroy,
     .allocate = strata_auto_growth_allocate,
     .free = free_block,
     .hit = hit,
     .quick_free = quick_free,
-    .release = strata_auto_growth_release,
+    .release = strata_chunks_release,
     .step = step,
-    .trim = strata_auto_growth_trim,
-    .find = strata_auto_growth_find,
-    .walk = strata_auto_growth_walk,
-    .chunk_of = strata_auto_growth_chunk_of,
+    .trim = strata_chunks_trim,
+    .find = strata_chunks_find,
+    .walk = strata_chunks_walk,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .validate = strata_auto_growth_validate,
     .check = check,

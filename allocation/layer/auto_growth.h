@@ -1,16 +1,15 @@
-/* What the files of auto_growth share: options, chunks, pools and the state of an instance.
+/* What the files of auto_growth share: options, pools and the state of an instance.
  *
  *     auto_growth.c         the index of free blocks, hit, free, the type
- *     auto_growth_chunks.c  how a chunk comes into the layer and leaves it
  *     auto_growth_grow.c    which chunk is asked from below, and when
  *     auto_growth_check.c   the check of the whole structure
  */
 #ifndef STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 #define STRATA_ALLOCATION_LAYER_AUTO_GROWTH_H
 
+#include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/bins.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/stack/layer.h"
 
 enum {
     STRATA_AUTO_GROWTH_CHUNKS = 1 << 20, /* of one instance */
@@ -39,14 +38,6 @@ typedef struct auto_growth_options {
     bool split_pools;
 } auto_growth_options_t;
 
-typedef struct chunk {
-    strata_record_t *below; /* the record of the layer below */
-    uint64_t base, size;
-    uint32_t first; /* slot of the block at the base */
-    uint32_t next, prev; /* chunks of the layer, in order of making */
-    uint32_t pool;
-} chunk_t;
-
 /* Chunks that serve some requests and not others: the index of their free blocks. `growth` is the least that is asked from
  * below for it; 0: the rounded request. A block's record names its pool. */
 typedef struct auto_growth_pool {
@@ -56,23 +47,18 @@ typedef struct auto_growth_pool {
 } auto_growth_pool_t;
 
 typedef struct auto_growth {
-    strata_layer_t base;
-    uint64_t unit; /* alignment */
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks; /* their unit is the alignment */
+    };
     uint64_t used_bytes; /* of the chunks, what is not in an index */
     uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */
-    bool growing; /* a thread is asking below with the lock open; others that miss wait for it */
     bool warming_up; /* until steps == warm_up_steps: a free block serves its own size alone, misses grow exactly */
     bool spills; /* what pool 0 cannot serve, pool 1 may */
-    uint32_t waiting;
     uint64_t first_up_to; /* rounded requests up to this are pool 0's; UINT64_MAX: there is no other */
     uint64_t steps;
-    strata_condition_t grown;
-    strata_nodes_t chunks;
-    uint32_t first_chunk, last_chunk;
-    uint32_t chunk_count;
-    uint64_t chunk_bytes; /* of this cache; the stack's figures are of all its caches */
     auto_growth_pool_t pools[STRATA_AUTO_GROWTH_POOLS];
 } auto_growth_t;
 
@@ -80,16 +66,8 @@ static inline const auto_growth_options_t *strata_auto_growth_options(const auto
 
 static inline strata_slab_t *slab_of(auto_growth_t *self) { return &self->base.stack->slab; }
 
-static inline chunk_t *chunk_at(auto_growth_t *self, uint32_t number) { return strata_node(&self->chunks, number); }
-
 /* Bytes of the chunks that are in no block in use. */
-static inline uint64_t strata_auto_growth_idle(const auto_growth_t *self) { return self->chunk_bytes - self->used_bytes; }
-
-/* Whether nothing in a chunk is in use: O(1). */
-static inline bool strata_auto_growth_chunk_is_idle(auto_growth_t *self, const chunk_t *chunk) {
-    const strata_record_t *block = strata_slab_record(slab_of(self), chunk->first);
-    return block->state == STRATA_RECORD_FREE && block->size == chunk->size;
-}
+static inline uint64_t strata_auto_growth_idle(const auto_growth_t *self) { return self->chunks.bytes - self->used_bytes; }
 
 /* Whether there is more than one pool. */
 static inline bool strata_auto_growth_is_divided(const auto_growth_t *self) { return self->first_up_to != UINT64_MAX; }
@@ -122,24 +100,11 @@ static inline void strata_auto_growth_remove(auto_growth_t *self, uint32_t slot,
     else strata_bins_remove(&self->pools[pool].bins, slab_of(self), slot);
 }
 
-/* ---- all under the stack's lock; what takes a path opens its locks while the device is asked ---- */
+/* ---- all under the stack's lock ---- */
 
 /* Serves a rounded request from what is free; no fitting block is missed. `exact`: by a block of that size alone. NULL: none
  * fits, or the slab is full. */
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact);
-
-/* A chunk that came from below becomes one free block of a pool. False: no slot or node is left (E_LIMIT). */
-bool strata_auto_growth_publish(auto_growth_t *self, strata_record_t *below, uint32_t pool);
-/* An idle chunk goes back; its bytes. O(1). */
-uint64_t strata_auto_growth_give_back(auto_growth_t *self, uint32_t number, strata_call_t *call);
-/* Every idle chunk goes back, in order of making; the bytes. */
-uint64_t strata_auto_growth_release(strata_layer_t *base, strata_call_t *call);
-uint64_t strata_auto_growth_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
-/* Every chunk goes back, whatever is still live in it: for the end of the instance, when no lock is held. */
-void strata_auto_growth_drop_chunks(auto_growth_t *self);
-void strata_auto_growth_walk(strata_layer_t *base, strata_walk_fn block, void *context);
-const strata_record_t *strata_auto_growth_find(strata_layer_t *base, uint64_t address);
-const strata_record_t *strata_auto_growth_chunk_of(strata_layer_t *base, const strata_record_t *block);
 
 strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
 /* The chunks that the options want before the first request. No lock is held. */

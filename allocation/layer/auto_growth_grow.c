@@ -5,24 +5,15 @@
 #include "allocation/reclaim/patience.h"
 #include "platform/arithmetic.h"
 
-/* Asks below for a chunk, with the locks open, and publishes it. */
+/* A chunk of a pool comes; the locks are open meanwhile. */
 static strata_status_t grow(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
-    strata_record_t *below;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_request_t chunk = *request;
-    chunk.alignment = strata_max(self->unit, request->alignment);
-    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
-    if (status == STRATA_OK && (below->ptr & (self->unit - 1)) != 0) {
-        strata_chunk_free(below);
-        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives chunks at smaller multiples than %llu bytes",
-                             (unsigned long long)self->unit);
-    }
-    strata_call_lock(request->call, opened);
-    if (status != STRATA_OK || strata_auto_growth_publish(self, below, pool)) return status;
-    opened = strata_call_unlock(request->call);
-    strata_chunk_free(below);
-    strata_call_lock(request->call, opened);
-    return STRATA_E_LIMIT;
+    uint32_t number;
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, self->chunks.unit, request, &number);
+    if (status != STRATA_OK) return status;
+    uint32_t slot = strata_chunk_at(&self->chunks, number)->first;
+    strata_slab_record(slab_of(self), slot)->pool = (uint8_t)pool;
+    strata_auto_growth_insert(self, slot, self->by_address, pool);
+    return STRATA_OK;
 }
 
 /* What a miss asks from below, or 0 when the request allows no growth of that kind. */
@@ -36,11 +27,14 @@ static uint64_t growth_size(const auto_growth_t *self, uint64_t rounded, uint32_
 
 static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
-    if (o->free_when_no_cache_hit) (void)strata_auto_growth_release(&self->base, request->call);
+    if (strata_patience_holds_back(request->call, self->base.stack, size))
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
+                           (unsigned long long)size);
+    if (o->free_when_no_cache_hit) (void)strata_chunks_release(&self->base, request->call);
     strata_status_t status = grow(self, size, pool, request);
     if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit) return status;
     if (o->reclaim != STRATA_AUTO_GROWTH_RECLAIM_OWN) return status;
-    (void)strata_auto_growth_release(&self->base, request->call);
+    (void)strata_chunks_release(&self->base, request->call);
     return grow(self, size, pool, request);
 }
 
@@ -48,10 +42,11 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
     auto_growth_t *self = (auto_growth_t *)base;
     uint64_t rounded;
     bool grown = false;
-    if (request->alignment > self->unit)
-        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu", (unsigned long long)self->unit);
+    if (request->alignment > self->chunks.unit)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu",
+                           (unsigned long long)self->chunks.unit);
     if (!strata_add(request->size, strata_auto_growth_options(self)->padding, &rounded) ||
-        !strata_round_up(rounded, self->unit, &rounded))
+        !strata_round_up(rounded, self->chunks.unit, &rounded))
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     uint32_t pool = strata_auto_growth_pool_for(self, rounded);
     /* Below may have granted more than was asked: a chunk that came for this request serves it, warm-up or not. */
@@ -60,20 +55,9 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)rounded);
-        if (self->growing) {
-            self->waiting++;
-            strata_call_wait(request->call, base->stack, &self->grown, UINT64_MAX);
-            self->waiting--;
-            continue;
-        }
-        if (strata_patience_holds_back(request->call, base->stack, size))
-            return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
-                               (unsigned long long)size);
-        if (self->growing) continue;
-        self->growing = true;
+        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = grow_as_the_options_say(self, size, pool, request);
-        self->growing = false;
-        if (self->waiting) strata_condition_broadcast(&self->grown);
+        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
         if (status != STRATA_OK) return status;
         grown = true;
     }
@@ -85,10 +69,13 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
 
 static strata_status_t preallocate(auto_growth_t *self, uint64_t bytes, uint32_t pool, const char *option) {
     if (bytes == 0) return STRATA_OK;
-    bytes = strata_round_down(bytes + self->unit - 1, self->unit);
+    bytes = strata_round_down(bytes + self->chunks.unit - 1, self->chunks.unit);
     strata_call_t call = {.stack = self->base.stack};
-    strata_request_t request = {
-        .struct_size = sizeof request, .size = bytes, .alignment = self->unit, .stream = self->base.stack->stream, .call = &call};
+    strata_request_t request = {.struct_size = sizeof request,
+                                .size = bytes,
+                                .alignment = self->chunks.unit,
+                                .stream = self->base.stack->stream,
+                                .call = &call};
     bool entered = strata_call_enter(&call, &self->base);
     strata_status_t status = grow(self, bytes, pool, &request);
     strata_call_leave(&call, &self->base, entered);

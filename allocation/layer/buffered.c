@@ -4,8 +4,8 @@
  * request; when the layer below is out of memory kept blocks go back, the largest first, until as much as was asked is free,
  * and it is asked once more. Every block is a chunk of its own, so a thread that misses has nothing to hope for from another's growth.
  */
+#include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/stack/layer.h"
 
 enum { CHUNKS = 1 << 22 };
 
@@ -19,24 +19,15 @@ static const strata_option_row_t options[] = {
     {0},
 };
 
-/* An unused node begins with the number of the next. */
-typedef struct chunk {
-    uint32_t unused;
-    uint32_t slot; /* of the block, which is the whole chunk */
-    strata_record_t *below; /* NULL: nobody's node */
-} chunk_t;
-
 typedef struct buffered {
-    strata_layer_t base;
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks; /* a block is a whole chunk */
+    };
     strata_tree_t kept;
-    strata_nodes_t chunks;
-    uint32_t count;
-    uint64_t bytes, reserved_bytes;
 } buffered_t;
 
 static strata_slab_t *slab_of(buffered_t *self) { return &self->base.stack->slab; }
-
-static chunk_t *chunk_at(buffered_t *self, uint32_t number) { return strata_node(&self->chunks, number); }
 
 /* ---- hit ---- */
 
@@ -45,17 +36,21 @@ static bool is_near(const buffered_t *self, uint64_t kept, uint64_t size) {
     return kept == size || ((double)kept < below && kept - size <= UINT32_MAX);
 }
 
+static void hand_out(strata_record_t *block, uint64_t size) {
+    block->route = 0;
+    block->attention = 0;
+    block->slack = (uint32_t)(block->size - size);
+    block->state = STRATA_RECORD_LIVE;
+    block->borrows = 0;
+}
+
 static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
     buffered_t *self = (buffered_t *)base;
     uint32_t slot = strata_tree_find(&self->kept, slab_of(self), size);
     strata_record_t *block = slot ? strata_slab_record(slab_of(self), slot) : NULL;
     if (!block || !is_near(self, block->size, size) || (block->ptr & (alignment - 1)) != 0) return NULL;
     strata_tree_remove(&self->kept, slab_of(self), slot);
-    block->route = 0;
-    block->attention = 0;
-    block->slack = (uint32_t)(block->size - size);
-    block->state = STRATA_RECORD_LIVE;
-    block->borrows = 0;
+    hand_out(block, size);
     base->stack->figures.cache_hits++;
     return block;
 }
@@ -72,44 +67,30 @@ static bool quick_free(strata_layer_t *base, strata_record_t *block) {
     return true;
 }
 
-/* Takes a block that is in no index out of the layer; its chunk is the caller's to give back once the lock is open. */
-static strata_record_t *detach(buffered_t *self, strata_record_t *block) {
-    uint32_t number = block->chunk;
-    strata_record_t *below = chunk_at(self, number)->below;
-    strata_statistics_t *f = &self->base.stack->figures;
-    uint64_t reserved = strata_record_reserved(below);
-    f->chunks--;
-    f->reserved_bytes -= reserved;
-    self->count--;
-    self->bytes -= below->size;
-    self->reserved_bytes -= reserved;
-    chunk_at(self, number)->below = NULL;
-    strata_nodes_give(&self->chunks, number);
-    strata_slab_give(slab_of(self), strata_slab_slot(slab_of(self), block));
-    return below;
+/* One whose slot has no generations left is not kept. */
+static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+    buffered_t *self = (buffered_t *)base;
+    if (strata_slab_is_idle(slab_of(self), chunk->first)) strata_tree_remove(&self->kept, slab_of(self), chunk->first);
 }
 
-static void give_back(strata_record_t *below, strata_call_t *call) {
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_chunk_free(below);
-    strata_call_lock(call, opened);
-}
+static const strata_chunk_policy_t policy = {.leave = leave};
 
 static void free_block(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
-    if (!quick_free(base, block)) give_back(detach((buffered_t *)base, block), call);
+    buffered_t *self = (buffered_t *)base;
+    strata_leaving_t leaving = {0};
+    if (quick_free(base, block)) return;
+    strata_chunks_detach(&self->chunks, block->chunk, &leaving);
+    (void)strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
 /* Gives kept blocks back, the largest first, until `wanted` bytes are free; the bytes. */
 static uint64_t give_largest(buffered_t *self, uint64_t wanted, strata_call_t *call) {
-    uint64_t given = 0;
-    while (given < wanted && self->kept.count > 0) {
+    strata_leaving_t leaving = {0};
+    while (leaving.bytes < wanted && self->kept.count > 0) {
         uint32_t slot = strata_tree_find(&self->kept, slab_of(self), strata_tree_largest(&self->kept, slab_of(self)));
-        strata_record_t *block = strata_slab_record(slab_of(self), slot);
-        given += block->size;
-        strata_tree_remove(&self->kept, slab_of(self), slot);
-        give_back(detach(self, block), call);
+        strata_chunks_detach(&self->chunks, strata_slab_record(slab_of(self), slot)->chunk, &leaving);
     }
-    return given;
+    return strata_chunks_give_back(&self->chunks, &leaving, call);
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) { return give_largest((buffered_t *)base, UINT64_MAX, call); }
@@ -121,48 +102,13 @@ static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
 
 /* ---- growth ---- */
 
-/* The lock is held; NULL: no slot or node is left (E_LIMIT). */
-static strata_record_t *take_in(buffered_t *self, strata_record_t *below, size_t size) {
-    strata_slab_t *slab = slab_of(self);
-    uint32_t number = strata_nodes_take(&self->chunks), slot = number ? strata_slab_take(slab) : 0;
-    if (slot == 0) {
-        if (number) strata_nodes_give(&self->chunks, number);
-        strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab->capacity);
-        return NULL;
-    }
-    *chunk_at(self, number) = (chunk_t){.slot = slot, .below = below};
-    strata_record_t *block = strata_slab_record(slab, slot);
-    *block = (strata_record_t){.ptr = below->ptr,
-                               .size = below->size,
-                               .generation = block->generation,
-                               .home = slab->home,
-                               .stack = slab->home,
-                               .chunk = number,
-                               .state = STRATA_RECORD_LIVE,
-                               .slack = (uint32_t)(below->size - size)};
-    strata_statistics_t *f = &self->base.stack->figures;
-    uint64_t reserved = strata_record_reserved(below);
-    self->count++;
-    self->bytes += below->size;
-    self->reserved_bytes += reserved;
-    f->growths++;
-    f->chunks++;
-    f->reserved_bytes += reserved;
-    if (f->reserved_bytes > f->peak_reserved_bytes) f->peak_reserved_bytes = f->reserved_bytes;
-    return block;
-}
-
-/* Asks below, with the locks open. */
 static strata_status_t grow(buffered_t *self, const strata_request_t *request, strata_record_t **record) {
-    strata_record_t *below;
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = strata_chunk_allocate(&self->base, request->size, request, &below);
-    strata_call_lock(request->call, opened);
+    uint32_t number;
+    strata_status_t status = strata_chunks_grow(&self->chunks, request->size, 1, request, &number);
     if (status != STRATA_OK) return status;
-    *record = take_in(self, below, request->size);
-    if (*record) return STRATA_OK;
-    give_back(below, request->call);
-    return STRATA_E_LIMIT;
+    *record = strata_slab_record(slab_of(self), strata_chunk_at(&self->chunks, number)->first);
+    hand_out(*record, request->size);
+    return STRATA_OK;
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
@@ -184,55 +130,21 @@ static uint64_t alignment(const void *filled, strata_place_kind_t place, uint64_
 
 /* ---- life ---- */
 
-static strata_status_t create(strata_layer_t *base) {
-    return strata_nodes_init(&((buffered_t *)base)->chunks, sizeof(chunk_t), CHUNKS);
-}
-
-/* Every chunk goes back, whatever is still live. */
-static void destroy(strata_layer_t *base) {
-    buffered_t *self = (buffered_t *)base;
-    for (uint32_t number = 1; number < self->chunks.used; number++)
-        if (chunk_at(self, number)->below) strata_chunk_free(chunk_at(self, number)->below);
-    strata_nodes_destroy(&self->chunks);
-}
-
-static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
-    buffered_t *self = (buffered_t *)base;
-    for (uint32_t number = 1; number < self->chunks.used; number++)
-        if (chunk_at(self, number)->below) block(strata_slab_record(slab_of(self), chunk_at(self, number)->slot), context);
-}
-
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    return chunk_at((buffered_t *)base, block->chunk)->below;
-}
+static strata_status_t create(strata_layer_t *base) { return strata_chunks_init(base, &policy, sizeof(strata_chunk_t), CHUNKS); }
 
 static uint64_t idle_bytes(strata_layer_t *base) { return ((buffered_t *)base)->kept.bytes; }
 
-static strata_status_t corrupt(const char *what, uint32_t slot) {
-    return strata_fail(STRATA_E_CORRUPT, 0, "buffered: %s (slot %u)", what, slot);
-}
+static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_CORRUPT, 0, "buffered: %s", what); }
 
 static strata_status_t validate(strata_layer_t *base) {
     buffered_t *self = (buffered_t *)base;
-    const strata_statistics_t *f = &base->stack->figures;
-    uint32_t count = 0, kept = 0;
-    uint64_t bytes = 0;
-    for (uint32_t number = 1; number < self->chunks.used; number++) {
-        const chunk_t *chunk = chunk_at(self, number);
-        if (!chunk->below) continue;
-        if (chunk->slot >= slab_of(self)->used) return corrupt("a chunk names a slot outside of the slab", chunk->slot);
-        const strata_record_t *block = strata_slab_record(slab_of(self), chunk->slot);
-        if (block->chunk != number) return corrupt("a block names another chunk", chunk->slot);
-        if (block->ptr != chunk->below->ptr || block->size != chunk->below->size)
-            return corrupt("a block is not its chunk", chunk->slot);
-        if (block->state == STRATA_RECORD_UNUSED) return corrupt("a chunk has an unused slot", chunk->slot);
-        kept += block->state == STRATA_RECORD_FREE;
-        bytes += block->size;
-        count++;
-    }
-    if (count != self->count || bytes != self->bytes || f->chunks < count || f->reserved_bytes < self->reserved_bytes)
-        return corrupt("the sum of chunks is wrong", 0);
-    if (kept != self->kept.count) return corrupt("the number of kept blocks is wrong", 0);
+    strata_pieces_tally_t pieces = {0};
+    strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
+    for (uint32_t number = self->chunks.first; number && status == STRATA_OK; number = strata_chunk_at(&self->chunks, number)->next)
+        if (strata_slab_record(slab_of(self), strata_chunk_at(&self->chunks, number)->first)->next)
+            status = corrupt("a block is not its chunk");
+    if (status != STRATA_OK) return status;
+    if (pieces.free_blocks != self->kept.count) return corrupt("the number of kept blocks is wrong");
     return strata_tree_validate(&self->kept, slab_of(self));
 }
 
@@ -248,15 +160,16 @@ const strata_layer_type_t strata_buffered_type = {
     .options_size = sizeof(buffered_options_t),
     .options = options,
     .create = create,
-    .destroy = destroy,
+    .destroy = strata_chunks_destroy,
     .allocate = allocate,
     .free = free_block,
     .hit = hit,
     .quick_free = quick_free,
     .release = release,
     .trim = trim,
-    .walk = walk,
-    .chunk_of = chunk_of,
+    .walk = strata_chunks_walk,
+    .find = strata_chunks_find,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .alignment = alignment,
     .validate = validate,

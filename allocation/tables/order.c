@@ -20,22 +20,23 @@ void strata_order_init(strata_order_t *order, const strata_nodes_t *nodes, size_
     *order = (strata_order_t){.nodes = nodes, .at = at};
 }
 
-/* In each level the link behind which a key belongs. */
-static void descend(strata_order_t *order, const strata_order_key_t *key, uint32_t *links[STRATA_ORDER_LEVELS]) {
-    uint32_t *level = order->first;
+/* In each level the link after which a key belongs. The node of the lowest one; 0: it is the order's own. */
+static uint32_t descend(strata_order_t *order, const strata_order_key_t *key, uint32_t *links[STRATA_ORDER_LEVELS]) {
+    uint32_t *level = order->first, node = 0;
     for (uint32_t i = STRATA_ORDER_LEVELS; i-- > 0;) {
-        for (; level[i]; level = strata_order_link(order, level[i])->next) {
+        for (; level[i]; node = level[i], level = strata_order_link(order, node)->next) {
             order->looked++;
             if (!before(&strata_order_link(order, level[i])->key, key)) break;
         }
         links[i] = &level[i];
     }
+    return node;
 }
 
 void strata_order_add(strata_order_t *order, uint32_t node, const strata_order_key_t *key) {
     uint32_t *links[STRATA_ORDER_LEVELS];
     strata_order_link_t *own = strata_order_link(order, node);
-    descend(order, key, links);
+    (void)descend(order, key, links);
     *own = (strata_order_link_t){.key = *key};
     for (uint32_t i = 0; i < levels_of(node); i++) {
         own->next[i] = *links[i];
@@ -47,15 +48,24 @@ void strata_order_add(strata_order_t *order, uint32_t node, const strata_order_k
 void strata_order_remove(strata_order_t *order, uint32_t node) {
     uint32_t *links[STRATA_ORDER_LEVELS];
     const strata_order_link_t *own = strata_order_link(order, node);
-    descend(order, &own->key, links);
+    (void)descend(order, &own->key, links);
     for (uint32_t i = 0; i < levels_of(node); i++) *links[i] = own->next[i];
     order->count--;
 }
 
-uint32_t strata_order_find(strata_order_t *order, const strata_order_key_t *key) {
+uint32_t strata_order_from(strata_order_t *order, const strata_order_key_t *key) {
     uint32_t *links[STRATA_ORDER_LEVELS];
-    descend(order, key, links);
-    uint32_t node = *links[0];
+    (void)descend(order, key, links);
+    return *links[0];
+}
+
+uint32_t strata_order_before(strata_order_t *order, const strata_order_key_t *key) {
+    uint32_t *links[STRATA_ORDER_LEVELS];
+    return descend(order, key, links);
+}
+
+uint32_t strata_order_find(strata_order_t *order, const strata_order_key_t *key) {
+    uint32_t node = strata_order_from(order, key);
     return node && !before(key, &strata_order_link(order, node)->key) ? node : 0;
 }
 

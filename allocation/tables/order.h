@@ -33,6 +33,9 @@ void strata_order_init(strata_order_t *order, const strata_nodes_t *nodes, size_
 void strata_order_add(strata_order_t *order, uint32_t node, const strata_order_key_t *key);
 /* The node is in the order. */
 void strata_order_remove(strata_order_t *order, uint32_t node);
+/* The first node whose key is this one or above it, and the last one whose key is below it; 0: none. */
+uint32_t strata_order_from(strata_order_t *order, const strata_order_key_t *key);
+uint32_t strata_order_before(strata_order_t *order, const strata_order_key_t *key);
 /* The node with this key; 0: none. */
 uint32_t strata_order_find(strata_order_t *order, const strata_order_key_t *key);
 /* The keys rise, and each level has those nodes of the one below that belong to it, `count` at the lowest. E_CORRUPT. */

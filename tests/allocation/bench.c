@@ -71,6 +71,7 @@ void bench_close(bench_t *bench) {
 
 strata_status_t bench_try(bench_t *bench, size_t size, strata_record_t **record) {
     strata_serve_t serve = {.size = size, .alignment = 256};
+    strata_growing_serve(); /* as every call of the facade begins */
     return strata_stack_serve(bench->stack, &serve, record);
 }
 

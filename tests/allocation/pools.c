@@ -247,8 +247,6 @@ static void finds_planted_faults(const char *const *options) {
     EXPECT_FOUND(live->pool, 1 - live->pool);
     EXPECT_FOUND(large->pool, 7);
     EXPECT_FOUND(hole->pool, 1 - hole->pool);
-    EXPECT_FOUND(chunk_at(self, large->chunk)->pool, 0);
-    EXPECT_FOUND(chunk_at(self, large->chunk)->pool, 9);
     auto_growth_pool_t first = self->pools[0];
     self->pools[0] = self->pools[1];
     self->pools[1] = first;
@@ -256,8 +254,8 @@ static void finds_planted_faults(const char *const *options) {
     self->pools[1] = self->pools[0];
     self->pools[0] = first;
     /* The chunks' list. */
-    EXPECT_FOUND(chunk_at(self, large->chunk)->prev, 0);
-    EXPECT_FOUND(self->last_chunk, live->chunk);
+    EXPECT_FOUND(strata_chunk_at(&self->chunks, large->chunk)->prev, 0);
+    EXPECT_FOUND(self->chunks.last, live->chunk);
     /* The rules: not those of the options. */
     EXPECT_FOUND(self->first_up_to, UINT64_MAX);
     EXPECT_FOUND(self->spills, !self->spills);

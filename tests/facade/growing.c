@@ -21,7 +21,7 @@ static struct {
 static bool somebody_waits_for_the_growth(void) {
     auto_growth_t *self = (auto_growth_t *)meeting.stack->cache;
     strata_lock(&meeting.stack->lock);
-    bool waits = self->waiting > 0;
+    bool waits = self->chunks.waiting > 0;
     strata_unlock(&meeting.stack->lock);
     return waits;
 }

@@ -79,6 +79,19 @@ TEST(order, random_adds_and_removals) {
     strata_nodes_destroy(&table.nodes);
 }
 
+TEST(order, the_neighbours_of_a_key_whether_one_stands_there_or_not) {
+    table_t table;
+    uint32_t nodes[100];
+    ASSERT_TRUE(open_table(&table));
+    for (uint32_t i = 0; i < 100; i++) nodes[i * 37 % 100] = put(&table, (strata_order_key_t){.first = 10 * (i * 37 % 100) + 10});
+    for (uint32_t at = 0; at < 1020; at++) {
+        const strata_order_key_t key = {.first = at};
+        EXPECT_EQ(strata_order_from(&table.order, &key), at <= 1000 ? nodes[at <= 10 ? 0 : (at + 9) / 10 - 1] : 0);
+        EXPECT_EQ(strata_order_before(&table.order, &key), at > 10 ? nodes[at > 1000 ? 99 : (at - 1) / 10 - 1] : 0);
+    }
+    strata_nodes_destroy(&table.nodes);
+}
+
 /* Rising, falling, and neither. */
 TEST(order, coming_in_and_going_out_passes_few_of_many) {
     enum { LOOKS = 40 };

@@ -1,0 +1,68 @@
+/* What holds of all chunks of a cache. */
+#include "allocation/chunks/chunks.h"
+#include "platform/arithmetic.h"
+
+typedef struct tally {
+    uint64_t bytes, reserved_bytes;
+    uint32_t chunks, parts;
+} tally_t;
+
+static strata_status_t corrupt(const strata_chunks_t *self, const char *what, uint32_t slot) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s (slot %u)", self->base.type->name, what, slot);
+}
+
+/* What was joined follows one after the other and is all of the chunk. */
+static strata_status_t validate_parts(const strata_chunks_t *self, uint32_t number, tally_t *tally) {
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    uint64_t at = chunk->base;
+    for (uint32_t part = number, last = 0; part; last = part, part = strata_chunk_at(self, part)->part) {
+        if (part >= self->nodes.used || ++tally->parts >= self->nodes.used || (last == chunk->last_part && last))
+            return corrupt(self, "the parts of a chunk are broken", chunk->first);
+        const strata_record_t *below = strata_chunk_at(self, part)->below;
+        if (below->ptr != at) return corrupt(self, "a part of a chunk does not begin where the one before it ends", chunk->first);
+        at += strata_round_down(below->size, self->unit);
+        tally->reserved_bytes += strata_record_reserved(below);
+    }
+    return at == chunk->base + chunk->size ? STRATA_OK : corrupt(self, "a chunk is not as large as its parts", chunk->first);
+}
+
+static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t number, tally_t *tally, strata_pieces_tally_t *pieces) {
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    if (chunk->by_address.key.first != chunk->base || chunk->by_address.key.second != number)
+        return corrupt(self, "a chunk does not stand at its address", chunk->first);
+    const strata_record_t *last = strata_slab_record(&self->base.stack->slab, chunk->last);
+    if (self->joins && (last->chunk != number || last->next)) return corrupt(self, "a chunk's last block is another", chunk->last);
+    tally->bytes += chunk->size;
+    tally->chunks++;
+    strata_status_t status = validate_parts(self, number, tally);
+    if (status != STRATA_OK) return status;
+    return strata_pieces_validate(self->base.type->name, &self->base.stack->slab, chunk->first, number, chunk->base, chunk->size,
+                                  pieces);
+}
+
+static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally, strata_pieces_tally_t *pieces) {
+    uint32_t previous = 0;
+    for (uint32_t number = self->first; number; number = strata_chunk_at(self, number)->next) {
+        const strata_chunk_t *chunk = strata_chunk_at(self, number);
+        if (number >= self->nodes.used || tally->chunks >= self->count || chunk->prev != previous)
+            return corrupt(self, "the list of chunks is broken", 0);
+        if (self->sorted && previous && chunk->base < strata_chunk_at(self, previous)->base)
+            return corrupt(self, "the chunks are out of order", chunk->first);
+        strata_status_t status = validate_chunk(self, number, tally, pieces);
+        if (status != STRATA_OK) return status;
+        previous = number;
+    }
+    return previous == self->last ? STRATA_OK : corrupt(self, "the list of chunks ends elsewhere", 0);
+}
+
+strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_pieces_tally_t *pieces) {
+    const strata_statistics_t *f = &self->base.stack->figures;
+    tally_t tally = {0};
+    strata_status_t status = validate_list(self, &tally, pieces);
+    if (status != STRATA_OK) return status;
+    if (tally.chunks != self->count || tally.bytes != self->bytes || self->held < self->bytes || f->chunks < tally.parts ||
+        f->reserved_bytes < tally.reserved_bytes || self->by_address.count != self->count)
+        return corrupt(self, "the sum of chunks is wrong", 0);
+    status = strata_order_validate(&self->by_address);
+    return status == STRATA_OK ? strata_nodes_validate(&self->nodes) : status;
+}

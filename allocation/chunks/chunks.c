@@ -1,0 +1,169 @@
+/* The list of chunks: who is in it, and where an address lies. */
+#include "allocation/chunks/chunks.h"
+
+#include <string.h>
+
+#include "platform/arithmetic.h"
+
+static strata_slab_t *slab_of(const strata_layer_t *base) { return &base->stack->slab; }
+
+strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity) {
+    strata_chunks_t *self = (strata_chunks_t *)base;
+    self->policy = policy;
+    self->unit = 1;
+    self->ordered = policy->is_in_use && strata_chunks_come_in_order(base->below[0]);
+    strata_status_t status = strata_nodes_init(&self->nodes, node_size, capacity);
+    if (status != STRATA_OK) return status;
+    strata_order_init(&self->by_address, &self->nodes, offsetof(strata_chunk_t, by_address));
+    strata_condition_init(&self->grown);
+    return STRATA_OK;
+}
+
+static void free_parts(const strata_chunks_t *self, uint32_t number) {
+    for (; number; number = strata_chunk_at(self, number)->part) strata_chunk_free(strata_chunk_at(self, number)->below);
+}
+
+void strata_chunks_destroy(strata_layer_t *base) {
+    strata_chunks_t *self = (strata_chunks_t *)base;
+    for (uint32_t number = self->first; number; number = strata_chunk_at(self, number)->next) free_parts(self, number);
+    strata_condition_destroy(&self->grown);
+    strata_nodes_destroy(&self->nodes);
+}
+
+bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chunk) {
+    const strata_slab_t *slab = slab_of(self);
+    return strata_slab_is_idle(slab, chunk->first) && strata_slab_record(slab, chunk->first)->size == chunk->size;
+}
+
+/* ---- coming ---- */
+
+static void list(strata_chunks_t *self, uint32_t number) {
+    strata_chunk_t *chunk = strata_chunk_at(self, number);
+    const strata_order_key_t key = {chunk->base, number, 0};
+    strata_order_add(&self->by_address, number, &key);
+    uint32_t prev = self->sorted ? strata_order_before(&self->by_address, &key) : self->last;
+    uint32_t next = prev ? strata_chunk_at(self, prev)->next : self->first;
+    chunk->prev = prev;
+    chunk->next = next;
+    *(prev ? &strata_chunk_at(self, prev)->next : &self->first) = number;
+    *(next ? &strata_chunk_at(self, next)->prev : &self->last) = number;
+    self->count++;
+}
+
+/* The chunk that ends at an address; 0: none. */
+static uint32_t chunk_before(strata_chunks_t *self, uint64_t address) {
+    const strata_order_key_t key = {address, 0, 0};
+    uint32_t number = self->joins ? strata_order_before(&self->by_address, &key) : 0;
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    return number && chunk->base + chunk->size == address ? number : 0;
+}
+
+static void join(strata_chunks_t *self, uint32_t number, uint32_t part) {
+    strata_chunk_t *chunk = strata_chunk_at(self, number);
+    const strata_chunk_t *other = strata_chunk_at(self, part);
+    strata_slab_record(slab_of(&self->base), chunk->last)->next = other->first;
+    strata_slab_record(slab_of(&self->base), other->first)->prev = chunk->last;
+    strata_chunk_at(self, chunk->last_part ? chunk->last_part : number)->part = part;
+    chunk->last_part = part;
+    chunk->last = other->first;
+    chunk->size += other->size;
+}
+
+static void count_in(strata_chunks_t *self, const strata_record_t *below, uint64_t size) {
+    strata_statistics_t *f = &self->base.stack->figures;
+    f->growths++;
+    f->chunks++;
+    f->reserved_bytes += strata_record_reserved(below);
+    if (f->reserved_bytes > f->peak_reserved_bytes) f->peak_reserved_bytes = f->reserved_bytes;
+    self->bytes += size;
+    self->held += size;
+}
+
+uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below) {
+    uint64_t size = strata_round_down(below->size, self->unit);
+    uint32_t number = strata_nodes_take(&self->nodes), joined = chunk_before(self, below->ptr);
+    uint32_t slot = number ? strata_pieces_begin(slab_of(&self->base), joined ? joined : number, below->ptr, size) : 0;
+    if (slot == 0) {
+        if (number) strata_nodes_give(&self->nodes, number);
+        return 0;
+    }
+    strata_chunk_t *chunk = memset(strata_chunk_at(self, number), 0, self->nodes.node_size);
+    *chunk = (strata_chunk_t){.first = slot, .last = slot, .base = below->ptr, .size = size, .below = below};
+    if (joined) join(self, joined, number);
+    else list(self, number);
+    count_in(self, below, size);
+    return joined ? joined : number;
+}
+
+uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot) {
+    strata_slab_t *slab = slab_of(&self->base);
+    strata_chunk_t *chunk = strata_chunk_at(self, strata_slab_record(slab, slot)->chunk);
+    uint32_t fresh = strata_pieces_move(slab, slot);
+    if (fresh && chunk->first == slot) chunk->first = fresh;
+    if (fresh && chunk->last == slot) chunk->last = fresh;
+    return fresh;
+}
+
+/* ---- going ---- */
+
+static void unlist(strata_chunks_t *self, uint32_t number) {
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    *(chunk->prev ? &strata_chunk_at(self, chunk->prev)->next : &self->first) = chunk->next;
+    *(chunk->next ? &strata_chunk_at(self, chunk->next)->prev : &self->last) = chunk->prev;
+    strata_order_remove(&self->by_address, number);
+    self->count--;
+}
+
+static void count_out(strata_chunks_t *self, uint32_t number) {
+    strata_statistics_t *f = &self->base.stack->figures;
+    self->bytes -= strata_chunk_at(self, number)->size;
+    self->held -= strata_chunk_at(self, number)->size;
+    for (; number; number = strata_chunk_at(self, number)->part) {
+        f->chunks--;
+        f->reserved_bytes -= strata_record_reserved(strata_chunk_at(self, number)->below);
+    }
+}
+
+static void give_slots(strata_slab_t *slab, uint32_t slot) {
+    for (uint32_t next; slot; slot = next) {
+        next = strata_slab_record(slab, slot)->next;
+        strata_slab_give(slab, slot);
+    }
+}
+
+void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving_t *leaving) {
+    strata_chunk_t *chunk = strata_chunk_at(self, number);
+    self->policy->leave(&self->base, chunk);
+    give_slots(slab_of(&self->base), chunk->first);
+    unlist(self, number);
+    count_out(self, number);
+    chunk->chain = 0;
+    *(leaving->last ? &strata_chunk_at(self, leaving->last)->chain : &leaving->first) = number;
+    leaving->last = number;
+    leaving->bytes += chunk->size;
+}
+
+/* ---- looking ---- */
+
+void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context) {
+    const strata_chunks_t *self = (const strata_chunks_t *)base;
+    const strata_slab_t *slab = slab_of(base);
+    for (uint32_t number = self->first; number; number = strata_chunk_at(self, number)->next)
+        for (uint32_t slot = strata_chunk_at(self, number)->first; slot; slot = strata_slab_record(slab, slot)->next)
+            block(strata_slab_record(slab, slot), context);
+}
+
+const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address) {
+    strata_chunks_t *self = (strata_chunks_t *)base;
+    const strata_order_key_t key = {address, UINT64_MAX, 0};
+    uint32_t number = strata_order_before(&self->by_address, &key);
+    const strata_chunk_t *chunk = strata_chunk_at(self, number);
+    if (number == 0 || address - chunk->base >= chunk->size) return NULL;
+    const strata_record_t *block = strata_slab_record(slab_of(base), chunk->first);
+    while (address - block->ptr >= block->size) block = strata_slab_record(slab_of(base), block->next);
+    return block;
+}
+
+const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    return strata_chunk_at((const strata_chunks_t *)base, block->chunk)->below;
+}

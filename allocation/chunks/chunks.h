@@ -1,0 +1,141 @@
+/* The chunks of a cache: memory of the layer below, which the cache cuts into blocks. How a chunk comes, who may ask for one, where
+ * an address lies, how a chunk goes back and what must hold of all of them is one mechanism for every cache. The cache says the
+ * rest: how much to ask for, where its free blocks are kept, which chunks may go and in which order.
+ *
+ * The state of a cache begins with strata_chunks_t, which begins with the layer's own head. So strata_chunks_walk(), _find(),
+ * _chunk_of(), _release() and _trim() stand in a cache's type as they are.
+ *
+ *     chunks.c     the list of chunks: who is in it, and where an address lies
+ *     growth.c     how a chunk comes: one thread asks, the others that miss wait for it
+ *     give_back.c  how chunks go: those that may, in order, to the layer below
+ *     check.c      what holds of all chunks
+ *
+ * Guarded by the lock of the layer's stack. What takes a call opens the locks of that call while the layer below is asked: a cache
+ * holds no half-made state across it and reads its own again. Nothing here takes longer than in proportion to the chunks, times
+ * their logarithm where they are sorted. */
+#ifndef STRATA_ALLOCATION_CHUNKS_CHUNKS_H
+#define STRATA_ALLOCATION_CHUNKS_CHUNKS_H
+
+#include "allocation/mechanism/pieces.h"
+#include "allocation/stack/layer.h"
+#include "allocation/tables/order.h"
+
+/* A chunk, by number. What a cache keeps of one follows in a struct that begins with this; it is zero at first. */
+typedef struct strata_chunk {
+    uint32_t unused; /* a node that nobody has begins with the number of the next */
+    uint32_t first, last; /* slots of its first and last block; `last` counts where chunks are joined alone */
+    uint32_t next, prev; /* in the list; 0: none */
+    uint32_t part, last_part; /* the chunk that was joined to this one next, and the one that was last; 0: none */
+    uint32_t chain; /* of chunks on their way back */
+    uint64_t base, size; /* bytes, with all that was joined to it */
+    strata_record_t *below; /* the record of the layer below */
+    strata_order_link_t by_address;
+} strata_chunk_t;
+
+/* What a cache says of its chunks; under the lock. */
+typedef struct strata_chunk_policy {
+    /* Whether a chunk may go back: nothing in it is in use, and nobody keeps it. NULL: strata_chunk_is_idle(). */
+    bool (*may_go)(const strata_layer_t *self, const strata_chunk_t *chunk);
+    /* Takes the free blocks of a chunk that goes out of the cache's index. Their slots are given back after it. */
+    void (*leave)(strata_layer_t *self, const strata_chunk_t *chunk);
+    /* Of a cache that serves several streams: whether one of them may still be using what is free in a chunk. NULL: never. It is asked
+     * where memory comes from below, and goes back, in the order of one stream. */
+    bool (*is_in_use)(const strata_layer_t *self, const strata_chunk_t *chunk);
+    /* The host waits for such uses. The locks are opened. Where the wait fails what is in use stays. */
+    void (*wait)(strata_layer_t *self, strata_call_t *call);
+} strata_chunk_policy_t;
+
+/* The head of a cache's state. */
+typedef struct strata_chunks {
+    strata_layer_t base;
+    const strata_chunk_policy_t *policy;
+    strata_nodes_t nodes;
+    strata_order_t by_address;
+    uint32_t first, last, count; /* of the list */
+    uint32_t waiting; /* threads that wait for another's growth */
+    strata_condition_t grown;
+    uint64_t bytes; /* of the chunks */
+    uint64_t held; /* of the chunks, and of what is being asked for below */
+    uint64_t unit; /* the size of a chunk is cut down to a multiple of this power of two; 1 at first */
+    bool ordered; /* memory comes from below, and goes back, in the order of a stream, and the cache has several */
+    bool sorted; /* the list is in order of address; else in order of making */
+    bool joins; /* a chunk that begins where another ends becomes part of that one */
+    bool growing; /* a thread is growing the cache: strata_chunks_begin_growth() */
+} strata_chunks_t;
+
+/* ---- life (chunks.c) ---- */
+
+/* For the cache's create, before anything else: `node_size` is that of the cache's struct of a chunk, `capacity` one more than the
+ * chunks that it may have. `sorted`, `joins` and `unit` are the cache's to set next. E_HOST_MEMORY. */
+strata_status_t strata_chunks_init(strata_layer_t *base, const strata_chunk_policy_t *policy, size_t node_size, uint32_t capacity);
+/* For its destroy: every chunk goes back, whatever is still live in it. No lock is held. */
+void strata_chunks_destroy(strata_layer_t *base);
+
+static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint32_t number) {
+    return strata_node(&self->nodes, number);
+}
+
+/* What came from below becomes a chunk of one free block, or a part of the chunk that it is joined to, whose last block it is; in no
+ * index yet. The chunk's number; 0: there are as many chunks or blocks as there may be, nothing has changed. */
+uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below);
+
+/* Whether a chunk is one free block: O(1). */
+bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chunk);
+
+/* Moves a block to another slot, since the generations of its own are used up; the slot, 0: none is left, nothing has changed. */
+uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot);
+
+/* ---- operations of the cache's type ---- */
+
+/* Every block, chunk by chunk in the order of the list, in order of address within a chunk. */
+void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context);
+const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address);
+/* Of several chunks that were joined the first one stands for all. */
+const strata_record_t *strata_chunks_chunk_of(strata_layer_t *base, const strata_record_t *block);
+/* Gives back what may go, in the order of the list; the bytes. */
+uint64_t strata_chunks_release(strata_layer_t *base, strata_call_t *call);
+/* Likewise the largest first, the first of the list among equals, until the type's idle_bytes() are at most `keep`. */
+uint64_t strata_chunks_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
+
+/* ---- growth (growth.c) ---- */
+
+/* One thread grows, the others that miss wait for it and look again: *growing says that one does (&chunks->growing, or one of
+ * the cache's own where parts of it grow apart). True: the caller is the one, until strata_chunks_end_growth(). False: the lock was
+ * open, and there may be what the caller misses. */
+bool strata_chunks_begin_growth(strata_chunks_t *self, bool *growing, strata_call_t *call);
+void strata_chunks_end_growth(strata_chunks_t *self, bool *growing);
+
+/* Asks below for a chunk of `size` bytes at a multiple of `alignment`, or of the request's where that is larger, with the locks open.
+ * *number is that of the chunk, or of the one that it was joined to; its last block is the new one: free, and in no index yet.
+ * E_UNSUPPORTED: it came at no multiple of `alignment`, and is given back. E_LIMIT: there are as many chunks or blocks as there may
+ * be, likewise. Else what the layer below says. */
+strata_status_t strata_chunks_grow(strata_chunks_t *self, uint64_t size, uint64_t alignment, const strata_request_t *request,
+                                   uint32_t *number);
+
+/* Whether memory of a layer comes, and goes back, in the order of a stream: where any layer below gives it so, or is a decorator,
+ * which may fill it on the stream of the request. */
+bool strata_chunks_come_in_order(const strata_layer_t *below);
+
+/* ---- giving back (give_back.c) ---- */
+
+/* Chunks that have left the cache and are not given back yet, in that order. */
+typedef struct strata_leaving {
+    uint32_t first, last;
+    uint64_t bytes;
+} strata_leaving_t;
+
+/* Takes a chunk without a live block out of the cache. */
+void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving_t *leaving);
+/* The layer below has them back, in their order, with the locks open; the bytes. */
+uint64_t strata_chunks_give_back(strata_chunks_t *self, const strata_leaving_t *leaving, strata_call_t *call);
+/* The host waits, if a chunk that may go is in use by a stream. */
+void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call);
+/* Whether a chunk may go now. */
+bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk);
+
+/* ---- check (check.c) ---- */
+
+/* The list, the order by address, sums and figures; the blocks of each chunk fill it. Free blocks are added to *pieces. E_CORRUPT. */
+strata_status_t strata_chunks_validate(const strata_chunks_t *self, strata_pieces_tally_t *pieces);
+
+#endif
