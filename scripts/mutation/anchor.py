@@ -20,12 +20,12 @@ class Unfit(Exception):
 class Tree:
     """The functions of the library and the replay as they are in one tree."""
 
-    def __init__(self, root, folders):
+    def __init__(self, root, folders, endings=(".c",)):
         self.by_name, self.texts = collections.defaultdict(list), {}
         for folder in folders:
             for top, _, names in os.walk(os.path.join(root, folder)):
                 for name in sorted(names):
-                    if name.endswith(".c"):
+                    if name.endswith(endings):
                         self.add(os.path.relpath(os.path.join(top, name), root), os.path.join(top, name))
 
     def add(self, path, place):

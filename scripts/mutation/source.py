@@ -13,7 +13,7 @@ TOKEN = re.compile(r"""(?P<passed>\s+|/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:\\\n|[^\n])
                       |[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*
                       |<<=|>>=|\.\.\.|->|\+\+|--|&&|\|\||[-+*/%&|^<>=!]=|<<|>>|.""", re.X | re.M | re.S)
 CLOSES = {"(": ")", "[": "]", "{": "}"}
-LOOPS = ("for", "while", "do")
+LOOPS = re.compile(r"for|while|[A-Z_]*EACH[A-Z_]*")  # the last are macros
 JUMPS = ("break", "continue", "goto")
 TYPE_WORDS = {"static", "const", "struct", "union", "enum", "unsigned", "signed", "_Atomic", "volatile", "register", "extern"}
 ASSIGNS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
@@ -94,9 +94,9 @@ def statements_of(tokens):
         following = tokens[at + 1].text if at + 1 < len(tokens) else ""
         if text in ("{", "}", "else", "do", ";"):
             at += 1
-        elif text in ("if", "switch") or text in LOOPS:
+        elif text in ("if", "switch") or LOOPS.fullmatch(text):
             end = closing(tokens, at + 1) + 1
-            found.append(Statement("loop" if text in LOOPS else text, at, end))
+            found.append(Statement("loop" if LOOPS.fullmatch(text) else text, at, end))
             at = end
         elif text in ("case", "default"):
             end = next(number for number in range(at, len(tokens)) if tokens[number].text == ":") + 1

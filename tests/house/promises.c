@@ -1,5 +1,5 @@
-/* Every test that docs/promises.md, docs/security.md and docs/peers-tests.md name is there. A row is | rule | suite.name, ... |, with
- * one name at least. Without the CUDA Toolkit some tests are not built; these are known by what their files say. */
+/* What docs/promises.md, docs/security.md and docs/peers-tests.md name is there. A row is | rule | name, ... |, with one name at least: a
+ * suite, or a test of the peers' as suite.name. Without the CUDA Toolkit some tests are not built; these are known by what their files say. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
 
-/* Reports every test named in a row's last column that `tests` (ctest -N: "  Test #1: suite.name") does not list; answers how many
- * are named. */
+/* Reports every suite, and every test, named in a row's last column that `tests` (ctest -N: "  Test #1: suite.name") does not list; answers
+ * how many are named. */
 static size_t check_row(const char *at, char *line, const char *tests, report_t *report) {
     char wanted[300];
     size_t length = strlen(line), named = 0;
@@ -17,15 +17,14 @@ static size_t check_row(const char *at, char *line, const char *tests, report_t 
     if (length && line[length - 1] == '|') line[length - 1] = '\0';
     char *column = strrchr(line, '|');
     for (char *word = column ? strtok(column, "|`, \t") : NULL; word; word = strtok(NULL, "|`, \t")) {
-        if (!strchr(word, '.')) continue;
         named++;
-        snprintf(wanted, sizeof wanted, ": %s\n", word);
-        if (!strstr(tests, wanted)) report_add(report, "%s: no test is called %s", at, word);
+        snprintf(wanted, sizeof wanted, strchr(word, '.') ? ": %s\n" : ": %s.", word);
+        if (!strstr(tests, wanted)) report_add(report, "%s: no suite and no test is called %s", at, word);
     }
     return named;
 }
 
-/* Rows stand below a line of dashes; each must name a test. */
+/* Rows stand below a line of dashes; each must name a suite or a test. */
 static size_t check_promises(const char *path, const char *page, const char *tests, report_t *report) {
     char line[4096], at[300];
     size_t all = 0;
@@ -36,7 +35,7 @@ static size_t check_promises(const char *path, const char *page, const char *tes
         if (strlen(line) == sizeof line - 1) report_add(report, "%s: too long to be read", at);
         if (rows && line[0] == '|' && !dashes) {
             size_t named = check_row(at, line, tests, report);
-            if (named == 0) report_add(report, "%s: names no test", at);
+            if (named == 0) report_add(report, "%s: names nothing", at);
             all += named;
         }
         rows = dashes || (rows && line[0] == '|');
@@ -115,8 +114,8 @@ static void expect_named(const char *path, bool peers) {
     if (report.count) FAIL_TEST("%s", report.text);
 }
 
-TEST(house, promises_name_tests_that_exist) { expect_named("docs/promises.md", false); }
-TEST(house, what_is_promised_of_security_names_tests_that_exist) { expect_named("docs/security.md", false); }
+TEST(house, promises_name_suites_that_exist) { expect_named("docs/promises.md", false); }
+TEST(house, what_is_promised_of_security_names_suites_that_exist) { expect_named("docs/security.md", false); }
 TEST(house, tests_of_peers_are_named_and_exist) { expect_named("docs/peers-tests.md", true); }
 
 /* What stands in for ctest's list without the Toolkit is no more than ctest lists with it. */
@@ -125,8 +124,8 @@ TEST(house, tests_that_want_the_toolkit_are_known_by_name) {
     char line[400];
     report = (report_t){.count = 0};
     const char *known = written_tests(&report);
-    EXPECT_TRUE(strstr(known, ": cuda.codes_are_mapped\n"));
-    EXPECT_TRUE(strstr(known, ": real.time_is_real\n"));
+    EXPECT_CONTAINS(known, ": cuda.codes_are_mapped\n");
+    EXPECT_CONTAINS(known, ": real.time_is_real\n");
     char *listed = STRATA_HAVE_CUDA ? all_tests(&report) : NULL;
     while (listed && next_line(&known, line, sizeof line)) {
         strcat(line, "\n");
@@ -146,14 +145,13 @@ TEST(house, a_test_is_known_where_it_is_written) {
 
 TEST(house, promises_rule_can_fail) {
     static report_t report;
-    static const char page[] = "# Promises\n| rule | test |\n|---|---|\n| a.b | `sim.one`, sim.two |\n| c | sim.thre |\n"
-                               "| d.e | none |\n| f.g | |\n\n| no.row | at all |\n";
-    EXPECT_EQ(check_promises("docs/promises.md", page, "  Test #1: sim.one\n  Test #2: sim.three\n", &report), 3);
-    EXPECT_EQ(report.count, 4);
-    EXPECT_CONTAINS(report.text, "docs/promises.md:4: no test is called sim.two");
-    EXPECT_CONTAINS(report.text, "docs/promises.md:5: no test is called sim.thre");
-    EXPECT_CONTAINS(report.text, "docs/promises.md:6: names no test");
-    EXPECT_CONTAINS(report.text, "docs/promises.md:7: names no test");
+    static const char page[] = "# Promises\n| rule | suites |\n|---|---|\n| a.b | `sim`, sim.two |\n| c | si |\n"
+                               "| d.e | `sim.one` |\n| f.g | |\n\n| no.row | at all |\n";
+    EXPECT_EQ(check_promises("docs/promises.md", page, "  Test #1: sim.one\n  Test #2: sim.three\n", &report), 4);
+    EXPECT_EQ(report.count, 3);
+    EXPECT_CONTAINS(report.text, "docs/promises.md:4: no suite and no test is called sim.two");
+    EXPECT_CONTAINS(report.text, "docs/promises.md:5: no suite and no test is called si\n");
+    EXPECT_CONTAINS(report.text, "docs/promises.md:7: names nothing");
 }
 
 TEST(house, peers_rule_can_fail) {
