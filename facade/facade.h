@@ -64,7 +64,10 @@ bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t cap
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
 /* The stack of a stream, made at its first use. */
 strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack);
-/* The same in a named pool (0: in none). */
+/* Its handle, in a named pool (0: in none): the stack may end at once, where its stream is forgotten. */
+strata_status_t strata_facade_stack_handle(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
+                                           strata_stack_handle_t *handle);
+/* The stack itself, for as long as nobody forgets the stream. */
 strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
                                          strata_stack_t **stack);
 /* The stream by which a stack is found: that for which NULL stands where it is NULL, NULL where it is the legacy stream; pinned
@@ -132,7 +135,7 @@ void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, st
 
 /* ---- the look-up caches of all threads ---- */
 
-/* Every thread's cached stacks are looked up anew: a stream was forgotten, a facade closed. */
+/* Every thread's cached directories are looked up anew: a facade was closed. */
 void strata_lookup_forget_all(void);
 
 #endif

@@ -74,10 +74,9 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
-    STRATA_DOMAIN_EACH(domain, stack) {
+    for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
         /* Another group's layers may hold what this one's may not have, a pool's above all. */
-        if (stack->group != serving->stack->group || !stack->orphan) continue;
-        if (stack->of_thread != serving->stack->of_thread) continue;
+        if (stack->group != serving->stack->group || stack->of_thread != serving->stack->of_thread) continue;
         if (!strata_stack_has_passed(stack) || !serve_from_orphan(serving, stack)) continue;
         strata_domain_leave_stack(domain, stack);
         return true;
@@ -122,16 +121,9 @@ static bool serve_left_behind(serving_t *serving) {
     return false;
 }
 
-static bool has_orphans(strata_domain_t *domain) {
-    strata_lock(&domain->lock);
-    bool has = domain->orphans > 0;
-    strata_unlock(&domain->lock);
-    return has;
-}
-
 static strata_status_t one_try(void *context, uint32_t extra_flags) {
     serving_t *serving = context;
-    if (!has_orphans(serving->stack->domain)) return down(serving, extra_flags);
+    if (!strata_domain_has_orphans(serving->stack->domain)) return down(serving, extra_flags);
     strata_status_t status = down(serving, extra_flags | STRATA_NO_GROW | STRATA_NO_RETRY);
     if (status != STRATA_E_NO_MEMORY) return status;
     if (serve_from_orphans(serving)) return STRATA_OK;
@@ -209,7 +201,7 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
     if (status == STRATA_E_NO_MEMORY && serving.reclaimed_by)
         strata_ladder_note_own(serving.reclaimed_by->number, atomic_load(&stack->domain->given_bytes) - given);
     /* What the ladder waited for may lie in a forgotten stream's stack. */
-    if (status == STRATA_E_NO_MEMORY && has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
+    if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;
     /* In places without an owner the stream given is the first borrower. */
     if (status == STRATA_OK && stack->ownerless && serve->stream) status = borrow_served(stack, serving.record, serve->stream);

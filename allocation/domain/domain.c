@@ -79,13 +79,32 @@ void strata_domain_destroy(strata_domain_t *domain) {
 
 /* ---- the list of stacks ---- */
 
+/* Under the domain's lock: a walk leaves one stack for the next. */
+static strata_stack_t *go_on(strata_stack_t *previous, strata_stack_t *found) {
+    if (previous) previous->visitors--;
+    if (found) found->visitors++;
+    return found;
+}
+
 strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t *previous) {
     strata_lock(&domain->lock);
-    if (previous) previous->visitors--;
-    strata_stack_t *found = strata_stack_list_next(domain, previous);
-    if (found) found->visitors++;
+    strata_stack_t *found = go_on(previous, strata_stack_list_next(domain, previous));
     strata_unlock(&domain->lock);
     return found;
+}
+
+strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous) {
+    strata_lock(&domain->lock);
+    strata_stack_t *found = go_on(previous, strata_stack_list_next_orphan(domain, previous));
+    strata_unlock(&domain->lock);
+    return found;
+}
+
+bool strata_domain_has_orphans(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    bool has = domain->orphans > 0;
+    strata_unlock(&domain->lock);
+    return has;
 }
 
 void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
@@ -114,10 +133,8 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
     return STRATA_OK;
 }
 
-/* Under the lock. */
-static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
+void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_list_remove(domain, stack);
-    if (stack->orphan) domain->orphans--;
 #define ADD_FIELD(name, unit, meaning) stack->group->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
@@ -126,7 +143,7 @@ static void unlist(strata_domain_t *domain, strata_stack_t *stack) {
 
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(&domain->lock);
-    unlist(domain, stack);
+    strata_domain_unlist(domain, stack);
     strata_unlock(&domain->lock);
 }
 
@@ -271,108 +288,6 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep) {
     return released;
 }
 
-/* Whether the one thread that a stack serves has exited. */
-static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
-
-/* Under the lock: whether no stack stands on this shared stack of a thread. */
-static bool carries_none(const strata_domain_t *domain, const strata_stack_t *shared) {
-    for (uint32_t i = 0; i < domain->stack_count; i++)
-        if (domain->stacks[i]->thread_shared == shared) return false;
-    return true;
-}
-
-static bool is_passed_orphan(strata_stack_t *stack) { return stack->orphan && strata_stack_has_passed(stack); }
-
-/* Likewise: whether the stack holds nothing, and nobody visits it. */
-static bool may_end(const strata_domain_t *domain, strata_stack_t *stack) {
-    return stack->visitors == 0 && (!stack->is_shared || carries_none(domain, stack)) && strata_stack_is_empty(stack);
-}
-
-/* The next stack that nobody will ask for anything any more, taken off the list; NULL: none. `threads`: of exited ones too. */
-static strata_stack_t *take_ended(strata_domain_t *domain, bool threads) {
-    strata_stack_t *taken = NULL;
-    strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !taken; i++) {
-        strata_stack_t *stack = domain->stacks[i];
-        if (((threads && is_left(stack)) || is_passed_orphan(stack)) && may_end(domain, stack)) taken = stack;
-    }
-    if (taken) unlist(domain, taken);
-    strata_unlock(&domain->lock);
-    return taken;
-}
-
-static void sweep(strata_domain_t *domain, bool threads) {
-    strata_stack_t *stack;
-    while ((stack = take_ended(domain, threads)) != NULL) strata_stack_destroy(stack);
-}
-
-void strata_domain_sweep_orphans(strata_domain_t *domain) { sweep(domain, false); }
-
-/* Under the lock. */
-static bool serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
-    return !stack->is_shared && !stack->orphan && stack->stream == stream && stack->thread == thread;
-}
-
-/* Two threads that forget one stream at once both come: either event is behind all work from before, and one that tells will do. */
-static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
-    strata_lock(&stack->lock);
-    strata_handle_t spare = event ? stack->gone : NULL;
-    if (event) stack->gone = event;
-    stack->told = stack->told || told;
-    strata_unlock(&stack->lock);
-    if (spare) strata_events_give(&stack->domain->events, spare);
-}
-
-/* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
-static void mark_gone(strata_stack_t *stack) {
-    strata_domain_t *domain = stack->domain;
-    strata_handle_t event = NULL;
-    if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
-    if (event && strata_domain_record_event(domain, event, stack->stream) != STRATA_OK) {
-        strata_events_give(&domain->events, event);
-        event = NULL;
-    }
-    note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
-}
-
-/* A stack of the stream, of any group, kept from ending; its making and its end go by the domain's lock. */
-static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
-    strata_stack_t *stack = NULL;
-    strata_lock(&domain->lock);
-    for (uint32_t i = 0; i < domain->stack_count && !stack; i++)
-        if (serves(domain->stacks[i], stream, 0)) stack = domain->stacks[i];
-    if (stack) stack->visitors++;
-    strata_unlock(&domain->lock);
-    return stack;
-}
-
-static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_lock(&domain->lock);
-    if (!stack->orphan) {
-        strata_stack_list_hide(domain, stack);
-        domain->orphans++;
-    }
-    stack->orphan = true;
-    strata_unlock(&domain->lock);
-}
-
-void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
-    /* The shared stack last: what the layers of a stack fill and give back when their stream ends is work of the stream too. */
-    STRATA_DOMAIN_EACH(domain, each)
-        if (!each->is_shared) strata_stack_stream_gone(each, stream);
-    STRATA_DOMAIN_EACH(domain, each)
-        if (each->is_shared) strata_stack_stream_gone(each, stream);
-    strata_place_kind_t kind = strata_place_kind(domain->place);
-    bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
-    strata_stack_t *stack;
-    while (owns && (stack = visit(domain, stream)) != NULL) {
-        mark_gone(stack);
-        make_orphan(domain, stack);
-        strata_domain_leave_stack(domain, stack);
-    }
-    strata_domain_sweep_orphans(domain);
-}
-
 strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thread) {
     strata_domain_t *domain = group->domain;
     strata_stack_key_t key = {.pool = group->pool, .of_thread = thread, .is_shared = true};
@@ -382,62 +297,34 @@ strata_stack_t *strata_domain_thread_shared(strata_group_t *group, uint64_t thre
     return found;
 }
 
-/* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits while that wait is
- * under way may leave work behind that it did not see. Whether there is any. */
-static bool choose_left(strata_domain_t *domain) {
-    bool any = false;
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (stack->thread == 0 || stack->orphan || strata_threads_is_alive(stack->thread)) continue;
-        stack->left = any = true;
-    }
-    return any;
-}
-
-static bool has_orphans(strata_domain_t *domain) {
-    strata_lock(&domain->lock);
-    bool has = domain->orphans > 0;
-    strata_unlock(&domain->lock);
-    return has;
-}
-
-/* Whether a stack is there that an exited thread has left. */
-static bool any_left(strata_domain_t *domain) {
-    bool any = false;
-    STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);
-    return any;
-}
-
-void strata_domain_forget_dead_threads(strata_domain_t *domain) {
-    uint64_t exits = strata_threads_exits();
-    if (exits == domain->exits_seen && !has_orphans(domain)) return;
-    STRATA_DOMAIN_EACH(domain, left)
-        if (is_left(left)) (void)strata_stack_release(left);
-    if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
-    STRATA_DOMAIN_EACH(domain, stack) {
-        if (!stack->left || stack->orphan) continue;
-        note_gone(stack, NULL, true);
-        make_orphan(domain, stack);
-        (void)strata_stack_release(stack);
-    }
-    sweep(domain, true);
-    if (!any_left(domain)) domain->exits_seen = exits;
-}
-
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream) {
     bool found = false;
     strata_lock(&domain->lock);
     for (uint32_t i = 0; i < domain->stack_count && !found; i++)
-        found = domain->stacks[i]->group->pool == 0 && serves(domain->stacks[i], stream, 0);
+        found = domain->stacks[i]->group->pool == 0 && strata_stack_serves(domain->stacks[i], stream, 0);
     strata_unlock(&domain->lock);
     return found;
 }
 
-strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
+/* Under the domain's lock. */
+static strata_stack_t *find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
     strata_stack_key_t anybodys = {.pool = pool, .stream = stream, .thread = thread}, own = anybodys;
     own.of_thread = strata_threads_self();
-    strata_lock(&domain->lock);
     strata_stack_t *found = strata_stack_list_find(domain, &anybodys, NULL);
-    if (!found) found = strata_stack_list_find(domain, &own, NULL);
+    return found ? found : strata_stack_list_find(domain, &own, NULL);
+}
+
+strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
+    strata_lock(&domain->lock);
+    strata_stack_t *found = find(domain, pool, stream, thread);
     strata_unlock(&domain->lock);
     return found;
+}
+
+strata_stack_handle_t strata_domain_find_handle(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread) {
+    strata_lock(&domain->lock);
+    strata_stack_t *found = find(domain, pool, stream, thread);
+    strata_stack_handle_t handle = found ? strata_stack_handle_of(found) : 0;
+    strata_unlock(&domain->lock);
+    return handle;
 }

@@ -61,6 +61,7 @@ struct strata_domain {
     uint64_t exits_seen; /* of threads, up to which nothing that one has left is there; only whoever builds stacks looks */
     uint64_t looked; /* stacks that look-ups and walks have looked at */
     uint32_t orphans; /* stacks whose stream was forgotten and that still hold something */
+    strata_stack_t *first_orphan, *last_orphan; /* in order of making */
 
     /* Waiting for memory. The epoch moves at every free that finds the waiter bit. */
     strata_condition_t freed;
@@ -90,6 +91,9 @@ strata_stack_t *strata_domain_next_stack(strata_domain_t *domain, strata_stack_t
 void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack);
 #define STRATA_DOMAIN_EACH(domain, stack)                                                                                          \
     for (strata_stack_t *stack = strata_domain_next_stack(domain, NULL); stack; stack = strata_domain_next_stack(domain, stack))
+/* Likewise of the orphans alone: a request looks at them, and at no other stack, as long as there are some. */
+strata_stack_t *strata_domain_next_orphan(strata_domain_t *domain, strata_stack_t *previous);
+bool strata_domain_has_orphans(strata_domain_t *domain);
 /* Whether a stack is the one that NULL has meant from the first, which is got ready before anybody asks: the legacy stream's where
  * nobody has said otherwise by then. */
 static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream_t stream) {
@@ -99,6 +103,8 @@ static inline bool strata_domain_is_first(strata_domain_t *domain, strata_stream
 strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t *stack);
 /* Nobody else walks there. */
 void strata_domain_remove_stack(strata_domain_t *domain, strata_stack_t *stack);
+/* Likewise, under the domain's lock. */
+void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack);
 
 /* Live chunks got from the device. */
 static inline uint64_t strata_domain_reserved(strata_domain_t *domain) { return atomic_load(&domain->quota.served); }
@@ -144,6 +150,8 @@ uint64_t strata_domain_trim(strata_domain_t *domain, uint64_t keep);
 /* The stack that serves a stream (and thread, for the per-thread default stream) of the calling thread in a pool (0: in none), or
  * NULL. */
 strata_stack_t *strata_domain_find(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
+/* Its handle; 0: there is none. */
+strata_stack_handle_t strata_domain_find_handle(strata_domain_t *domain, uint64_t pool, strata_stream_t stream, uint64_t thread);
 /* Whether a stack serves a stream in no pool, that of any thread where each has its own. */
 bool strata_domain_serves(strata_domain_t *domain, strata_stream_t stream);
 /* The instances of thread scope that the stacks of a thread share in a group; NULL: none yet. */

@@ -86,6 +86,7 @@ strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t ran
     stack->hit = NULL;
     stack->quick_free = NULL;
     stack->directory = NULL;
+    stack->handle = 0;
     stack->attention_allocate = STRATA_ATTENTION_CORE | (stack->ownerless ? STRATA_ATTENTION_OWNERLESS : 0);
     stack->attention_free = 0;
     stack->top = NULL;
@@ -93,7 +94,8 @@ strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t ran
     stack->name = "";
     stack->thread = stack->of_thread = 0;
     stack->at = 0;
-    stack->next_of_chain = NULL;
+    stack->next_of_chain = stack->next_orphan = stack->prev_orphan = NULL;
+    stack->carried = 0;
     stack->thread_shared = NULL;
     stack->orphan = false;
     stack->visitors = 0;
@@ -186,10 +188,50 @@ static strata_status_t instantiate(strata_stack_t *stack, uint8_t number, width_
     return STRATA_OK;
 }
 
+static _Atomic uint64_t last_life;
+
+static strata_stack_handle_t fresh_handle(const strata_stack_t *stack) {
+    return (uint64_t)stack->number << 52 | (atomic_fetch_add(&last_life, 1) + 1);
+}
+
+static void set_handle(strata_stack_t *stack, strata_stack_handle_t handle) {
+    strata_lock(&stack->lock);
+    stack->handle = handle;
+    strata_unlock(&stack->lock);
+}
+
+strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    strata_stack_handle_t handle = stack->handle;
+    strata_unlock(&stack->lock);
+    return handle;
+}
+
+void strata_stack_rename(strata_stack_t *stack) { set_handle(stack, fresh_handle(stack)); }
+
+void strata_stack_unname(strata_stack_t *stack) { set_handle(stack, 0); }
+
+strata_stack_t *strata_stack_enter(strata_stack_handle_t handle) {
+    strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
+    if (!stack || handle == 0) return NULL;
+    strata_lock(&stack->lock);
+    bool named = stack->handle == handle;
+    stack->inside += named;
+    strata_unlock(&stack->lock);
+    return named ? stack : NULL;
+}
+
+void strata_stack_leave(strata_stack_t *stack) {
+    strata_lock(&stack->lock);
+    stack->inside--;
+    strata_unlock(&stack->lock);
+}
+
 /* Look-ups from any thread and facade pass a stack by before its layers are whole and once they end. */
 static void set_open(strata_stack_t *stack, bool open) {
     strata_lock(&stack->lock);
     stack->open = open;
+    stack->handle = open && !stack->is_shared ? fresh_handle(stack) : 0;
     strata_unlock(&stack->lock);
 }
 

@@ -27,19 +27,21 @@ enum {
 
 typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;
+typedef uint64_t strata_stack_handle_t;
 
 struct strata_stack {
-    /* Read on every call, written rarely: a line of its own. attention_* and directory are guarded by the lock. */
+    /* Read on every call, written rarely: a line of its own. What may change while the stack is open is guarded by the lock. */
     alignas(128) uint64_t route; /* decorator stack of a hit; 0: no layer may be left out */
     strata_layer_t *cache; /* whose hit serves */
     strata_record_t *(*hit)(strata_layer_t *, size_t, size_t);
     bool (*quick_free)(strata_layer_t *, strata_record_t *);
-    strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
     strata_t facade;
+    strata_stack_handle_t handle; /* what names this life of the stack; 0: it serves nobody by name (forgotten, ended) */
     uint16_t attention_allocate; /* bits of layers whose allocate must not be left out, OWNERLESS; CORE: no hit is to serve */
     uint16_t attention_free;
     uint16_t number;
     bool is_shared; /* instances that stacks share: of device scope, or (of_thread) of thread scope */
+    strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
     bool ownerless; /* pinned and host: no owner stream */
     bool open; /* false: between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
@@ -60,6 +62,8 @@ struct strata_stack {
     strata_stack_t *thread_shared; /* the instances of thread scope that it shares; NULL: none */
     uint32_t at; /* in the domain's list; guarded by the domain's lock */
     strata_stack_t *next_of_chain; /* likewise */
+    strata_stack_t *next_orphan, *prev_orphan; /* likewise */
+    uint32_t carried; /* stacks that stand on this one of a thread; likewise */
     uint32_t visitors; /* walks of the domain's list that stand here; guarded by the domain's lock */
     _Atomic bool orphan; /* its stream was forgotten; changed under the domain's lock */
     strata_handle_t gone; /* an orphan's: the event behind all work of its stream; NULL: passed, if told. Guarded by the lock */
@@ -74,6 +78,9 @@ struct strata_stack {
     strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
     strata_condition_t host_waited; /* a free's wait for one of them is over */
 };
+
+/* {stack number 12 bits, serial 52}: the serial is that of a life of the number, and no other one of the process has it. */
+static inline uint16_t strata_stack_handle_number(strata_stack_handle_t handle) { return (uint16_t)(handle >> 52); }
 
 /* {stack number 12 bits, slot 24, generation 28}, from the top. */
 static inline strata_ref_t strata_ref_make(uint16_t home, uint32_t slot, uint32_t generation) {
@@ -115,6 +122,20 @@ strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_fo
 strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t **shared);
 /* Ends the layers (their chunks go back) and the number's life; refs into it are stale. No lock is held. */
 void strata_stack_destroy(strata_stack_t *stack);
+/* Handles of before name it no more; it gets another one, or none. No lock of a stack is held. */
+void strata_stack_rename(strata_stack_t *stack);
+void strata_stack_unname(strata_stack_t *stack);
+
+/* Under the domain's lock too. 0: it has none. */
+strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack);
+/* Whether requests for a stream (and thread, for the per-thread default stream) come here. The domain's lock is held. */
+static inline bool strata_stack_serves(const strata_stack_t *stack, strata_stream_t stream, uint64_t thread) {
+    return !stack->is_shared && !stack->orphan && stack->stream == stream && stack->thread == thread;
+}
+
+/* The stack that a handle names, kept from ending until strata_stack_leave(); NULL: it names none any more. Any thread. */
+strata_stack_t *strata_stack_enter(strata_stack_handle_t handle);
+void strata_stack_leave(strata_stack_t *stack);
 
 /* ---- serving ---- */
 

@@ -37,11 +37,37 @@ static void chain(strata_domain_t *domain, strata_stack_t *stack) {
     *at = stack;
 }
 
-void strata_stack_list_hide(strata_domain_t *domain, strata_stack_t *stack) {
+static void unchain(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_key_t key = key_of(stack);
     strata_stack_t **at = chain_of(domain, &key);
     while (*at && *at != stack) at = &(*at)->next_of_chain;
     if (*at) *at = stack->next_of_chain;
+}
+
+static strata_stack_t **after(strata_domain_t *domain, strata_stack_t *orphan) {
+    return orphan ? &orphan->next_orphan : &domain->first_orphan;
+}
+
+static strata_stack_t **before(strata_domain_t *domain, strata_stack_t *orphan) {
+    return orphan ? &orphan->prev_orphan : &domain->last_orphan;
+}
+
+void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_stack_t *older = domain->last_orphan;
+    while (older && older->at > stack->at) older = older->prev_orphan;
+    unchain(domain, stack);
+    stack->orphan = true;
+    domain->orphans++;
+    stack->prev_orphan = older;
+    stack->next_orphan = *after(domain, older);
+    *before(domain, stack->next_orphan) = stack;
+    *after(domain, older) = stack;
+}
+
+static void drop_orphan(strata_domain_t *domain, const strata_stack_t *stack) {
+    domain->orphans--;
+    *after(domain, stack->prev_orphan) = stack->next_orphan;
+    *before(domain, stack->next_orphan) = stack->prev_orphan;
 }
 
 strata_status_t strata_stack_list_room(strata_domain_t *domain) {
@@ -69,10 +95,13 @@ void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack) {
     stack->at = domain->stack_count++;
     domain->stacks[stack->at] = stack;
     chain(domain, stack);
+    if (stack->thread_shared) stack->thread_shared->carried++;
 }
 
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack) {
-    strata_stack_list_hide(domain, stack);
+    if (stack->orphan) drop_orphan(domain, stack);
+    else unchain(domain, stack);
+    if (stack->thread_shared) stack->thread_shared->carried--;
     domain->stack_count--;
     for (uint32_t i = stack->at; i < domain->stack_count; i++) {
         domain->stacks[i] = domain->stacks[i + 1];
@@ -84,6 +113,11 @@ strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_sta
     uint32_t at = previous ? previous->at + 1 : 0;
     domain->looked++;
     return at < domain->stack_count ? domain->stacks[at] : NULL;
+}
+
+strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous) {
+    domain->looked++;
+    return previous ? previous->next_orphan : domain->first_orphan;
 }
 
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *wanted, const strata_group_t *group) {

@@ -12,11 +12,12 @@
 strata_status_t strata_stack_list_room(strata_domain_t *domain);
 void strata_stack_list_add(strata_domain_t *domain, strata_stack_t *stack);
 void strata_stack_list_remove(strata_domain_t *domain, strata_stack_t *stack);
-/* Nobody is served from it any more; it stays in the list. */
-void strata_stack_list_hide(strata_domain_t *domain, strata_stack_t *stack);
+/* Nobody is served from it by its stream any more; it stays in the list, as an orphan. */
+void strata_stack_list_orphan(strata_domain_t *domain, strata_stack_t *stack);
 
 /* The one behind `previous`, or the first; NULL: none. */
 strata_stack_t *strata_stack_list_next(strata_domain_t *domain, const strata_stack_t *previous);
+strata_stack_t *strata_stack_list_next_orphan(strata_domain_t *domain, const strata_stack_t *previous);
 
 /* Whom a stack serves. */
 typedef struct strata_stack_key {
@@ -27,7 +28,7 @@ typedef struct strata_stack_key {
     bool is_shared;
 } strata_stack_key_t;
 
-/* The oldest that is not hidden; NULL: none. `group`: of this one alone; NULL: of any. */
+/* The oldest that is no orphan; NULL: none. `group`: of this one alone; NULL: of any. */
 strata_stack_t *strata_stack_list_find(strata_domain_t *domain, const strata_stack_key_t *key, const strata_group_t *group);
 
 #endif

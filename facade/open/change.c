@@ -104,7 +104,6 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
         while ((group = strata_domain_next_group(domain, group)) != NULL) (void)strata_domain_release_group(domain, group);
     }
     status = change(facade, strategy);
-    strata_lookup_forget_all();
     return status;
 }
 

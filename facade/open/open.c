@@ -180,26 +180,33 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     strata_status_t status = strata_plans_group(facade, domain, pool, whose.name, &group);
     if (status != STRATA_OK) return status;
     /* Threads come and go; what they leave behind is collected when the next one comes. */
-    if (thread || group->plan->threaded) {
-        strata_lookup_forget_all(); /* what an exiting thread calls late must not find what ends now */
-        strata_domain_forget_dead_threads(domain);
-    }
+    if (thread || group->plan->threaded) strata_domain_forget_dead_threads(domain);
     return strata_stack_create(group, &whose, stack);
 }
 
-strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
-                                         strata_stack_t **stack) {
+strata_status_t strata_facade_stack_handle(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
+                                           strata_stack_handle_t *handle) {
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     uint64_t thread = key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;
-    *stack = strata_domain_find(domain, pool, key, thread);
-    if (*stack) return STRATA_OK;
+    *handle = strata_domain_find_handle(domain, pool, key, thread);
+    if (*handle) return STRATA_OK;
+    strata_stack_t *built;
     strata_facade_begin_building(facade);
-    *stack = strata_domain_find(domain, pool, key, thread);
-    if (!*stack) status = build_stack(facade, domain, pool, key, thread, stack);
+    *handle = strata_domain_find_handle(domain, pool, key, thread);
+    if (!*handle) status = build_stack(facade, domain, pool, key, thread, &built);
+    if (!*handle && status == STRATA_OK) *handle = strata_stack_handle_of(built);
     strata_facade_end_building(facade);
+    return status;
+}
+
+strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
+                                         strata_stack_t **stack) {
+    strata_stack_handle_t handle;
+    strata_status_t status = strata_facade_stack_handle(facade, place, pool, stream, &handle);
+    if (status == STRATA_OK) *stack = strata_stack_of(strata_stack_handle_number(handle));
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* The calls that programs make millions of times: allocate, free, free by pointer. Everything that is not a hit goes the long
- * way (facade/serve.c). */
+ * way (facade/serve/request.c, long_way.c). */
 #include "allocation/stack/threads.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
@@ -21,13 +21,19 @@ static inline strata_record_t *hit(strata_stack_t *stack, size_t size) {
     return record;
 }
 
+/* Under the stack's lock. */
+static inline bool may_hit(const strata_stack_t *stack, strata_stream_t stream) {
+    uint16_t attention = stack->attention_allocate;
+    return attention == 0 || (attention == STRATA_ATTENTION_OWNERLESS && !stream);
+}
+
 strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size, strata_block_t *block) {
-    strata_stack_t *stack = strata_lookup(facade, place, stream);
+    strata_stack_handle_t handle = strata_lookup(facade, place, stream);
+    strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
     if (__builtin_expect(!stack || size - 1 >= STRATA_LARGEST_REQUEST, 0))
         return strata_allocate_long_way(facade, place, stream, size, block);
     strata_lock(&stack->lock);
-    uint16_t attention = stack->attention_allocate;
-    if (__builtin_expect((attention == 0 || (attention == STRATA_ATTENTION_OWNERLESS && !stream)) && block, 1)) {
+    if (__builtin_expect(stack->handle == handle && may_hit(stack, stream) && block, 1)) {
         strata_record_t *record = hit(stack, size);
         if (__builtin_expect(record != NULL, 1)) {
             fill_block(stack, record, block);
@@ -36,7 +42,9 @@ strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_st
         }
     }
     strata_unlock(&stack->lock);
-    return strata_allocate_long_way(facade, place, stream, size, block);
+    bool found;
+    strata_status_t status = strata_allocate_missed(handle, stream, size, block, &found);
+    return found ? status : strata_allocate_long_way(facade, place, stream, size, block);
 }
 
 /* Under the lock of `home`: frees a record if no layer above the cache took notice of it. False: go the long way. */

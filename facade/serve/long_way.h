@@ -11,6 +11,9 @@ extern strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
 
 strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
                                          strata_block_t *block);
+/* Likewise, by the stack that the call has missed in. *found: it is the stack still; else nothing has happened. */
+strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
+                                       bool *found);
 strata_status_t strata_free_long_way(strata_t facade, strata_ref_t ref);
 strata_status_t strata_free_pointer_long_way(strata_t facade, void *ptr);
 strata_status_t strata_free_null(strata_t facade);

@@ -19,9 +19,12 @@ void strata_lookup_forget_own(strata_t facade) {
         if (strata_lookups[i].facade == facade) strata_lookups[i] = (strata_lookup_t){.facade = 0};
 }
 
-/* A child of a process that never opened a facade may open its own. */
+/* A child of a process that never opened a facade may open its own. It has one thread, this one: in another's name a lock may be
+ * held there for ever, so that no stack may be found. */
 static void in_child(void) {
-    if (strata_facade_ever_opened()) atomic_store(&strata_lookup_epoch, 0);
+    if (!strata_facade_ever_opened()) return;
+    atomic_store(&strata_lookup_epoch, 0);
+    for (int i = 0; i < STRATA_LOOKUP_WAYS; i++) strata_lookups[i] = (strata_lookup_t){.facade = 0};
 }
 
 __attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_child); }

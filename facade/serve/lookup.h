@@ -1,4 +1,5 @@
-/* From (facade, place, stream) to its stack without a lock: a small cache in every thread, ended as a whole by an epoch. */
+/* From (facade, place, stream) to its stack without a lock: a small cache of handles in every thread. Whether a handle still names
+ * the stack is seen under the stack's lock. */
 #ifndef STRATA_FACADE_LOOKUP_H
 #define STRATA_FACADE_LOOKUP_H
 
@@ -11,9 +12,8 @@ enum { STRATA_LOOKUP_WAYS = 8 };
 typedef struct strata_lookup {
     strata_t facade;
     strata_stream_t stream;
-    strata_stack_t *stack;
-    uint32_t place;
-    uint32_t epoch;
+    strata_stack_handle_t handle;
+    strata_place_t place;
 } strata_lookup_t;
 
 /* The directory of the facade that the thread freed by pointer in last; NULL: ask the facade. */
@@ -26,7 +26,7 @@ extern _Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__
 
 /* Initial-exec: one instruction instead of a call; the block is small enough for libraries loaded late. */
 extern _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
-/* Moves when anything cached may be wrong; 0 in a child of fork(), where nothing may be found. */
+/* Moves when a facade's directories end; 0 in a child of fork(), where nothing may be found. */
 extern _Atomic uint32_t strata_lookup_epoch;
 
 /* Hits of the calling thread in a facade are looked up again. */
@@ -40,12 +40,11 @@ static inline strata_lookup_t *strata_lookup_way(strata_place_t place, strata_st
     return &strata_lookups[(key >> 4 ^ key >> 9 ^ place ^ place >> 14) & (STRATA_LOOKUP_WAYS - 1)];
 }
 
-/* The stack, or NULL: look it up the long way. */
-static inline strata_stack_t *strata_lookup(strata_t facade, strata_place_t place, strata_stream_t stream) {
+/* The stack's handle, or 0: look it up the long way. */
+static inline strata_stack_handle_t strata_lookup(strata_t facade, strata_place_t place, strata_stream_t stream) {
     const strata_lookup_t *way = strata_lookup_way(place, stream);
-    bool found = way->facade == facade && way->stream == stream && way->place == place &&
-                 way->epoch == atomic_load_explicit(&strata_lookup_epoch, memory_order_acquire);
-    return __builtin_expect(found, 1) ? way->stack : NULL;
+    bool found = way->facade == facade && way->stream == stream && way->place == place;
+    return __builtin_expect(found, 1) ? way->handle : 0;
 }
 
 #endif

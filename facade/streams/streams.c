@@ -28,7 +28,6 @@ strata_status_t strata_stream_forget(strata_t handle, strata_place_t place, stra
     strata_domain_forget_stream(domain, owned ? key : stream);
     strata_facade_forget_name(strata_facade_of(handle), place, key);
     strata_stream_ids_forget(strata_facade_of(handle), place, owned ? key : stream);
-    strata_lookup_forget_all();
     strata_log_flush();
     return STRATA_OK;
 }
@@ -40,6 +39,12 @@ strata_status_t strata_same_stream(strata_t handle, strata_place_t place, strata
     if (status != STRATA_OK) return status;
     *same = strata_facade_stream_key(domain, a) == strata_facade_stream_key(domain, b);
     return STRATA_OK;
+}
+
+/* Whoever has remembered that NULL means the legacy stream asks anew. */
+static void rename_legacy(strata_domain_t *domain) {
+    STRATA_DOMAIN_EACH(domain, stack)
+        if (strata_stack_handle_of(stack) && stack->stream == NULL) strata_stack_rename(stack);
 }
 
 strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place, strata_stream_t stream) {
@@ -57,7 +62,7 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
                            "the default stream of this place was set to %p before: it is set once, since "
                            "blocks served for NULL meanwhile belong to that stream",
                            before);
-    strata_lookup_forget_all();
+    if (wanted && !before) rename_legacy(domain);
     return STRATA_OK;
 }
 

@@ -1,0 +1,141 @@
+/* Stacks whose stream or thread is gone: how they become orphans, and how they end. */
+#include "allocation/stack/layer.h"
+#include "allocation/stack/stack_list.h"
+#include "allocation/stack/threads.h"
+
+/* Whether the one thread that a stack serves has exited. */
+static bool is_left(const strata_stack_t *stack) { return stack->of_thread != 0 && !strata_threads_is_alive(stack->of_thread); }
+
+/* Under the domain's lock: takes the stack off the list if it holds nothing, no stack stands on it, and nobody visits it. Whoever
+ * has its handle still may come until it is taken away: then the stack is not empty. */
+static bool unlist_empty(strata_domain_t *domain, strata_stack_t *stack) {
+    if (stack->visitors > 0 || stack->carried > 0) return false;
+    strata_stack_unname(stack);
+    if (!strata_stack_is_empty(stack)) return false;
+    strata_domain_unlist(domain, stack);
+    return true;
+}
+
+typedef strata_stack_t *(*step_fn)(strata_domain_t *domain, const strata_stack_t *previous);
+
+/* The next one of a walk, and the end of the one where it stands, if that has served its last. */
+static strata_stack_t *end_and_go_on(strata_domain_t *domain, strata_stack_t *stack, step_fn step) {
+    strata_lock(&domain->lock);
+    strata_stack_t *next = step(domain, stack);
+    if (next) next->visitors++;
+    stack->visitors--;
+    bool ends = unlist_empty(domain, stack);
+    strata_unlock(&domain->lock);
+    if (ends) strata_stack_destroy(stack);
+    return next;
+}
+
+void strata_domain_sweep_orphans(strata_domain_t *domain) {
+    strata_stack_t *stack = strata_domain_next_orphan(domain, NULL);
+    while (stack)
+        stack = strata_stack_has_passed(stack) ? end_and_go_on(domain, stack, strata_stack_list_next_orphan)
+                                               : strata_domain_next_orphan(domain, stack);
+}
+
+/* What a thread's stacks share was made before them: it ends in a second walk. */
+static void sweep_threads(strata_domain_t *domain) {
+    strata_domain_sweep_orphans(domain);
+    for (int walk = 0; walk < 2; walk++) {
+        strata_stack_t *stack = strata_domain_next_stack(domain, NULL);
+        while (stack)
+            stack = is_left(stack) ? end_and_go_on(domain, stack, strata_stack_list_next) : strata_domain_next_stack(domain, stack);
+    }
+}
+
+/* Two threads that forget one stream at once both come: either event is behind all work from before, and one that tells will do. */
+static void note_gone(strata_stack_t *stack, strata_handle_t event, bool told) {
+    strata_lock(&stack->lock);
+    strata_handle_t spare = event ? stack->gone : NULL;
+    if (event) stack->gone = event;
+    stack->told = stack->told || told;
+    strata_unlock(&stack->lock);
+    if (spare) strata_events_give(&stack->domain->events, spare);
+}
+
+/* All work of the stream that the stack's memory may still be in, as an event; where none can be had the host waits. */
+static void mark_gone(strata_stack_t *stack) {
+    strata_domain_t *domain = stack->domain;
+    strata_handle_t event = NULL;
+    if (strata_events_ensure(&domain->events, 1) == STRATA_OK) event = strata_events_take(&domain->events);
+    if (event && strata_domain_record_event(domain, event, stack->stream) != STRATA_OK) {
+        strata_events_give(&domain->events, event);
+        event = NULL;
+    }
+    note_gone(stack, event, event || strata_domain_wait_for(domain, stack->stream));
+}
+
+/* A stack of the stream, of any group, kept from ending; its making and its end go by the domain's lock. */
+static strata_stack_t *visit(strata_domain_t *domain, strata_stream_t stream) {
+    strata_stack_t *stack = NULL;
+    strata_lock(&domain->lock);
+    for (uint32_t i = 0; i < domain->stack_count && !stack; i++)
+        if (strata_stack_serves(domain->stacks[i], stream, 0)) stack = domain->stacks[i];
+    if (stack) stack->visitors++;
+    strata_unlock(&domain->lock);
+    return stack;
+}
+
+static void make_orphan(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_lock(&domain->lock);
+    if (!stack->orphan) {
+        strata_stack_unname(stack);
+        strata_stack_list_orphan(domain, stack);
+    }
+    strata_unlock(&domain->lock);
+}
+
+void strata_domain_forget_stream(strata_domain_t *domain, strata_stream_t stream) {
+    /* The shared stack last: what the layers of a stack fill and give back when their stream ends is work of the stream too. */
+    STRATA_DOMAIN_EACH(domain, each)
+        if (!each->is_shared) strata_stack_stream_gone(each, stream);
+    STRATA_DOMAIN_EACH(domain, each)
+        if (each->is_shared) strata_stack_stream_gone(each, stream);
+    strata_place_kind_t kind = strata_place_kind(domain->place);
+    bool owns = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
+    strata_stack_t *stack;
+    while (owns && (stack = visit(domain, stream)) != NULL) {
+        mark_gone(stack);
+        make_orphan(domain, stack);
+        strata_domain_leave_stack(domain, stack);
+    }
+    strata_domain_sweep_orphans(domain);
+}
+
+/* The stacks of exited threads' own default streams, chosen before the wait for their work: a thread that exits while that wait is
+ * under way may leave work behind that it did not see. Whether there is any. */
+static bool choose_left(strata_domain_t *domain) {
+    bool any = false;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (stack->thread == 0 || stack->orphan || strata_threads_is_alive(stack->thread)) continue;
+        stack->left = any = true;
+    }
+    return any;
+}
+
+/* Whether a stack is there that an exited thread has left. */
+static bool any_left(strata_domain_t *domain) {
+    bool any = false;
+    STRATA_DOMAIN_EACH(domain, stack) any = any || is_left(stack);
+    return any;
+}
+
+void strata_domain_forget_dead_threads(strata_domain_t *domain) {
+    uint64_t exits = strata_threads_exits();
+    if (exits == domain->exits_seen && !strata_domain_has_orphans(domain)) return;
+    STRATA_DOMAIN_EACH(domain, left)
+        if (is_left(left)) (void)strata_stack_release(left);
+    if (choose_left(domain) && !strata_domain_wait_for_all(domain)) return;
+    STRATA_DOMAIN_EACH(domain, stack) {
+        if (!stack->left || stack->orphan) continue;
+        note_gone(stack, NULL, true);
+        make_orphan(domain, stack);
+        (void)strata_stack_release(stack);
+    }
+    sweep_threads(domain);
+    if (!any_left(domain)) domain->exits_seen = exits;
+}

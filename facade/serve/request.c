@@ -1,0 +1,200 @@
+/* A request that is no hit: checked, served by its stack, told when it fails. */
+#include <string.h>
+
+#include "allocation/call/record_notes.h"
+#include "allocation/options/option.h"
+#include "allocation/reclaim/above.h"
+#include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
+#include "facade/serve/arguments.h"
+#include "facade/serve/long_way.h"
+#include "facade/serve/lookup.h"
+#include "facade/streams/annotate.h"
+#include "facade/streams/stream_ids.h"
+#include "platform/arithmetic.h"
+#include "platform/host/growing.h"
+
+/* ---- the stack ---- */
+
+static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                   strata_stack_handle_t *handle) {
+    uint64_t pool;
+    (void)strata_threads_self();
+    strata_status_t status = strata_facade_pool(facade, place, said, &pool);
+    if (status == STRATA_OK) status = strata_stream_ids_check(facade, place, stream, STRATA_STREAM_USED);
+    return status == STRATA_OK ? strata_facade_stack_handle(facade, place, pool, stream, handle) : status;
+}
+
+/* The stack, kept from ending, and remembered for the thread's next call unless every call is to be checked or told to belong to
+ * an operator, or the pool is this request's alone. One whose stream another thread forgets at this moment is made anew. */
+static strata_status_t enter_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                   strata_stack_t **stack) {
+    strata_stack_handle_t handle;
+    do {
+        strata_status_t status = find_handle(facade, place, stream, said, &handle);
+        if (status != STRATA_OK) return status;
+    } while ((*stack = strata_stack_enter(handle)) == NULL);
+    if (said != 0 || facade->stream_ids || strata_annotation(facade)) return STRATA_OK;
+    *strata_lookup_way(place,
+                       stream) = (strata_lookup_t){.facade = facade->handle, .stream = stream, .handle = handle, .place = place};
+    return STRATA_OK;
+}
+
+/* ---- what is asked for ---- */
+
+static strata_status_t check_options(const strata_allocate_options_t *options) {
+    if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
+    if (options->alignment & (options->alignment - 1)) return strata_fail(STRATA_E_INVALID, 0, "the alignment is no power of two");
+    if (options->alignment > STRATA_LARGEST_REQUEST)
+        return strata_fail(STRATA_E_INVALID, 0, "an alignment of %zu bytes", options->alignment);
+    if (options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT))
+        return strata_fail(
+            STRATA_E_INVALID, 0, "flags: %#x is none of STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO, STRATA_NO_REPORT",
+            (unsigned)(options->flags & ~(uint32_t)(STRATA_NO_RETRY | STRATA_NO_GROW | STRATA_ZERO | STRATA_NO_REPORT)));
+    return STRATA_OK;
+}
+
+static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignment, uint64_t most) {
+    char wanted[32], serves[32];
+    strata_print_size(alignment, wanted, sizeof wanted);
+    strata_print_size(most, serves, sizeof serves);
+    const char *of = *stack->group->name ? " in " : "";
+    return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                       "an alignment of %s: the stack of the place %s%s%.40s serves up to %s; put aligned above "
+                       "its caches, as in \"- aligned: {alignment: %s}\", which leaves other requests as they are",
+                       wanted, strata_place_name(stack->group->plan->place), of, stack->group->name, serves,
+                       stack->group->plan->place == STRATA_PLACE_HOST ? "64" : "256");
+}
+
+/* What a stack is asked for: the place's alignment, or more where its layers serve that. */
+static strata_status_t settle_alignment(const strata_stack_t *stack, size_t wanted, size_t *alignment) {
+    uint64_t place = strata_place_alignment(stack->group->plan->place), most = strata_max(stack->group->plan->alignment, place);
+    if (wanted > most) return fail_alignment(stack, wanted, most);
+    *alignment = strata_max(wanted, place);
+    return STRATA_OK;
+}
+
+/* A layer from outside may say that it passes alignments on, and move an address. */
+static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
+    if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
+    return strata_fail(STRATA_E_UNSUPPORTED, 0,
+                       "%#llx was served where multiples of %zu were asked for: a layer of the stack moves "
+                       "addresses and has no alignment operation",
+                       (unsigned long long)record->ptr, alignment);
+}
+
+/* Who asks: the tag of the request, the operator that the thread is in. A name that finds no room costs the note, not the
+ * request. */
+static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
+    strata_note_t note = {.operator_name = strata_annotation(facade)};
+    if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
+    if (note.tag == 0 && note.operator_name == 0) return;
+    note.step = atomic_load(&facade->step);
+    strata_record_note(record, &note);
+}
+
+/* STRATA_ZERO: on the stream, or at once where the host owns the memory: nobody uses what has been served anew. */
+static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const strata_block_t *block) {
+    if (block->size == 0) return STRATA_OK;
+    if (!stack->ownerless)
+        return strata_device_fill(stack->domain->device, (strata_address_t)(uintptr_t)block->ptr, 0, block->size, stream);
+    memset(block->ptr, 0, block->size);
+    return STRATA_OK;
+}
+
+/* Serving has failed behind the stack. The reason stays. */
+static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
+    const strata_error_t reason = *strata_last_error();
+    (void)strata_free(handle, ref);
+    (void)strata_fail_again(&reason);
+    strata_stack_undo_growth(stack, reserved);
+}
+
+/* ---- serving ---- */
+
+static strata_serve_t asked_of(const strata_stack_t *stack, strata_stream_t stream, const strata_allocate_options_t *options,
+                               size_t alignment) {
+    strata_serve_t serve = {.size = options->size,
+                            .alignment = alignment,
+                            .stream = stack->ownerless ? stream : stack->stream,
+                            .flags = options->flags,
+                            .pool = stack->group->pool,
+                            .tag = options->tag};
+    if (options->struct_size >= sizeof *options) serve.freed_before = options->freed_before;
+    return serve;
+}
+
+/* Serving may have failed behind the stack: what it served goes back. */
+static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve,
+                                strata_record_t *record, strata_block_t *block) {
+    strata_block_t served = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = strata_ref_of(record)};
+    note_who_asks(facade, serve->tag, record);
+    strata_status_t status = check_served(record, serve->alignment);
+    if (status == STRATA_OK && serve->flags & STRATA_ZERO) status = zero(stack, serve->stream, &served);
+    if (status == STRATA_OK) *block = served;
+    return status;
+}
+
+/* The stack has been entered. */
+static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
+                                const strata_allocate_options_t *options, strata_block_t *block) {
+    size_t alignment = 0;
+    strata_status_t status = settle_alignment(stack, options->alignment, &alignment);
+    if (status != STRATA_OK) return status;
+    strata_above_look(stack->domain);
+    uint64_t reserved = strata_domain_reserved(stack->domain);
+    strata_serve_t serve = asked_of(stack, stream, options, alignment);
+    strata_record_t *record;
+    do status = options->size ? strata_stack_serve(stack, &serve, &record) : strata_stack_serve_nothing(stack, &record);
+    while (status != STRATA_OK && strata_growing_try_again(&status));
+    if (status == STRATA_E_NO_MEMORY) return strata_facade_out_of_memory(facade, stack, &serve);
+    if (status != STRATA_OK) return status;
+    status = hand_out(facade, stack, &serve, record, block);
+    if (status != STRATA_OK) take_back(facade->handle, stack, strata_ref_of(record), reserved);
+    return status;
+}
+
+static strata_status_t serve_with(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
+                                  const strata_allocate_options_t *options, strata_block_t *block) {
+    strata_stack_t *stack;
+    strata_growing_serve();
+    strata_status_t status = check_options(options);
+    if (status == STRATA_OK) status = enter_stack(facade, place, stream, options->pool, &stack);
+    if (status != STRATA_OK) return status;
+    status = serve_on(facade, stack, stream, options, block);
+    strata_stack_leave(stack);
+    return status;
+}
+
+strata_status_t strata_allocate_with(strata_t handle, strata_place_t place, strata_stream_t stream,
+                                     const strata_allocate_options_t *options, strata_block_t *block) {
+    STRATA_REFUSE_NULL(options);
+    STRATA_REFUSE_NULL(block);
+    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_status_t status = serve_with(facade, place, stream, options, block);
+    strata_log_flush();
+    return status;
+}
+
+strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size,
+                                         strata_block_t *block) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    if (!block) return strata_fail(STRATA_E_INVALID, 0, "strata_allocate: `block` is NULL");
+    return strata_allocate_with(facade, place, stream, &options, block);
+}
+
+strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
+                                       bool *found) {
+    strata_stack_t *stack = block ? strata_stack_enter(handle) : NULL;
+    *found = stack != NULL;
+    if (!stack) return STRATA_E_STALE;
+    strata_growing_serve();
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    strata_status_t status = serve_on(strata_facade_of(stack->facade), stack, stream, &options, block);
+    strata_stack_leave(stack);
+    strata_log_flush();
+    return status;
+}

@@ -1,0 +1,147 @@
+/* What a thread remembers of a stack is its handle: a miss keeps the stack, and a handle names no other stack than its own. */
+#include <pthread.h>
+
+#include "allocation/stack/threads.h"
+#include "facade/serve/lookup.h"
+#include "tests/facade/fixture.h"
+
+enum { STREAMS = 40, SIZE = 3 * MIB };
+
+static uint64_t looked(rig_t *rig) { return rig_domain(rig)->looked; }
+
+/* A growth is asked for by the stack that missed: nobody looks for it again. */
+TEST(facade_handles, a_miss_looks_for_no_stack) {
+    static const char *const strategies[] = {"strategy: one\nstack: [stream_safe, auto_growth, system]\n", "pytorch"};
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        rig_t rig;
+        rig_open(&rig, strategies[i], NULL, 0, 0, 1);
+        strata_block_t blocks[STREAMS];
+        EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
+        uint64_t before = looked(&rig), growths = rig_figures(&rig).growths;
+        before += looked(&rig) - before; /* what the figures looked at */
+        for (int k = 0; k < STREAMS; k++) blocks[k] = rig_allocate(&rig, NULL, SIZE);
+        EXPECT_EQ(looked(&rig) - before, 0);
+        EXPECT_GT(rig_figures(&rig).growths, growths);
+        for (int k = 0; k < STREAMS; k++) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
+        rig_close(&rig);
+    }
+}
+
+/* As long as something of a forgotten stream is there a request looks at that, and at no other stream's stack. */
+TEST(facade_handles, a_request_looks_at_what_was_forgotten_and_at_no_other_stack) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t streams[STREAMS];
+    strata_block_t blocks[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = rig_stream(&rig);
+        blocks[i] = rig_allocate(&rig, streams[i], SIZE);
+    }
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, streams[0]));
+    EXPECT_EQ(rig_domain(&rig)->orphans, 1);
+    strata_block_t more = rig_allocate(&rig, streams[1], 100 * SIZE);
+    uint64_t before = looked(&rig);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, streams[1], SIZE).ref));
+    EXPECT_LE(looked(&rig) - before, 8);
+    EXPECT_OK(strata_free(rig.s, more.ref));
+    for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    rig_close(&rig);
+}
+
+/* All end in one release, and those that stay keep their order. */
+TEST(facade_handles, orphans_end_in_one_walk) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t streams[STREAMS];
+    strata_block_t blocks[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = rig_stream(&rig);
+        blocks[i] = rig_allocate(&rig, streams[i], SIZE);
+    }
+    for (int i = STREAMS; i-- > 0;) EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, streams[i]));
+    strata_domain_t *domain = rig_domain(&rig);
+    EXPECT_EQ(domain->orphans, STREAMS);
+    int at = 0;
+    for (strata_stack_t *orphan = NULL; (orphan = strata_domain_next_orphan(domain, orphan)) != NULL;)
+        EXPECT_EQ((uintptr_t)orphan->stream, (uintptr_t)streams[at++]);
+    EXPECT_EQ(at, STREAMS);
+    for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
+    EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
+    EXPECT_EQ(domain->orphans, 0);
+    uint64_t before = domain->looked;
+    strata_domain_sweep_orphans(domain);
+    EXPECT_EQ(domain->looked - before, 1);
+    rig_close(&rig);
+}
+
+static strata_stack_handle_t handle_of(rig_t *rig, strata_stream_t stream) {
+    return strata_domain_find_handle(rig_domain(rig), 0, stream, 0);
+}
+
+TEST(facade_handles, a_handle_names_its_stack_until_that_is_forgotten) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_stack_t *stack = rig_stack(&rig, stream);
+    strata_stack_handle_t handle = handle_of(&rig, stream);
+    EXPECT_EQ(strata_stack_handle_number(handle), stack->number);
+    EXPECT_TRUE(strata_stack_enter(handle) == stack);
+    EXPECT_EQ(stack->inside, 1);
+    EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
+    EXPECT_TRUE(stack->open); /* a call is inside */
+    EXPECT_TRUE(strata_stack_enter(handle) == NULL);
+    strata_stack_leave(stack);
+    strata_domain_sweep_orphans(rig_domain(&rig));
+    EXPECT_FALSE(stack->open);
+    strata_stack_t *next = rig_stack(&rig, stream);
+    EXPECT_TRUE(next == stack); /* the same number, another life */
+    EXPECT_NE(handle_of(&rig, stream), handle);
+    EXPECT_TRUE(strata_stack_enter(handle) == NULL);
+    EXPECT_TRUE(strata_stack_enter(0) == NULL);
+    rig_close(&rig);
+}
+
+/* What NULL means changes once: who has remembered the stack of before finds the other one. */
+TEST(facade_handles, the_default_stream_that_is_set_is_found_by_threads_that_remember_another) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    strata_stream_t stream = rig_stream(&rig), owner;
+    strata_block_t legacy = rig_allocate(&rig, NULL, SIZE);
+    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
+    EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
+    strata_block_t block = rig_allocate(&rig, NULL, SIZE);
+    EXPECT_OK(strata_stream_of(rig.s, block.ref, &owner));
+    EXPECT_EQ((uintptr_t)owner, (uintptr_t)stream);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_OK(strata_free(rig.s, legacy.ref));
+    rig_close(&rig);
+}
+
+typedef struct forgetting {
+    rig_t *rig;
+    strata_stream_t stream;
+    _Atomic bool stop;
+} forgetting_t;
+
+static void *forget_again_and_again(void *context) {
+    forgetting_t *f = context;
+    while (!f->stop) EXPECT_OK(strata_stream_forget(f->rig->s, f->rig->gpu, f->stream));
+    return NULL;
+}
+
+/* A stream that one thread forgets while another asks for memory of it: every request is served, by a stack that is there. */
+TEST(facade_handles, a_stream_may_be_forgotten_at_any_moment_of_a_request) {
+    rig_t rig;
+    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    forgetting_t f = {.rig = &rig, .stream = rig_stream(&rig)};
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, NULL, forget_again_and_again, &f), 0);
+    for (int i = 0; i < 2000; i++) {
+        strata_block_t block = rig_allocate(&rig, f.stream, i % 3 ? 1000 : SIZE);
+        EXPECT_OK(strata_free(rig.s, block.ref));
+    }
+    f.stop = true;
+    ASSERT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_OK(strata_validate(rig.s));
+    rig_close(&rig);
+}
