@@ -26,7 +26,7 @@ function(strata_folder name)
 endfunction()
 
 # What the library is made of, lowest rank first; replay, conform and tools belong to the command alone.
-set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade)
+set(STRATA_LIBRARY_FOLDERS platform trace allocation planning strategy config facade programs)
 foreach(folder ${STRATA_LIBRARY_FOLDERS} replay conform torture tools)
   strata_folder(${folder})
 endforeach()

@@ -9,10 +9,10 @@
 #include "tools/options/options.h"
 #include "torture/campaign.h"
 
-enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24 };
+enum { FILES = 32, OBJECTS = 16, TOLD = 3, STACKS = 200, DRAWN_EACH = 3, OWN_STACKS = 24, SELDOM = 250, OWN_SELDOM = 20 };
 
 typedef struct arguments {
-    uint64_t programs, seed, first, stacks, jobs;
+    uint64_t programs, seed, first, length, stacks, jobs;
     bool allow_code, progress;
     const char *files[FILES], *objects[OBJECTS];
     size_t file_count, object_count;
@@ -44,6 +44,8 @@ static const strata_option_t options[] = {
     NUMBER("--programs", "N", programs, 1, 1000000000, "how many (500)"),
     NUMBER("--seed", "S", seed, 0, UINT32_MAX, "what they are drawn by (1)"),
     NUMBER("--first", "I", first, 0, 1000000000, "begins with program I of the seed (0)"),
+    NUMBER("--length", "N", length, 1, 100000,
+           "operations of each program, nearly all on one cache: a third serve blocks (some dozens, on all there is)"),
     {"--strategy", "NAME|FILE", STRATA_MANY, take_strategy, 0, 0, 0,
      "a preset or a strategy file, instead of all presets and random legal stacks"},
     {"--layers", "FILE.so", STRATA_MANY, take_layers, 0, 0, 0,
@@ -59,14 +61,29 @@ static const strata_option_t options[] = {
 
 /* ---- what it runs ---- */
 
-/* The layers of shared objects come as random stacks with each of them. */
+/* A cache by itself, which alone serves all that programs ask for. Where it may not stand so, the random stacks are left. */
+static strata_status_t add_alone(torture_strategies_t *list, const strata_layer_type_t *type, const char *object) {
+    char text[256];
+    if (type->role != STRATA_CACHE) return STRATA_OK;
+    snprintf(text, sizeof text, "stack: [stream_safe, %.60s, system]\n", type->name);
+    strata_status_t status = torture_add_loading(list, type->name, text, object);
+    if (status == STRATA_E_STRATEGY) printf("%s is not run by itself: %s\n", type->name, strata_last_error()->text);
+    return status == STRATA_E_STRATEGY ? STRATA_OK : status;
+}
+
+/* The layers of shared objects come by themselves, then as random stacks with each of them: drawn ones are the last. */
 static strata_status_t add_layers(const arguments_t *a, torture_strategies_t *list) {
     const strata_layer_type_t *const *table;
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < a->object_count && status == STRATA_OK; i++) {
         status = strata_code_load(a->objects[i], &table);
         for (size_t n = 0; status == STRATA_OK && table[n]; n++)
-            status = torture_add_drawn(list, a->seed + n, OWN_STACKS, strata_layer_find(table[n]->name));
+            status = add_alone(list, strata_layer_find(table[n]->name), a->objects[i]);
+    }
+    for (size_t i = 0; i < a->object_count && status == STRATA_OK; i++) {
+        status = strata_code_load(a->objects[i], &table);
+        for (size_t n = 0; status == STRATA_OK && table[n]; n++)
+            status = torture_add_drawn(list, a->seed + n, OWN_STACKS, strata_layer_find(table[n]->name), a->objects[i]);
     }
     return status;
 }
@@ -77,7 +94,7 @@ static strata_status_t collect(const arguments_t *a, torture_strategies_t *list)
     if (!own) status = torture_add_presets(list);
     for (size_t i = 0; i < a->file_count && status == STRATA_OK; i++) status = torture_add_file(list, a->files[i], a->allow_code);
     if (status == STRATA_OK) status = add_layers(a, list);
-    if (status == STRATA_OK && !own) status = torture_add_drawn(list, a->seed, (uint32_t)a->stacks, NULL);
+    if (status == STRATA_OK && !own) status = torture_add_drawn(list, a->seed, (uint32_t)a->stacks, NULL, NULL);
     return status;
 }
 
@@ -123,8 +140,8 @@ static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, dou
     printf("%" PRIu64 " programs, %" PRIu64 " operations, %u strategies (%u of them random stacks), %" PRIu64 " schedules (%" PRIu64
            " by one thread, %" PRIu64 " by threads in turns, %" PRIu64 " by threads at once), %.0f s\n",
            sum->programs, sum->operations, c->strategies->count, c->strategies->drawn,
-           sum->runs[TORTURE_INTERLEAVED] + sum->runs[TORTURE_TURNS] + sum->runs[TORTURE_AT_ONCE], sum->runs[TORTURE_INTERLEAVED],
-           sum->runs[TORTURE_TURNS], sum->runs[TORTURE_AT_ONCE], took);
+           sum->runs[STRATA_TORTURE_INTERLEAVED] + sum->runs[STRATA_TORTURE_TURNS] + sum->runs[STRATA_TORTURE_AT_ONCE],
+           sum->runs[STRATA_TORTURE_INTERLEAVED], sum->runs[STRATA_TORTURE_TURNS], sum->runs[STRATA_TORTURE_AT_ONCE], took);
     if (sum->programs < c->programs) printf("the rest was left out: too many runs ended their processes\n");
     printf("%" PRIu64 " blocks served, %" PRIu64 " requests refused, %" PRIu64 " runs without the memory to open\n", sum->served,
            sum->refused, sum->unopened);
@@ -170,6 +187,21 @@ static int run(torture_campaign_t *c, bool progress) {
     return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
+/* What the same programs and strategies take besides the seed. */
+static const char *again(const arguments_t *a) {
+    static char text[8192];
+    size_t length = 0;
+    for (size_t i = 0; i < a->file_count && length < sizeof text; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, " --strategy %s", a->files[i]);
+    for (size_t i = 0; i < a->object_count && length < sizeof text; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, " --layers %s", a->objects[i]);
+    if (a->allow_code && length < sizeof text) length += (size_t)snprintf(text + length, sizeof text - length, " --allow-code");
+    if (a->stacks != STACKS && length < sizeof text)
+        length += (size_t)snprintf(text + length, sizeof text - length, " --stacks %" PRIu64, a->stacks);
+    if (a->length && length < sizeof text) (void)snprintf(text + length, sizeof text - length, " --length %" PRIu64, a->length);
+    return text;
+}
+
 static uint64_t processors(void) {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count < 1 ? 1 : count > TORTURE_JOBS ? TORTURE_JOBS : (uint64_t)count;
@@ -188,6 +220,9 @@ static int run_torture(const strata_command_t *self, int argc, char **argv) {
                                        .seed = a.seed,
                                        .first = a.first,
                                        .programs = a.programs,
+                                       .length = (uint32_t)a.length,
+                                       .seldom = a.file_count || a.object_count ? OWN_SELDOM : SELDOM,
+                                       .again = again(&a),
                                        .drawn_each = DRAWN_EACH,
                                        .jobs = (uint32_t)a.jobs};
         result = run(&campaign, a.progress);
@@ -207,6 +242,6 @@ const strata_command_t strata_command_torture = {
     .example = "--programs 200 --strategy mine.yaml",
     .more = "Programs of several streams, host threads and devices, each in order by its own events and borrows, so that "
             "whatever the happens-before checker finds is the allocator's fault. Simulated devices with contents. A failing "
-            "program is made small and printed as a C test (docs/torture.md).\n"
+            "program is made small and printed as a C program that builds against an installed Strata (docs/torture.md).\n"
             "\n"
             "Exit status: 0 nothing is wrong, 1 something failed, 2 wrong usage, strategy or layer."};

@@ -66,7 +66,7 @@ static int wait_for(pid_t child) {
 static bool ended_well(int how) { return WIFEXITED(how) && WEXITSTATUS(how) == 0; }
 
 strata_status_t torture_play_apart(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse,
-                                   torture_mode_t mode, torture_verdict_t *shared) {
+                                   strata_torture_mode_t mode, torture_verdict_t *shared) {
     static torture_verdict_t played;
     torture_ended(0, 0, shared); /* which is so until the child says otherwise: what it runs may call exit() */
     pid_t child = begin_process();
@@ -193,7 +193,7 @@ static void add_part(const part_t *part, torture_sum_t *sum, torture_failure_t *
     sum->recycled += part->sum.recycled;
     sum->hazards += part->sum.hazards;
     sum->failed += part->sum.failed;
-    for (int i = 0; i < TORTURE_MODES; i++) sum->runs[i] += part->sum.runs[i];
+    for (int i = 0; i < STRATA_TORTURE_MODES; i++) sum->runs[i] += part->sum.runs[i];
     for (uint32_t i = 0; i < part->count && *count < TORTURE_FAILURES_KEPT; i++) failures[(*count)++] = part->failures[i];
 }
 

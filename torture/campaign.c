@@ -1,8 +1,15 @@
 #include "torture/campaign.h"
 
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-uint64_t torture_program_seed(uint64_t seed, uint64_t number) { return (seed << 32) + number; }
+#include "torture/draw.h"
+
+bool torture_campaign_draw(const torture_campaign_t *campaign, uint64_t number, torture_program_t *program) {
+    bool is_long = campaign->seldom && (number + 1) % campaign->seldom == 0;
+    uint32_t length = campaign->length ? campaign->length : is_long ? TORTURE_LONG : 0;
+    return torture_draw(program, (campaign->seed << 32) + number, length);
+}
 
 /* ---- the runs of one program ---- */
 
@@ -17,11 +24,17 @@ typedef struct each {
 /* Both orders of threads are tried in turn: one with the program's even strategies, the other with its odd ones. */
 static bool tell_modes(each_t *each, uint32_t strategy) {
     const torture_program_t *lawful = &each->lawful[each->campaign->strategies->all[strategy].dialect];
-    torture_run_t run = {.number = each->number, .strategy = strategy, .mode = TORTURE_INTERLEAVED};
+    torture_run_t run = {.number = each->number, .strategy = strategy, .mode = STRATA_TORTURE_INTERLEAVED};
     if (!each->tell(each->context, &run, lawful)) return false;
     if (lawful->threads == 1 || (each->campaign->few_threads && (each->number + strategy) % 3)) return true;
-    run.mode = (each->number + strategy) % 2 ? TORTURE_TURNS : TORTURE_AT_ONCE;
+    run.mode = (each->number + strategy) % 2 ? STRATA_TORTURE_TURNS : STRATA_TORTURE_AT_ONCE;
     return each->tell(each->context, &run, lawful);
+}
+
+static bool draw_both(each_t *each) {
+    torture_program_t *covered = &each->lawful[TORTURE_FREE_COVERS], *used = &each->lawful[TORTURE_USE_COVERS];
+    return torture_campaign_draw(each->campaign, each->number, covered) && torture_program_copy(used, covered) &&
+           torture_law(covered, TORTURE_FREE_COVERS) && torture_law(used, TORTURE_USE_COVERS);
 }
 
 void torture_each_run(const torture_campaign_t *campaign, uint64_t number, torture_each_fn tell, void *context) {
@@ -32,10 +45,10 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
     each.tell = tell;
     each.context = context;
     each.number = number;
-    torture_draw(&each.lawful[0], torture_program_seed(campaign->seed, number));
-    each.lawful[1] = each.lawful[0];
-    torture_law(&each.lawful[TORTURE_FREE_COVERS], TORTURE_FREE_COVERS);
-    torture_law(&each.lawful[TORTURE_USE_COVERS], TORTURE_USE_COVERS);
+    if (!draw_both(&each)) {
+        fputs("strata torture: the host has no memory for a program\n", stderr);
+        _Exit(3);
+    }
     for (uint32_t i = 0; i < others; i++)
         if (!tell_modes(&each, i)) return;
     for (uint32_t i = 0; i < drawn; i++)

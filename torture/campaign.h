@@ -4,14 +4,14 @@
 
 #include <stdio.h>
 
-#include "torture/play.h"
+#include "programs/play.h"
 #include "torture/strategies.h"
 
 /* A run: a program by its number, a strategy of the list, a mode. */
 typedef struct torture_run {
     uint64_t number;
     uint32_t strategy;
-    torture_mode_t mode;
+    strata_torture_mode_t mode;
 } torture_run_t;
 
 typedef struct torture_failure {
@@ -20,7 +20,7 @@ typedef struct torture_failure {
 } torture_failure_t;
 
 typedef struct torture_sum {
-    uint64_t programs, runs[TORTURE_MODES], hazards, failed;
+    uint64_t programs, runs[STRATA_TORTURE_MODES], hazards, failed;
     uint64_t operations; /* drawn: behind one that is refused some have nothing to do */
     uint64_t served, refused, unopened; /* requests, and runs whose strategy did not open on a small device */
     uint64_t recycled;
@@ -38,6 +38,9 @@ typedef void (*torture_progress_fn)(void *context, uint64_t done, uint64_t faile
 typedef struct torture_campaign {
     const torture_strategies_t *strategies;
     uint64_t seed, first, programs; /* those of the numbers first, first + 1, ... */
+    uint32_t length; /* operations of each program; 0: some dozens, but TORTURE_LONG of one in `seldom` */
+    uint32_t seldom; /* 0: of none */
+    const char *again; /* what a command that runs one program again must say besides; NULL: nothing */
     uint32_t drawn_each; /* of the drawn strategies so many a program, in turn */
     uint32_t jobs; /* processes */
     torture_progress_fn progress; /* of torture_run_apart(), every TORTURE_LOOK_MS; NULL: nobody looks */
@@ -45,8 +48,10 @@ typedef struct torture_campaign {
     bool few_threads; /* the runs by threads are made with every third strategy alone */
 } torture_campaign_t;
 
-/* The seed of program `number` of a campaign. */
-uint64_t torture_program_seed(uint64_t seed, uint64_t number);
+enum { TORTURE_LONG = 6000 };
+
+/* Program `number` of a campaign, not lawful yet. False: the host has no memory. */
+bool torture_campaign_draw(const torture_campaign_t *campaign, uint64_t number, torture_program_t *program);
 
 /* Told of every run; false: enough. */
 typedef bool (*torture_each_fn)(void *context, const torture_run_t *run, const torture_program_t *lawful);
@@ -60,10 +65,7 @@ uint32_t torture_run_here(const torture_campaign_t *campaign, torture_sum_t *sum
 strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
                                   uint32_t *failure_count);
 
-/* Shrinks a failure (in processes of its own if `apart`) and prints what it is and the C test of it. */
+/* Shrinks a failure (in processes of its own if `apart`) and prints what it is and a program in C that shows it. */
 strata_status_t torture_tell(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart);
-/* The smallest program found for a failure. */
-strata_status_t torture_smallest(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart,
-                                 torture_program_t *program, torture_mode_t *mode);
 
 #endif

@@ -1,25 +1,27 @@
 /* Programs by their seed. */
-#include <string.h>
+#include "torture/draw.h"
 
-#include "strata/strata.h"
-#include "torture/program.h"
+#include "platform/host/host_memory.h"
+
+enum { USUAL_BLOCKS = 64 };
 
 typedef struct drawing {
     uint64_t random;
     torture_program_t *program;
-    uint32_t served; /* blocks so far */
-    uint8_t live[TORTURE_BLOCKS]; /* those that may be there still */
+    uint32_t served, most; /* blocks so far, and at last */
+    uint32_t *live; /* those that may be there still */
     uint32_t live_count;
-    torture_op_t asked[TORTURE_BLOCKS]; /* what each was asked with */
+    torture_op_t *asked; /* what each was asked with */
     /* What the program is like. */
     uint32_t streams; /* used, of each device */
     uint64_t size; /* of all blocks; 0: of many */
     uint64_t longest; /* kernel, us */
     uint32_t youngest; /* so many blocks are used mostly */
     uint8_t last; /* stream: half of the operations stay with it */
-    uint32_t parts[TORTURE_KINDS]; /* of `all` operations */
+    uint32_t parts[STRATA_TORTURE_KINDS]; /* of `all` operations */
     uint32_t all;
     uint32_t lends; /* one of so many draws is a loan */
+    bool one_cache; /* nearly all on one stream of a GPU */
     uint32_t wanted; /* operations */
 } drawing_t;
 
@@ -32,6 +34,7 @@ static bool one_in(drawing_t *d, uint64_t n) { return below(d, n) == 0; }
 
 static uint8_t some_stream(drawing_t *d) {
     if (d->program->count && one_in(d, 2)) return d->last;
+    if (d->one_cache && !one_in(d, 16)) return TORTURE_STREAMS_EACH - 1;
     uint32_t device = (uint32_t)below(d, d->program->devices);
     /* Most work is on the streams that order with nothing. */
     uint32_t within = (uint32_t)below(d, d->streams + 2);
@@ -55,70 +58,76 @@ static uint64_t some_size(drawing_t *d) {
 
 static uint8_t some_place(drawing_t *d) {
     uint64_t dice = below(d, 20);
-    if (dice < 13) return (uint8_t)(TORTURE_GPU + below(d, d->program->devices));
-    if (dice < 15) return (uint8_t)(TORTURE_MANAGED + below(d, d->program->devices));
-    return dice < 19 ? TORTURE_PINNED : TORTURE_HOST_PLACE;
+    if (d->one_cache && !one_in(d, 16)) return STRATA_TORTURE_GPU;
+    if (dice < 13) return (uint8_t)(STRATA_TORTURE_GPU + below(d, d->program->devices));
+    if (dice < 15) return (uint8_t)(STRATA_TORTURE_MANAGED + below(d, d->program->devices));
+    return dice < 19 ? STRATA_TORTURE_PINNED : STRATA_TORTURE_HOST;
+}
+
+static bool names(const torture_op_t *op, uint32_t block) {
+    for (uint8_t i = 0; i < op->count; i++)
+        if (op->blocks[i] == block) return true;
+    return false;
 }
 
 static void name_blocks(drawing_t *d, torture_op_t *op, uint32_t most) {
     uint32_t count = 1 + (uint32_t)below(d, most);
     for (uint32_t i = 0; i < count && d->live_count; i++) {
         uint32_t range = !one_in(d, 4) && d->live_count > d->youngest ? d->youngest : d->live_count;
-        uint8_t block = d->live[d->live_count - 1 - below(d, range)];
-        bool again = memchr(op->blocks, block, op->count) != NULL;
-        if (!again) op->blocks[op->count++] = block;
+        uint32_t block = d->live[d->live_count - 1 - below(d, range)];
+        if (!names(op, block)) op->blocks[op->count++] = block;
     }
 }
 
 static void draw_allocate(drawing_t *d, torture_op_t *op) {
     static const char *const tags[] = {"weights", "activations", "workspace"};
-    if (d->served == TORTURE_BLOCKS) {
-        op->kind = TORTURE_PASS;
+    if (d->served == d->most) {
+        op->kind = STRATA_TORTURE_PASS;
         return;
     }
-    op->kind = TORTURE_ALLOCATE;
+    op->kind = STRATA_TORTURE_ALLOCATE;
     op->place = some_place(d);
     op->size = some_size(d);
     if (!torture_is_ownerless(op->place))
         op->stream = (uint8_t)(op->stream % TORTURE_STREAMS_EACH + (op->place & 1u) * TORTURE_STREAMS_EACH);
-    else if (one_in(d, 4)) op->stream = TORTURE_NO_STREAM;
+    else if (one_in(d, 4)) op->stream = STRATA_TORTURE_NO_STREAM;
     if (one_in(d, 5)) op->flags |= STRATA_ZERO;
     if (one_in(d, 12)) op->flags |= one_in(d, 2) ? STRATA_NO_RETRY : STRATA_NO_GROW;
-    if (one_in(d, 6)) op->alignment = 1u << below(d, op->place == TORTURE_HOST_PLACE ? 7 : 9);
+    if (one_in(d, 6)) op->alignment = 1u << below(d, op->place == STRATA_TORTURE_HOST ? 7 : 9);
     if (one_in(d, 5)) op->tag = tags[below(d, sizeof tags / sizeof *tags)];
     op->count = 1;
-    op->blocks[0] = (uint8_t)d->served++;
+    op->blocks[0] = d->served++;
     d->live[d->live_count++] = op->blocks[0];
     d->asked[op->blocks[0]] = *op;
 }
 
-static void forget_live(drawing_t *d, uint8_t block) {
+static void forget_live(drawing_t *d, uint32_t block) {
     for (uint32_t i = 0; i < d->live_count; i++)
         if (d->live[i] == block) d->live[i] = d->live[--d->live_count];
 }
 
 /* Of 100 operations so many are of each kind, where a program has no taste of its own. */
-static const uint8_t usual_parts[TORTURE_KINDS] = {
-    [TORTURE_ALLOCATE] = 24, [TORTURE_WORK] = 24,  [TORTURE_FILL] = 3,        [TORTURE_HOST] = 3,
-    [TORTURE_CHECK] = 2,     [TORTURE_BORROW] = 8, [TORTURE_ERASE] = 3,       [TORTURE_RETAIN] = 2,
-    [TORTURE_FREE] = 18,     [TORTURE_ORDER] = 2,  [TORTURE_SYNCHRONISE] = 1, [TORTURE_RENEW] = 2,
-    [TORTURE_RELEASE] = 1,   [TORTURE_TRIM] = 1,   [TORTURE_LOOK] = 1,        [TORTURE_PASS] = 5};
+static const uint8_t usual_parts[STRATA_TORTURE_KINDS] = {
+    [STRATA_TORTURE_ALLOCATE] = 24, [STRATA_TORTURE_WORK] = 24,  [STRATA_TORTURE_FILL] = 3,        [STRATA_TORTURE_HOST_ACCESS] = 3,
+    [STRATA_TORTURE_CHECK] = 2,     [STRATA_TORTURE_BORROW] = 8, [STRATA_TORTURE_ERASE] = 3,       [STRATA_TORTURE_RETAIN] = 2,
+    [STRATA_TORTURE_FREE] = 18,     [STRATA_TORTURE_ORDER] = 2,  [STRATA_TORTURE_SYNCHRONISE] = 1, [STRATA_TORTURE_RENEW] = 2,
+    [STRATA_TORTURE_RELEASE] = 1,   [STRATA_TORTURE_TRIM] = 1,   [STRATA_TORTURE_LOOK] = 1,        [STRATA_TORTURE_PASS] = 5};
 
 static torture_kind_t some_kind(drawing_t *d) {
     uint64_t dice = below(d, d->all);
-    for (uint32_t kind = 0; kind < TORTURE_KINDS; kind++) {
+    for (uint32_t kind = 0; kind < STRATA_TORTURE_KINDS; kind++) {
         if (dice < d->parts[kind]) return (torture_kind_t)kind;
         dice -= d->parts[kind];
     }
-    return TORTURE_PASS;
+    return STRATA_TORTURE_PASS;
 }
 
 /* Two of three kernels read alone: those of several streams are in no order then. */
 static torture_op_t blank(drawing_t *d, torture_kind_t kind) {
     torture_op_t op = {.kind = (uint8_t)kind, .thread = (uint8_t)below(d, d->program->threads)};
-    op.how = (uint8_t)below(d, TORTURE_COVERS);
-    op.us = kind == TORTURE_PASS && !one_in(d, 8) ? 1 + (uint32_t)below(d, 60) : 1 + (uint32_t)below(d, d->longest);
-    op.writes = (uint8_t)(one_in(d, 3) ? below(d, 1u << TORTURE_NAMED) : 0);
+    op.how = (uint8_t)below(d, STRATA_TORTURE_COVERS);
+    op.us = kind == STRATA_TORTURE_PASS && !one_in(d, 8) ? 1 + (uint32_t)below(d, 60) : 1 + (uint32_t)below(d, d->longest);
+    op.writes = (uint8_t)(one_in(d, 3) ? below(d, 1u << STRATA_TORTURE_NAMED) : 0);
     op.by_pointer = one_in(d, 8);
     return op;
 }
@@ -128,58 +137,59 @@ static void draw_op(drawing_t *d, torture_op_t *op) {
     op->stream = d->last = some_stream(d);
     op->other = some_stream(d);
     op->place = some_place(d);
-    if (op->kind == TORTURE_ALLOCATE) draw_allocate(d, op);
-    else if (op->kind < TORTURE_ORDER || op->kind == TORTURE_LOOK) name_blocks(d, op, op->kind == TORTURE_WORK ? TORTURE_NAMED : 1);
-    if (op->kind == TORTURE_FREE && op->count && !one_in(d, 16)) forget_live(d, op->blocks[0]);
-    if (op->kind == TORTURE_TRIM) op->size = below(d, 8 << 20);
+    if (op->kind == STRATA_TORTURE_ALLOCATE) draw_allocate(d, op);
+    else if (op->kind < STRATA_TORTURE_ORDER || op->kind == STRATA_TORTURE_LOOK)
+        name_blocks(d, op, op->kind == STRATA_TORTURE_WORK ? STRATA_TORTURE_NAMED : 1);
+    if (op->kind == STRATA_TORTURE_FREE && op->count && !one_in(d, 16)) forget_live(d, op->blocks[0]);
+    if (op->kind == STRATA_TORTURE_TRIM) op->size = below(d, 8 << 20);
 }
 
 /* ---- loans ---- */
 
-static void put(drawing_t *d, torture_kind_t kind, uint8_t block, uint8_t stream) {
+static void put(drawing_t *d, torture_kind_t kind, uint32_t block, uint8_t stream) {
     if (d->program->count >= d->wanted) return;
     torture_op_t op = blank(d, kind);
     op.stream = stream;
     op.other = some_stream(d);
-    op.count = kind != TORTURE_PASS;
+    op.count = kind != STRATA_TORTURE_PASS;
     op.blocks[0] = block;
-    op.refused = kind == TORTURE_FREE && one_in(d, 8);
+    op.refused = kind == STRATA_TORTURE_FREE && one_in(d, 8);
     d->program->ops[d->program->count++] = op;
 }
 
-static void put_maybe(drawing_t *d, uint64_t n, torture_kind_t kind, uint8_t block, uint8_t stream) {
+static void put_maybe(drawing_t *d, uint64_t n, torture_kind_t kind, uint32_t block, uint8_t stream) {
     if (one_in(d, n)) put(d, kind, block, stream);
 }
 
 /* What is freed is asked for once more, and used: the best chance to get the same memory. */
-static void ask_again(drawing_t *d, uint8_t block) {
+static void ask_again(drawing_t *d, uint32_t block) {
     const torture_op_t *asked = &d->asked[block];
-    if (d->served == TORTURE_BLOCKS || d->program->count >= d->wanted) return;
+    if (d->served == d->most || d->program->count >= d->wanted) return;
     torture_op_t op = *asked;
     op.thread = (uint8_t)below(d, d->program->threads);
-    op.blocks[0] = (uint8_t)d->served++;
+    op.blocks[0] = d->served++;
     d->live[d->live_count++] = op.blocks[0];
     d->asked[op.blocks[0]] = op;
     d->program->ops[d->program->count++] = op;
-    if (asked->stream != TORTURE_NO_STREAM) put(d, TORTURE_WORK, op.blocks[0], asked->stream);
+    if (asked->stream != STRATA_TORTURE_NO_STREAM) put(d, STRATA_TORTURE_WORK, op.blocks[0], asked->stream);
 }
 
 /* Other streams use a block and borrow it, before the use or behind it; it is freed, and asked for again. */
 static void draw_loan(drawing_t *d) {
     if (d->live_count == 0) return;
     uint32_t range = d->live_count > d->youngest ? d->youngest : d->live_count;
-    uint8_t block = d->live[d->live_count - 1 - below(d, range)];
+    uint32_t block = d->live[d->live_count - 1 - below(d, range)];
     uint8_t streams[2] = {some_stream(d), some_stream(d)};
     uint32_t count = 1 + (uint32_t)below(d, 2);
-    for (uint32_t i = 0; i < count; i++) put_maybe(d, 2, TORTURE_BORROW, block, streams[i]);
-    for (uint32_t i = 0; i < count; i++) put(d, TORTURE_WORK, block, streams[i]);
-    for (uint32_t i = 0; i < count; i++) put_maybe(d, 3, TORTURE_BORROW, block, streams[i]);
-    put_maybe(d, 5, TORTURE_ERASE, block, streams[0]);
-    put_maybe(d, 8, TORTURE_RENEW, block, streams[0]);
+    for (uint32_t i = 0; i < count; i++) put_maybe(d, 2, STRATA_TORTURE_BORROW, block, streams[i]);
+    for (uint32_t i = 0; i < count; i++) put(d, STRATA_TORTURE_WORK, block, streams[i]);
+    for (uint32_t i = 0; i < count; i++) put_maybe(d, 3, STRATA_TORTURE_BORROW, block, streams[i]);
+    put_maybe(d, 5, STRATA_TORTURE_ERASE, block, streams[0]);
+    put_maybe(d, 8, STRATA_TORTURE_RENEW, block, streams[0]);
     if (one_in(d, 4)) return;
-    put(d, TORTURE_FREE, block, streams[0]);
+    put(d, STRATA_TORTURE_FREE, block, streams[0]);
     forget_live(d, block);
-    put_maybe(d, 3, TORTURE_PASS, block, streams[0]);
+    put_maybe(d, 3, STRATA_TORTURE_PASS, block, streams[0]);
     if (!one_in(d, 4)) ask_again(d, block);
 }
 
@@ -193,36 +203,55 @@ static void draw_taste(drawing_t *d) {
     d->longest = longest[below(d, sizeof longest / sizeof *longest)];
     d->youngest = youngest[below(d, sizeof youngest / sizeof *youngest)];
     d->size = one_in(d, 2) ? UINT64_C(512) << below(d, one_in(d, 8) ? 14 : 10) : 0;
-    for (uint32_t kind = 0; kind < TORTURE_KINDS; kind++) {
-        bool needed = kind == TORTURE_ALLOCATE || kind == TORTURE_WORK || kind == TORTURE_FREE;
+    for (uint32_t kind = 0; kind < STRATA_TORTURE_KINDS; kind++) {
+        bool needed = kind == STRATA_TORTURE_ALLOCATE || kind == STRATA_TORTURE_WORK || kind == STRATA_TORTURE_FREE;
         uint32_t times = needed ? 2 : (uint32_t)below(d, 4) * (uint32_t)below(d, 4);
         d->parts[kind] = usual_parts[kind] * times;
         d->all += d->parts[kind];
     }
 }
 
-/* Small memory makes requests fail and ladders climb; a third of the programs has some. */
-void torture_draw(torture_program_t *program, uint64_t seed) {
-    drawing_t d = {.random = seed * 0x9e3779b97f4a7c15ull + 0x2545f4914f6cdd1dull, .program = program};
-    (void)below(&d, 2);
-    *program = (torture_program_t){.seed = seed};
-    program->devices = one_in(&d, 4) ? 2 : 1;
-    program->threads = one_in(&d, 2) ? 1 : 2 + (uint32_t)below(&d, TORTURE_THREADS - 1);
-    program->check_stream_ids = seed % 2;
-    program->capacity = one_in(&d, 3) ? (8 + below(&d, 56)) << 20 : 0;
-    draw_taste(&d);
-    d.wanted = 12 + (uint32_t)below(&d, one_in(&d, 4) ? 180 : 60);
-    while (program->count < d.wanted) {
-        draw_op(&d, &program->ops[program->count++]);
-        if (one_in(&d, d.lends)) draw_loan(&d);
+/* What a cache loses now and then shows where thousands of blocks come and go. */
+static void draw_long_taste(drawing_t *d) {
+    static const uint32_t parts[STRATA_TORTURE_KINDS] = {
+        [STRATA_TORTURE_ALLOCATE] = 40, [STRATA_TORTURE_FREE] = 33,  [STRATA_TORTURE_WORK] = 10,
+        [STRATA_TORTURE_CHECK] = 4,     [STRATA_TORTURE_BORROW] = 4, [STRATA_TORTURE_FILL] = 2,
+        [STRATA_TORTURE_ORDER] = 2,     [STRATA_TORTURE_PASS] = 4,   [STRATA_TORTURE_RELEASE] = 1};
+    d->one_cache = true;
+    d->lends = 64;
+    d->streams = 1;
+    d->longest = 60;
+    d->youngest = 1 + (uint32_t)below(d, d->wanted);
+    for (uint32_t kind = 0; kind < STRATA_TORTURE_KINDS; kind++) d->all += d->parts[kind] = parts[kind];
+}
+
+static void draw_ops(drawing_t *d) {
+    torture_program_t *program = d->program;
+    while (program->count < d->wanted) {
+        draw_op(d, &program->ops[program->count++]);
+        if (one_in(d, d->lends)) draw_loan(d);
     }
 }
 
-const char *torture_kind_name(torture_kind_t kind) {
-    static const char *const names[] = {
-#define TORTURE_KIND_NAME(name, what) #name,
-        TORTURE_KIND_MAP(TORTURE_KIND_NAME)
-#undef TORTURE_KIND_NAME
-    };
-    return kind < TORTURE_KINDS ? names[kind] : "?";
+/* Small memory makes requests fail and ladders climb; a third of the programs has some. */
+bool torture_draw(torture_program_t *program, uint64_t seed, uint32_t length) {
+    drawing_t d = {.random = seed * 0x9e3779b97f4a7c15ull + 0x2545f4914f6cdd1dull, .program = program, .wanted = length};
+    (void)below(&d, 2);
+    program->seed = seed;
+    program->devices = one_in(&d, 4) ? 2 : 1;
+    program->threads = one_in(&d, 2) ? 1 : 2 + (uint32_t)below(&d, TORTURE_THREADS - 1);
+    program->check_stream_ids = seed % 2;
+    program->capacity = one_in(&d, 3) && !length ? (8 + below(&d, 56)) << 20 : 0;
+    program->count = 0;
+    if (length) draw_long_taste(&d);
+    else draw_taste(&d);
+    if (!length) d.wanted = 12 + (uint32_t)below(&d, one_in(&d, 4) ? 180 : 60);
+    d.most = length ? length : USUAL_BLOCKS;
+    d.live = strata_host_new(d.most, sizeof *d.live);
+    d.asked = strata_host_new(d.most, sizeof *d.asked);
+    bool has_room = d.live && d.asked && torture_program_reserve(program, d.wanted);
+    if (has_room) draw_ops(&d);
+    strata_host_delete(d.live);
+    strata_host_delete(d.asked);
+    return has_room;
 }

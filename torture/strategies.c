@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE
 #include "torture/strategies.h"
 
 #include <stdio.h>
@@ -5,59 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation/options/option.h"
 #include "conform/stacks.h"
 #include "platform/host/file.h"
 #include "platform/host/host_memory.h"
-
-/* ---- what a strategy asks of its programs ---- */
-
-static bool takes_events_at_use(const strata_model_layer_t *layer) {
-    char text[16];
-    const strata_option_row_t *row = strata_option_find(layer->type, "event");
-    if (!row || row->kind != STRATA_OPTION_CHOICE) return false;
-    strata_option_print(row, layer->options, text, sizeof text);
-    return strcmp(text, "use") == 0;
-}
-
-static torture_dialect_t dialect_of(const strata_strategy_t *strategy) {
-    const strata_model_layer_t *layers[STRATA_STACK_LAYERS];
-    for (int place = 0; place < STRATA_PLACE_KINDS; place++) {
-        for (uint32_t device = 0; device < TORTURE_DEVICES; device++) {
-            const strata_model_stack_t *stack = strata_strategy_stack(strategy, (strata_place_kind_t)place, device);
-            size_t count = strata_model_layers(stack, layers, STRATA_STACK_LAYERS);
-            for (size_t i = 0; i < count && i < STRATA_STACK_LAYERS; i++)
-                if (takes_events_at_use(layers[i])) return TORTURE_USE_COVERS;
-        }
-    }
-    return TORTURE_FREE_COVERS;
-}
-
-/* ---- loading ---- */
-
-/* A request that nobody can serve waits in real time while threads of the program wait for their turn: not for long. */
-static strata_status_t wait_shortly(const strata_model_stack_t *stack) {
-    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "strata torture"};
-    strata_status_t status = STRATA_OK;
-    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) {
-        strata_model_layer_t *layer = &stack->layers[i];
-        const strata_option_row_t *row = strcmp(layer->type->name, "retry") == 0 ? strata_option_find(layer->type, "timeout")
-                                                                                 : NULL;
-        if (row) status = strata_model_layer_set(layer, row, "500us", &origin);
-        for (size_t b = 0; b < layer->branch_count && status == STRATA_OK; b++) status = wait_shortly(&layer->branches[b]);
-    }
-    return status;
-}
-
-static strata_status_t load(const strata_config_request_t *request, strata_strategy_t **strategy) {
-    strata_status_t status = strata_config_load(request, strategy);
-    for (int place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
-        status = wait_shortly(&(*strategy)->stacks[place]);
-        for (size_t i = 0; i < (*strategy)->own_count && status == STRATA_OK; i++)
-            status = wait_shortly(&(*strategy)->own[i].stacks[place]);
-    }
-    return status;
-}
+#include "programs/load.h"
 
 static strata_status_t make_room(torture_strategies_t *list) {
     if (list->count < list->room) return STRATA_OK;
@@ -77,7 +29,7 @@ static strata_status_t add(torture_strategies_t *list, const char *name, const c
     if (status == STRATA_OK) copy = strata_host_strdup(text);
     if (status == STRATA_OK && !copy) status = STRATA_E_HOST_MEMORY;
     request->devices = "sim";
-    if (status == STRATA_OK) status = load(request, &made.strategy);
+    if (status == STRATA_OK) status = torture_load(request, &made.strategy, &made.dialect);
     if (status != STRATA_OK) {
         strata_strategy_delete(made.strategy);
         strata_host_delete(copy);
@@ -85,7 +37,6 @@ static strata_status_t add(torture_strategies_t *list, const char *name, const c
     }
     snprintf(made.name, sizeof made.name, "%s", name);
     made.text = copy;
-    made.dialect = dialect_of(made.strategy);
     list->all[list->count++] = made;
     list->drawn += made.drawn;
     return STRATA_OK;
@@ -136,7 +87,26 @@ strata_status_t torture_add_file(torture_strategies_t *list, const char *file, b
     return status;
 }
 
-strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uint32_t count, const strata_layer_type_t *with) {
+enum { PATH_BYTES = 4096 };
+
+static strata_status_t add_text(torture_strategies_t *list, const char *name, const char *text, const char *object,
+                                torture_strategy_t made) {
+    char *path = object ? realpath(object, NULL) : NULL, *whole = strata_host_new(1, PATH_BYTES + STACK_LETTERS);
+    strata_status_t status = whole ? STRATA_OK : STRATA_E_HOST_MEMORY;
+    if (whole && object) snprintf(whole, PATH_BYTES + STACK_LETTERS, "load: [\"%s\"]\n%s", path ? path : object, text);
+    strata_config_request_t request = {.text = object ? whole : text, .allow_code = object != NULL};
+    if (status == STRATA_OK) status = add(list, name, request.text, &request, made);
+    free(path);
+    strata_host_delete(whole);
+    return status;
+}
+
+strata_status_t torture_add_loading(torture_strategies_t *list, const char *name, const char *text, const char *object) {
+    return add_text(list, name, text, object, (torture_strategy_t){.may_refuse = true});
+}
+
+strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uint32_t count, const strata_layer_type_t *with,
+                                  const char *object) {
     drawn_stack_t *stack = strata_host_new(1, sizeof *stack);
     strata_status_t status = stack ? STRATA_OK : STRATA_E_HOST_MEMORY;
     for (uint32_t i = 0; i < count && status == STRATA_OK; i++) {
@@ -144,9 +114,7 @@ strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uin
             status = strata_fail(STRATA_E_STRATEGY, 0, "no legal stack with the layer \"%s\" was found", with ? with->name : "?");
             break;
         }
-        strata_config_request_t request = {.text = stack->text};
-        torture_strategy_t made = {.drawn = true, .may_refuse = true};
-        status = add(list, stack->subject.name, stack->text, &request, made);
+        status = add_text(list, stack->subject.name, stack->text, object, (torture_strategy_t){.drawn = true, .may_refuse = true});
     }
     strata_host_delete(stack);
     return status;

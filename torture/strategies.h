@@ -3,7 +3,7 @@
 #define STRATA_TORTURE_STRATEGIES_H
 
 #include "config/config.h"
-#include "torture/program.h"
+#include "programs/program.h"
 
 typedef struct torture_strategy {
     char name[64];
@@ -23,9 +23,12 @@ typedef struct torture_strategies {
 /* What fails leaves the list as it was; the thread's last error says why. Drawn ones come last. */
 strata_status_t torture_add_presets(torture_strategies_t *list);
 strata_status_t torture_add_text(torture_strategies_t *list, const char *name, const char *text);
+/* A text that names layers of a shared object; what loads it is put before the text. */
+strata_status_t torture_add_loading(torture_strategies_t *list, const char *name, const char *text, const char *object);
 strata_status_t torture_add_file(torture_strategies_t *list, const char *file, bool allow_code);
-/* `count` random legal stacks; those for which `with` is not NULL all hold that layer. */
-strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uint32_t count, const strata_layer_type_t *with);
+/* `count` random legal stacks; where `with` is not NULL all hold that layer, of the shared object `object` (NULL: of this program). */
+strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uint32_t count, const strata_layer_type_t *with,
+                                  const char *object);
 void torture_strategies_delete(torture_strategies_t *list);
 
 #endif

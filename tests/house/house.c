@@ -166,8 +166,8 @@ void expect_nothing(rule_fn rule, const char *path, const char *text) {
 }
 
 static bool is_library(const char *path) {
-    static const char *const ranks[] = {"platform/", "trace/",  "allocation/", "planning/", "strategy/", "config/",
-                                        "facade/",   "replay/", "conform/",    "torture/",  "tools/",    NULL};
+    static const char *const ranks[] = {"platform/", "trace/",    "allocation/", "planning/", "strategy/", "config/", "facade/",
+                                        "replay/",   "programs/", "conform/",    "torture/",  "tools/",    NULL};
     for (size_t i = 0; ranks[i]; i++)
         if (starts_with(path, ranks[i])) return true;
     return false;

@@ -12,9 +12,9 @@ static int rank_of(const char *path) {
     static const struct {
         const char *folder;
         int rank;
-    } ranks[] = {{"include/", PUBLIC}, {"platform/", 0}, {"trace/", 0},      {"allocation/", 1}, {"planning/", 1},
-                 {"strategy/", 2},     {"config/", 3},   {"facade/", 4},     {"replay/", 5},     {"conform/", 5},
-                 {"torture/", 5},      {"tools/", 6},    {"integration/", 6}};
+    } ranks[] = {{"include/", PUBLIC}, {"platform/", 0}, {"trace/", 0},  {"allocation/", 1}, {"planning/", 1},
+                 {"strategy/", 2},     {"config/", 3},   {"facade/", 4}, {"replay/", 5},     {"conform/", 5},
+                 {"programs/", 5},     {"torture/", 5},  {"tools/", 6},  {"integration/", 6}};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         if (starts_with(path, ranks[i].folder)) return ranks[i].rank;
     return ANYTHING; /* tests, benchmarks, examples */

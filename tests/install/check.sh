@@ -130,6 +130,16 @@ outside) # a layer of another folder: built, conformed, named by a strategy, see
     "$CC" -std=c17 "$program" $(pkg-config --cflags --libs strata) -o user.shared
     LD_LIBRARY_PATH=$prefix/$LIBDIR run ./user.shared mine.yaml
     LD_LIBRARY_PATH=$prefix/$LIBDIR run ./user.shared linked.yaml
+    # What torture finds of a faulty layer is a program that builds here and shows it.
+    # shellcheck disable=SC2046
+    "$CC" -std=c17 -shared -fPIC -I"$SOURCE" "$SOURCE/tests/modules/faulty.c" $(pkg-config --cflags strata) -o libfaulty.so
+    if run "$prefix/bin/strata" torture --programs 4 --layers libfaulty.so >torture.txt; then echo "nothing was found"; exit 1; fi
+    awk '/^\/\* strata torture / { inside = 1 } inside { print } inside && /^}$/ { exit }' torture.txt >found.c
+    grep -q -- '--layers libfaulty.so' found.c
+    # shellcheck disable=SC2046
+    "$CC" -std=c17 -Wall -Wextra -pedantic -Werror found.c $(pkg-config --cflags --libs strata) -o found
+    if LD_LIBRARY_PATH=$prefix/$LIBDIR run ./found >found.txt; then echo "the program shows nothing"; exit 1; fi
+    grep 'at the end a device has not everything back' found.txt
     # A program that holds the archive shows its objects nothing unless told to: a second copy of the library is refused.
     static=$(pkg-config --static --libs strata)
     # shellcheck disable=SC2046,SC2086

@@ -1,6 +1,5 @@
 /* Planted faults: a copy of a layer with one thing wrong must be found by the programs, and a found program be made small. */
 
-#include "platform/host/host_memory.h"
 #include "tests/checker/mutant_safe.h"
 #include "tests/harness/test.h"
 #include "torture/campaign.h"
@@ -92,22 +91,21 @@ static void attempt_chosen(void *context, const torture_program_t *program, tort
 }
 
 static void expect_small(mutation_t mutation, uint32_t most) {
-    torture_program_t *program = strata_host_new(1, sizeof *program);
-    torture_verdict_t *verdict = strata_host_new(1, sizeof *verdict);
+    static torture_verdict_t verdict;
+    torture_program_t program = {0};
     search_t *search = search_new(choose_safe, (int)mutation, STACK("mutant_safe"));
     EXPECT_GT(programs_until_found(search, MOST), 0);
-    torture_draw(program, torture_program_seed(1, search->failure.run.number));
-    torture_law(program, TORTURE_FREE_COVERS);
-    uint32_t before = program->count;
-    uint32_t attempts = torture_shrink(program, TORTURE_FREE_COVERS, &search->failure.verdict, attempt_chosen, search, 2000);
-    attempt_chosen(search, program, verdict);
-    EXPECT_TRUE(torture_same_fault(verdict, &search->failure.verdict));
-    EXPECT_LE(program->count, most);
-    EXPECT_EQ(program->devices, 1);
-    printf("%u operations from %u in %u attempts: %s\n", program->count, before, attempts, mutation_what(mutation));
+    EXPECT_TRUE(torture_campaign_draw(&(torture_campaign_t){.seed = 1}, search->failure.run.number, &program));
+    EXPECT_TRUE(torture_law(&program, TORTURE_FREE_COVERS));
+    uint32_t before = program.count;
+    uint32_t attempts = torture_shrink(&program, TORTURE_FREE_COVERS, &search->failure.verdict, attempt_chosen, search, 2000);
+    attempt_chosen(search, &program, &verdict);
+    EXPECT_TRUE(torture_same_fault(&verdict, &search->failure.verdict));
+    EXPECT_LE(program.count, most);
+    EXPECT_EQ(program.devices, 1);
+    printf("%u operations from %u in %u attempts: %s\n", program.count, before, attempts, mutation_what(mutation));
     torture_strategies_delete(&search->list);
-    strata_host_delete(program);
-    strata_host_delete(verdict);
+    torture_program_delete(&program);
 }
 
 /* Served, lent, freed and served again: what no program of the fault can do without. */

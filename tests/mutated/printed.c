@@ -5,11 +5,10 @@
 
 #include "strata/strata.h"
 #include "tests/checker/mutant_safe.h"
+#include "tests/harness/test.h"
 #include "tests/mutated/pages.h"
 #include "torture/report/print.h"
 #include "torture/strategies.h"
-
-unsigned pages_failed;
 
 #define STACK                                                                                                                      \
     "strategy: \"mutant\"\nstack: # a borrow \\ is noted\n  - mutant_safe\n  - auto_growth: {chunk_size: 2MiB}\n"                  \
@@ -17,45 +16,60 @@ unsigned pages_failed;
 
 /* Every kind of operation, and a borrow that a faulty layer does not note. */
 static const torture_op_t every_kind[] = {
-    {.kind = TORTURE_ALLOCATE, .stream = 3, .count = 1, .size = 4096, .flags = STRATA_ZERO, .alignment = 256, .tag = "weights"},
-    {.kind = TORTURE_WORK, .stream = 3, .count = 1, .us = 20, .writes = 1},
-    {.kind = TORTURE_BORROW, .stream = 2, .count = 1},
-    {.kind = TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
-    {.kind = TORTURE_FILL, .stream = 3, .count = 1},
-    {.kind = TORTURE_CHECK, .stream = 3, .count = 1},
-    {.kind = TORTURE_RETAIN, .stream = 3, .count = 1},
-    {.kind = TORTURE_ERASE, .stream = 2, .count = 1, .how = TORTURE_COVER_OWNER},
-    {.kind = TORTURE_FREE, .stream = 2, .count = 1, .how = TORTURE_COVER_FREE_ON},
-    {.kind = TORTURE_ALLOCATE, .place = TORTURE_PINNED, .stream = TORTURE_NO_STREAM, .count = 1, .blocks = {1}, .size = 100},
-    {.kind = TORTURE_HOST, .count = 1, .blocks = {1}, .writes = 1},
-    {.kind = TORTURE_WORK, .stream = 3, .count = 2, .blocks = {0, 1}, .us = 20, .writes = 2},
-    {.kind = TORTURE_ORDER, .stream = 2, .other = 3},
-    {.kind = TORTURE_SYNCHRONISE, .stream = 3},
-    {.kind = TORTURE_LOOK, .place = TORTURE_GPU},
-    {.kind = TORTURE_LOOK, .count = 1},
-    {.kind = TORTURE_PASS, .us = 30},
-    {.kind = TORTURE_RELEASE, .place = TORTURE_HOST_PLACE},
-    {.kind = TORTURE_TRIM, .place = TORTURE_MANAGED, .size = 1000},
-    {.kind = TORTURE_RENEW, .stream = 1, .other = 3, .how = TORTURE_COVER_OWNER},
-    {.kind = TORTURE_FREE, .count = 1, .blocks = {1}, .refused = true, .by_pointer = true},
-    {.kind = TORTURE_BORROW, .stream = 2, .count = 1},
-    {.kind = TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
-    {.kind = TORTURE_FREE, .count = 1},
-    {.kind = TORTURE_ALLOCATE, .stream = 3, .count = 1, .blocks = {2}, .size = 4096},
-    {.kind = TORTURE_WORK, .stream = 3, .count = 1, .blocks = {2}, .us = 20, .writes = 1},
+    {.kind = STRATA_TORTURE_ALLOCATE,
+     .stream = 3,
+     .count = 1,
+     .size = 4096,
+     .flags = STRATA_ZERO,
+     .alignment = 256,
+     .tag = "weights"},
+    {.kind = STRATA_TORTURE_WORK, .stream = 3, .count = 1, .us = 20, .writes = 1},
+    {.kind = STRATA_TORTURE_BORROW, .stream = 2, .count = 1},
+    {.kind = STRATA_TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
+    {.kind = STRATA_TORTURE_FILL, .stream = 3, .count = 1},
+    {.kind = STRATA_TORTURE_CHECK, .stream = 3, .count = 1},
+    {.kind = STRATA_TORTURE_RETAIN, .stream = 3, .count = 1},
+    {.kind = STRATA_TORTURE_ERASE, .stream = 2, .count = 1, .how = STRATA_TORTURE_COVER_OWNER},
+    {.kind = STRATA_TORTURE_FREE, .stream = 2, .count = 1, .how = STRATA_TORTURE_COVER_FREE_ON},
+    {.kind = STRATA_TORTURE_ALLOCATE,
+     .place = STRATA_TORTURE_PINNED,
+     .stream = STRATA_TORTURE_NO_STREAM,
+     .count = 1,
+     .blocks = {1},
+     .size = 100},
+    {.kind = STRATA_TORTURE_HOST_ACCESS, .count = 1, .blocks = {1}, .writes = 1},
+    {.kind = STRATA_TORTURE_WORK, .stream = 3, .count = 2, .blocks = {0, 1}, .us = 20, .writes = 2},
+    {.kind = STRATA_TORTURE_ORDER, .stream = 2, .other = 3},
+    {.kind = STRATA_TORTURE_SYNCHRONISE, .stream = 3},
+    {.kind = STRATA_TORTURE_LOOK, .place = STRATA_TORTURE_GPU},
+    {.kind = STRATA_TORTURE_LOOK, .count = 1},
+    {.kind = STRATA_TORTURE_PASS, .us = 30},
+    {.kind = STRATA_TORTURE_RELEASE, .place = STRATA_TORTURE_HOST},
+    {.kind = STRATA_TORTURE_TRIM, .place = STRATA_TORTURE_MANAGED, .size = 1000},
+    {.kind = STRATA_TORTURE_RENEW, .stream = 1, .other = 3, .how = STRATA_TORTURE_COVER_OWNER},
+    {.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {1}, .refused = true, .by_pointer = true},
+    {.kind = STRATA_TORTURE_BORROW, .stream = 2, .count = 1},
+    {.kind = STRATA_TORTURE_WORK, .stream = 2, .count = 1, .us = 300},
+    {.kind = STRATA_TORTURE_FREE, .count = 1},
+    {.kind = STRATA_TORTURE_ALLOCATE, .stream = 3, .count = 1, .blocks = {2}, .size = 4096},
+    {.kind = STRATA_TORTURE_WORK, .stream = 3, .count = 1, .blocks = {2}, .us = 20, .writes = 1},
 };
 
-static const torture_page_t page_of_calls = {.name = "calls", .strategy = STACK, .about = "every kind of operation"};
-static const torture_page_t page_of_threads = {.name = "threads", .strategy = STACK, .mode = TORTURE_TURNS};
+static const torture_page_t page_of_one = {.strategy = STACK, .about = "every kind of operation"};
+static const torture_page_t page_of_turns = {.strategy = STACK, .about = "by two threads", .mode = STRATA_TORTURE_TURNS};
 
 static torture_program_t *program_of(uint32_t threads) {
     static torture_program_t program;
-    program = (torture_program_t){
-        .devices = 1, .threads = threads, .count = sizeof every_kind / sizeof *every_kind, .check_stream_ids = true};
+    uint32_t count = sizeof every_kind / sizeof *every_kind;
+    EXPECT_TRUE(torture_program_reserve(&program, count));
+    program.devices = 1;
+    program.threads = threads;
+    program.count = count;
+    program.check_stream_ids = true;
     memcpy(program.ops, every_kind, sizeof every_kind);
     /* What frees the block asks for it again: no thread comes between. */
-    for (uint32_t i = 0; i < program.count; i++) program.ops[i].thread = (uint8_t)(i + 4 < program.count ? i % threads : 0);
-    torture_law(&program, TORTURE_FREE_COVERS);
+    for (uint32_t i = 0; i < count; i++) program.ops[i].thread = (uint8_t)(i + 4 < count ? i % threads : 0);
+    EXPECT_TRUE(torture_law(&program, TORTURE_FREE_COVERS));
     return &program;
 }
 
@@ -81,32 +95,30 @@ static void expect_page(const torture_program_t *program, const torture_page_t *
 
 /* To write the pages anew: copy what this test says is printed. */
 TEST(torture_printed, pages_are_what_is_printed) {
-    expect_page(program_of(1), &page_of_calls, STRATA_SOURCE_DIR "/tests/mutated/printed_calls.inc");
-    expect_page(program_of(2), &page_of_threads, STRATA_SOURCE_DIR "/tests/mutated/printed_threads.inc");
+    expect_page(program_of(1), &page_of_one, STRATA_SOURCE_DIR "/tests/mutated/printed_one.inc");
+    expect_page(program_of(2), &page_of_turns, STRATA_SOURCE_DIR "/tests/mutated/printed_turns.inc");
 }
 
-static unsigned failures_of(mutation_t mutation, void (*page)(void)) {
-    pages_failed = 0;
+static int run_page(mutation_t mutation, int (*page)(void)) {
     mutant_choose(mutation);
-    page();
-    return pages_failed;
+    return page();
 }
 
 TEST(torture_printed, pages_fail_as_their_programs_do) {
-    EXPECT_EQ(failures_of(MUTATION_NONE, page_calls), 0);
-    EXPECT_EQ(failures_of(MUTATION_NO_BORROW, page_calls), 1);
-    EXPECT_EQ(failures_of(MUTATION_NONE, page_threads), 0);
-    EXPECT_EQ(failures_of(MUTATION_NO_BORROW, page_threads), 1);
+    EXPECT_EQ(run_page(MUTATION_NONE, page_one), 0);
+    EXPECT_EQ(run_page(MUTATION_NO_BORROW, page_one), 1);
+    EXPECT_EQ(run_page(MUTATION_NONE, page_turns), 0);
+    EXPECT_EQ(run_page(MUTATION_NO_BORROW, page_turns), 1);
 }
 
 /* Threads and turns are as good as one thread to find it, and say the same. */
 TEST(torture_printed, every_mode_finds_it) {
-    static torture_verdict_t verdicts[TORTURE_MODES];
+    static torture_verdict_t verdicts[STRATA_TORTURE_MODES];
     torture_strategies_t list = {0};
     mutant_choose(MUTATION_NO_BORROW);
     ASSERT_OK(torture_add_text(&list, "mutant", STACK));
-    for (int mode = 0; mode < TORTURE_MODES; mode++) {
-        torture_play(program_of(2), list.all[0].strategy, false, (torture_mode_t)mode, &verdicts[mode]);
+    for (int mode = 0; mode < STRATA_TORTURE_MODES; mode++) {
+        torture_play(program_of(2), list.all[0].strategy, false, (strata_torture_mode_t)mode, &verdicts[mode]);
         EXPECT_EQ(verdicts[mode].fault, TORTURE_FAULT_HAZARD);
         EXPECT_EQ(verdicts[mode].detail, STRATA_HAZARD_NEW_OWNER);
     }

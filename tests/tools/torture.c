@@ -39,8 +39,9 @@ TEST(torture, tells_what_a_faulty_layer_does) {
     EXPECT_CONTAINS(ran.out, "the process ended");
     EXPECT_CONTAINS(ran.out, "ended by signal 6");
     EXPECT_CONTAINS(ran.out, "made small in ");
-    EXPECT_CONTAINS(ran.out, "TEST(torture, seed_1_program_");
-    EXPECT_CONTAINS(ran.out, "    torture_world_open(&w, ");
+    EXPECT_CONTAINS(ran.out, " --programs 1 --layers " MODULES "/faulty.so, under ");
+    EXPECT_CONTAINS(ran.out, "#include <strata/torture.h>\n");
+    EXPECT_CONTAINS(ran.out, "\"load: [\\\"" MODULES "/faulty.so\\\"]\\n\"\n");
 }
 
 /* A process that ends in the midst of its programs did not run them, whatever it says. */

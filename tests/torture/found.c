@@ -4,7 +4,7 @@
 #include "tests/harness/test.h"
 #include "tests/torture/opened.h"
 
-static const uint8_t first[] = {0};
+static const uint32_t first[] = {0};
 
 /* A guard of the stream's own stack lets go of what it kept when the stream ends, and fills it for that; the layer of the whole
  * device below must hear of the end behind that, or its free is before the fill. */
@@ -16,9 +16,9 @@ TEST(torture_found, a_quarantine_that_ends_with_its_stream) {
                  "  - guard: {quarantine: 8, poison: false, synchronise: false, report: false}\n"
                  "  - stream_safe\n  - cuda_malloc_async\n",
                  1, 0);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 1, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 1, &(torture_request_t){.size = 1});
     torture_work(&o.world, 1, 50, first, 1, 1);
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
     torture_renew(&o.world, 1);
     opened_end(&o);
 }
@@ -29,11 +29,11 @@ static void one_segment_for_two_streams(const char *below) {
     char text[160];
     snprintf(text, sizeof text, "stack: [stream_safe, caching: {streams: ignored}, %s]\n", below);
     opened_begin(&o, text, 1, 0);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
-    torture_allocate(&o.world, 1, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
-    torture_work(&o.world, 3, 50, (const uint8_t[]){1}, 1, 1);
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
-    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 3, 50, (const uint32_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
     opened_end(&o);
 }
 
@@ -48,20 +48,20 @@ TEST(torture_found, a_fresh_segment_of_a_cache_that_ignores_streams) {
 TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borrows) {
     opened_t o;
     opened_begin(&o, "stack: [stream_safe, caching, system]\n", 1, 0);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_synchronise(&o.world, 2);
     torture_renew(&o.world, 2);
-    torture_allocate(&o.world, 1, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
-    torture_work(&o.world, 2, 50, (const uint8_t[]){1}, 1, 1);
+    torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, (const uint32_t[]){1}, 1, 1);
     torture_order(&o.world, 3, 2);
     torture_borrow(&o.world, 1, 3);
-    torture_work(&o.world, 3, 500, (const uint8_t[]){1}, 1, 1);
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
-    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
-    torture_allocate(&o.world, 2, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
-    torture_work(&o.world, 2, 50, (const uint8_t[]){2}, 1, 1);
-    torture_free(&o.world, 2, TORTURE_NO_STREAM, true, false);
-    torture_look(&o.world, TORTURE_GPU);
+    torture_work(&o.world, 3, 500, (const uint32_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 2, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, (const uint32_t[]){2}, 1, 1);
+    torture_free(&o.world, 2, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_look(&o.world, STRATA_TORTURE_GPU);
     opened_end(&o);
 }
 
@@ -69,14 +69,14 @@ TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borr
 TEST(torture_found, what_two_streams_used_merges_before_the_first_wait) {
     opened_t o;
     opened_begin(&o, "stack: [naive_best_fit: {streams: ignored, fraction: 0.5}, system]\n", 1, 0);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_work(&o.world, 2, 50, first, 1, 1);
-    torture_allocate(&o.world, 1, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
-    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
-    torture_allocate(&o.world, 2, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
-    torture_work(&o.world, 3, 50, (const uint8_t[]){2}, 1, 1);
-    torture_free(&o.world, 2, TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 2, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 3, 50, (const uint32_t[]){2}, 1, 1);
+    torture_free(&o.world, 2, STRATA_TORTURE_NO_STREAM, true, false);
     opened_end(&o);
 }
 
@@ -84,11 +84,11 @@ TEST(torture_found, what_two_streams_used_merges_before_the_first_wait) {
 static void one_chunk_for_two_streams(const char *text) {
     opened_t o;
     opened_begin(&o, text, 1, 512u << 20);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
-    torture_allocate(&o.world, 1, TORTURE_GPU, 3, &(torture_request_t){.size = 1});
-    torture_work(&o.world, 3, 50, (const uint8_t[]){1}, 1, 1);
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
-    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 3, 50, (const uint32_t[]){1}, 1, 1);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
     opened_end(&o);
 }
 
@@ -114,12 +114,12 @@ TEST(torture_found, a_decorator_between_a_cache_of_a_thread_and_one_of_all) {
 static void given_back_by_another_stream(const char *text) {
     opened_t o;
     opened_begin(&o, text, 1, 0);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 0, &(torture_request_t){.size = 1});
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
-    torture_allocate(&o.world, 1, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
-    torture_work(&o.world, 2, 50, (const uint8_t[]){1}, 1, 1);
-    torture_free(&o.world, 1, TORTURE_NO_STREAM, true, false);
-    torture_release(&o.world, TORTURE_GPU);
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 0, &(torture_request_t){.size = 1});
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_work(&o.world, 2, 50, (const uint32_t[]){1}, 1, 1);
+    torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
+    torture_release(&o.world, STRATA_TORTURE_GPU);
     opened_end(&o);
 }
 
@@ -135,11 +135,11 @@ TEST(torture_found, a_segment_goes_back_when_all_streams_are_done_with_it) {
 static void freed_under_a_borrow(const char *text) {
     opened_t o;
     opened_begin(&o, text, 1, 0);
-    torture_allocate(&o.world, 0, TORTURE_GPU, 2, &(torture_request_t){.size = 1});
+    torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_order(&o.world, 1, 2);
     torture_work(&o.world, 1, 50, first, 1, 0);
     torture_borrow(&o.world, 0, 1);
-    torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+    torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
     opened_end(&o);
 }
 

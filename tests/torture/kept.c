@@ -46,8 +46,8 @@ TEST(torture_kept, an_event_pinned_memory_and_addresses_are_missed) {
         EXPECT_OK(strata_layers_register(&type, 1, true));
         snprintf(text, sizeof text, "stack: [%s, auto_growth, system]\n", type->name);
         opened_begin(&o, text, 1, 0);
-        torture_allocate(&o.world, 0, TORTURE_GPU, 1, &(torture_request_t){.size = 1000});
-        torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+        torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 1, &(torture_request_t){.size = 1000});
+        torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
         const torture_verdict_t *verdict = opened_verdict(&o);
         EXPECT_EQ(verdict->fault, TORTURE_FAULT_LEFT);
         snprintf(text, sizeof text, "behind the facade's end device 0 lacks %s", lacking[i]);

@@ -3,7 +3,7 @@
 #define STRATA_TESTS_TORTURE_OPENED_H
 
 #include "torture/strategies.h"
-#include "torture/world.h"
+#include "programs/world.h"
 
 typedef struct opened {
     torture_strategies_t list;

@@ -6,6 +6,7 @@
 #include "platform/host/host_memory.h"
 #include "tests/harness/test.h"
 #include "torture/campaign.h"
+#include "torture/draw.h"
 
 enum { PROGRAMS = 500, PARTS = 10, STACKS = 100, DRAWN_EACH = 1 };
 
@@ -17,7 +18,7 @@ static void expect_lawful_programs_pass(uint64_t first) {
     torture_strategies_t list = {0};
     torture_sum_t sum;
     EXPECT_OK(torture_add_presets(&list));
-    EXPECT_OK(torture_add_drawn(&list, 1, STACKS, NULL));
+    EXPECT_OK(torture_add_drawn(&list, 1, STACKS, NULL, NULL));
     torture_campaign_t campaign = {.strategies = &list, .seed = 1, .first = first, .drawn_each = DRAWN_EACH, .few_threads = true};
     campaign.programs = STRIDE > 1 ? PROGRAMS / PARTS / 10 : PROGRAMS / PARTS;
     if (torture_run_here(&campaign, &sum, &failure, 1)) {
@@ -26,9 +27,9 @@ static void expect_lawful_programs_pass(uint64_t first) {
     }
     EXPECT_EQ(sum.failed, 0);
     EXPECT_EQ(sum.hazards, 0);
-    EXPECT_GE(sum.runs[TORTURE_INTERLEAVED], campaign.programs * (list.count - list.drawn + DRAWN_EACH));
-    EXPECT_GT(sum.runs[TORTURE_TURNS], 0);
-    EXPECT_GT(sum.runs[TORTURE_AT_ONCE], 0);
+    EXPECT_GE(sum.runs[STRATA_TORTURE_INTERLEAVED], campaign.programs * (list.count - list.drawn + DRAWN_EACH));
+    EXPECT_GT(sum.runs[STRATA_TORTURE_TURNS], 0);
+    EXPECT_GT(sum.runs[STRATA_TORTURE_AT_ONCE], 0);
     EXPECT_GT(sum.recycled, 0);
     /* Where memory is short requests are refused; a layer that refused ever after would be seen. */
     EXPECT_GT(sum.served, 9 * sum.refused);
@@ -55,57 +56,87 @@ __attribute__((constructor)) static void register_parts(void) {
 
 static torture_program_t *lawful(uint64_t seed, torture_dialect_t dialect) {
     static torture_program_t program;
-    torture_draw(&program, seed);
-    torture_law(&program, dialect);
+    EXPECT_TRUE(torture_draw(&program, seed, 0));
+    EXPECT_TRUE(torture_law(&program, dialect));
     return &program;
 }
 
-TEST(torture_programs, a_seed_says_all) {
-    torture_program_t *copy = strata_host_new(1, sizeof *copy);
-    for (uint64_t seed = 1; seed < 50; seed++) {
-        *copy = *lawful(seed, TORTURE_FREE_COVERS);
-        const torture_program_t *again = lawful(seed, TORTURE_FREE_COVERS);
-        EXPECT_EQ(copy->count, again->count);
-        EXPECT_TRUE(memcmp(copy->ops, again->ops, copy->count * sizeof *copy->ops) == 0);
-    }
-    strata_host_delete(copy);
+static bool is_same_op(const torture_op_t *a, const torture_op_t *b) {
+    return a->kind == b->kind && a->thread == b->thread && a->place == b->place && a->stream == b->stream && a->other == b->other &&
+           a->how == b->how && a->by_pointer == b->by_pointer && a->refused == b->refused && a->count == b->count &&
+           a->writes == b->writes && a->flags == b->flags && a->alignment == b->alignment && a->us == b->us && a->size == b->size &&
+           a->tag == b->tag && memcmp(a->blocks, b->blocks, a->count * sizeof *a->blocks) == 0;
 }
 
-static bool is_same(const torture_op_t *a, const torture_op_t *b) {
-    return a->kind == b->kind && a->stream == b->stream && a->how == b->how && a->waits == b->waits && a->syncs == b->syncs &&
-           a->owner_waits == b->owner_waits && a->borrows == b->borrows && a->count == b->count && a->last == b->last &&
-           a->touches == b->touches && a->uses == b->uses && memcmp(a->need, b->need, sizeof a->need) == 0;
+static bool is_same_duty(const torture_duty_t *a, const torture_duty_t *b) {
+    return a->waits == b->waits && a->owner_waits == b->owner_waits && a->syncs == b->syncs && a->borrows == b->borrows &&
+           a->uses == b->uses && a->owner == b->owner && a->last == b->last && a->touches == b->touches &&
+           a->touched == b->touched && memcmp(a->need, b->need, sizeof a->need) == 0;
+}
+
+static bool is_same(const torture_program_t *a, const torture_program_t *b) {
+    bool same = a->count == b->count && a->touched_count == b->touched_count &&
+                memcmp(a->touched, b->touched, a->touched_count * sizeof *a->touched) == 0;
+    for (uint32_t i = 0; i < a->count && same; i++)
+        same = is_same_op(&a->ops[i], &b->ops[i]) && is_same_duty(&a->duties[i], &b->duties[i]);
+    return same;
+}
+
+TEST(torture_programs, a_seed_says_all) {
+    torture_program_t copy = {0};
+    for (uint64_t seed = 1; seed < 50; seed++) {
+        EXPECT_TRUE(torture_program_copy(&copy, lawful(seed, TORTURE_FREE_COVERS)));
+        EXPECT_TRUE(torture_law(&copy, TORTURE_FREE_COVERS));
+        if (!is_same(&copy, lawful(seed, TORTURE_FREE_COVERS))) FAIL_TEST("seed %llu", (unsigned long long)seed);
+    }
+    torture_program_delete(&copy);
 }
 
 TEST(torture_programs, a_lawful_program_stays_as_it_is) {
-    torture_program_t *copy = strata_host_new(1, sizeof *copy);
+    torture_program_t copy = {0};
     for (uint64_t seed = 1; seed < 300; seed++) {
-        const torture_program_t *program = lawful(seed, seed % 2 ? TORTURE_FREE_COVERS : TORTURE_USE_COVERS);
-        *copy = *program;
-        torture_law(copy, seed % 2 ? TORTURE_FREE_COVERS : TORTURE_USE_COVERS);
-        EXPECT_EQ(copy->count, program->count);
-        for (uint32_t i = 0; i < copy->count; i++) EXPECT_TRUE(is_same(&copy->ops[i], &program->ops[i]));
+        torture_dialect_t dialect = seed % 2 ? TORTURE_FREE_COVERS : TORTURE_USE_COVERS;
+        const torture_program_t *program = lawful(seed, dialect);
+        EXPECT_TRUE(torture_program_copy(&copy, program));
+        EXPECT_TRUE(torture_law(&copy, dialect));
+        if (!is_same(&copy, program)) FAIL_TEST("seed %llu", (unsigned long long)seed);
     }
-    strata_host_delete(copy);
+    torture_program_delete(&copy);
+}
+
+/* A program of a length is nearly all on one cache, which serves thousands of blocks. */
+TEST(torture_programs, a_length_says_how_many_operations_one_cache_serves) {
+    torture_program_t program = {0};
+    EXPECT_TRUE(torture_draw(&program, 5, 6000));
+    EXPECT_TRUE(torture_law(&program, TORTURE_FREE_COVERS));
+    uint32_t served = 0, by_one = 0;
+    for (uint32_t i = 0; i < program.count; i++) {
+        const torture_op_t *op = &program.ops[i];
+        served += op->kind == STRATA_TORTURE_ALLOCATE;
+        by_one += op->kind == STRATA_TORTURE_ALLOCATE && op->place == STRATA_TORTURE_GPU && op->stream == TORTURE_STREAMS_EACH - 1;
+    }
+    EXPECT_GT(served, 2000);
+    EXPECT_GT(by_one, served * 3 / 4);
+    torture_program_delete(&program);
 }
 
 /* In how many ways blocks are freed. */
 typedef struct frees {
-    uint32_t covers[TORTURE_COVERS];
+    uint32_t covers[STRATA_TORTURE_COVERS];
     uint32_t by_another_thread, by_pointer, refused, by_one_of_several;
 } frees_t;
 
-static void count_free(frees_t *frees, const torture_op_t *op, const uint8_t *served_by) {
+static void count_free(frees_t *frees, const torture_op_t *op, const torture_duty_t *duty, const uint8_t *served_by) {
     frees->covers[op->how]++;
     frees->by_another_thread += op->thread != served_by[op->blocks[0]];
     frees->by_pointer += op->by_pointer;
     frees->refused += op->refused;
-    frees->by_one_of_several += !op->last;
+    frees->by_one_of_several += !duty->last;
 }
 
 TEST(torture_programs, hold_every_operation_and_free_every_block) {
-    uint32_t kinds[TORTURE_KINDS] = {0}, two_devices = 0, threads = 0, checked = 0, places[TORTURE_PLACES] = {0};
-    uint8_t served_by[TORTURE_BLOCKS] = {0};
+    uint32_t kinds[STRATA_TORTURE_KINDS] = {0}, two_devices = 0, threads = 0, checked = 0, places[STRATA_TORTURE_PLACES] = {0};
+    uint8_t served_by[64] = {0};
     frees_t frees = {.by_pointer = 0};
     for (uint64_t seed = 1; seed < 300; seed++) {
         const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
@@ -113,10 +144,10 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
             kinds[op->kind]++;
-            served += op->kind == TORTURE_ALLOCATE;
-            ended += op->kind == TORTURE_FREE && op->last;
-            if (op->kind == TORTURE_FREE) count_free(&frees, op, served_by);
-            if (op->kind != TORTURE_ALLOCATE) continue;
+            served += op->kind == STRATA_TORTURE_ALLOCATE;
+            ended += op->kind == STRATA_TORTURE_FREE && program->duties[i].last;
+            if (op->kind == STRATA_TORTURE_FREE) count_free(&frees, op, &program->duties[i], served_by);
+            if (op->kind != STRATA_TORTURE_ALLOCATE) continue;
             served_by[op->blocks[0]] = op->thread;
             places[op->place]++;
         }
@@ -125,13 +156,13 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
         threads += program->threads > 1;
         checked += program->check_stream_ids;
     }
-    for (int i = 0; i < TORTURE_KINDS; i++) EXPECT_GT(kinds[i], 20);
-    for (int i = 0; i < TORTURE_COVERS; i++) EXPECT_GT(frees.covers[i], 50);
+    for (int i = 0; i < STRATA_TORTURE_KINDS; i++) EXPECT_GT(kinds[i], 20);
+    for (int i = 0; i < STRATA_TORTURE_COVERS; i++) EXPECT_GT(frees.covers[i], 50);
     EXPECT_GT(frees.by_another_thread, 500);
     EXPECT_GT(frees.by_pointer, 100);
     EXPECT_GT(frees.refused, 20);
     EXPECT_GT(frees.by_one_of_several, 100);
-    for (int i = 0; i < TORTURE_PLACES; i++) EXPECT_GT(places[i], 20);
+    for (int i = 0; i < STRATA_TORTURE_PLACES; i++) EXPECT_GT(places[i], 20);
     EXPECT_GT(two_devices, 40);
     EXPECT_GT(threads, 80);
     EXPECT_GT(checked, 80);
@@ -141,10 +172,10 @@ TEST(torture_programs, hold_every_operation_and_free_every_block) {
 TEST(torture_programs, threads_wait_for_what_is_before_them_alone) {
     for (uint64_t seed = 1; seed < 300; seed++) {
         const torture_program_t *program = lawful(seed, TORTURE_FREE_COVERS);
-        uint16_t done[TORTURE_THREADS] = {0};
+        uint32_t done[TORTURE_THREADS] = {0};
         for (uint32_t i = 0; i < program->count; i++) {
             const torture_op_t *op = &program->ops[i];
-            for (uint32_t t = 0; t < TORTURE_THREADS; t++) EXPECT_LE(op->need[t], done[t]);
+            for (uint32_t t = 0; t < TORTURE_THREADS; t++) EXPECT_LE(program->duties[i].need[t], done[t]);
             done[op->thread]++;
         }
     }

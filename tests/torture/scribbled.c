@@ -47,10 +47,10 @@ TEST(torture_scribbled, a_link_within_a_live_block_is_found) {
         opened_t o;
         last = NULL;
         opened_begin(&o, "stack: [test_scribble, auto_growth, system]\n", 1, 0);
-        torture_allocate(&o.world, 0, TORTURE_GPU, 1, &(torture_request_t){.size = sizes[i]});
-        torture_work(&o.world, 1, 50, (const uint8_t[]){0}, 1, 1);
-        torture_allocate(&o.world, 1, TORTURE_GPU, 1, &(torture_request_t){.size = sizes[i]});
-        torture_free(&o.world, 0, TORTURE_NO_STREAM, true, false);
+        torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 1, &(torture_request_t){.size = sizes[i]});
+        torture_work(&o.world, 1, 50, (const uint32_t[]){0}, 1, 1);
+        torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 1, &(torture_request_t){.size = sizes[i]});
+        torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
         const torture_verdict_t *verdict = opened_verdict(&o);
         EXPECT_EQ(verdict->fault, TORTURE_FAULT_CONTENTS);
         EXPECT_CONTAINS(verdict->text, "byte 8 of a block of");

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "platform/host/host_memory.h"
+
 typedef struct shrinking {
     torture_program_t *program;
     torture_dialect_t dialect;
@@ -9,17 +11,19 @@ typedef struct shrinking {
     torture_attempt_fn attempt;
     void *context;
     uint32_t attempts, budget;
+    bool failed; /* the host has no memory: it is small enough */
     torture_program_t candidate;
     torture_verdict_t verdict;
 } shrinking_t;
 
 /* ---- what is smaller ---- */
 
-static uint64_t weight_of_op(const torture_op_t *op) {
+static uint64_t weight_of_op(const torture_op_t *op, const torture_duty_t *duty) {
     uint64_t weight = 10000 + op->count * 20u + op->thread * 5u;
     weight += (op->flags != 0) * 10u + (op->alignment != 0) * 10u + (op->tag != NULL) * 5u;
     weight += op->by_pointer * 5u + op->refused * 5u + (op->how != 0) * 3u;
-    weight += (uint64_t)__builtin_popcount(op->waits | op->owner_waits) * 2 + (uint64_t)__builtin_popcount(op->syncs | op->borrows);
+    weight += (uint64_t)__builtin_popcount(duty->waits | duty->owner_waits) * 2 +
+              (uint64_t)__builtin_popcount(duty->syncs | duty->borrows);
     for (uint64_t size = op->size; size; size >>= 1) weight++;
     for (uint32_t us = op->us; us; us >>= 1) weight++;
     return weight + op->stream;
@@ -27,25 +31,29 @@ static uint64_t weight_of_op(const torture_op_t *op) {
 
 static uint64_t weight_of(const torture_program_t *program) {
     uint64_t weight = program->threads * 100u + program->devices * 100u + (program->capacity ? 100u : 0);
-    for (uint32_t i = 0; i < program->count; i++) weight += weight_of_op(&program->ops[i]);
+    for (uint32_t i = 0; i < program->count; i++) weight += weight_of_op(&program->ops[i], &program->duties[i]);
     return weight;
 }
 
+static void begin(shrinking_t *s) { s->failed |= !torture_program_copy(&s->candidate, s->program); }
+
 /* The candidate takes the program's place if it is lawful, smaller, and shows the same fault. */
 static bool accept(shrinking_t *s) {
-    torture_law(&s->candidate, s->dialect);
-    if (s->attempts == s->budget || weight_of(&s->candidate) >= weight_of(s->program)) return false;
+    s->failed |= !torture_law(&s->candidate, s->dialect);
+    if (s->failed || s->attempts == s->budget || weight_of(&s->candidate) >= weight_of(s->program)) return false;
     s->attempts++;
     s->attempt(s->context, &s->candidate, &s->verdict);
     if (!torture_same_fault(&s->verdict, s->fault)) return false;
-    *s->program = s->candidate;
+    torture_program_t taken = s->candidate;
+    s->candidate = *s->program;
+    *s->program = taken;
     return true;
 }
 
 /* ---- fewer operations ---- */
 
 static bool drop_range(shrinking_t *s, uint32_t at, uint32_t length) {
-    s->candidate = *s->program;
+    begin(s);
     memmove(&s->candidate.ops[at], &s->candidate.ops[at + length], (s->candidate.count - at - length) * sizeof *s->candidate.ops);
     s->candidate.count -= length;
     return accept(s);
@@ -65,9 +73,9 @@ static bool drop_operations(shrinking_t *s) {
 /* All operations on one block at once: what is served, used and freed goes together. */
 static bool drop_blocks(shrinking_t *s) {
     bool some = false;
-    for (uint32_t block = 0; block < TORTURE_BLOCKS; block++) {
+    for (uint32_t block = 0; block < s->program->blocks; block++) {
         uint32_t kept = 0;
-        s->candidate = *s->program;
+        begin(s);
         for (uint32_t i = 0; i < s->candidate.count; i++) {
             const torture_op_t *op = &s->candidate.ops[i];
             if (op->count != 1 || op->blocks[0] != block) s->candidate.ops[kept++] = *op;
@@ -103,7 +111,7 @@ static bool simplify_operations(shrinking_t *s) {
     bool some = false;
     for (uint32_t i = 0; i < s->program->count; i++)
         for (int how = 0; how < SIMPLIFICATIONS && i < s->program->count; how++) {
-            s->candidate = *s->program;
+            begin(s);
             simplify(&s->candidate.ops[i], how);
             some |= accept(s);
         }
@@ -112,9 +120,9 @@ static bool simplify_operations(shrinking_t *s) {
 
 /* Every block of one size: what is freed fits what comes next. */
 static bool make_sizes_one(shrinking_t *s) {
-    s->candidate = *s->program;
+    begin(s);
     for (uint32_t i = 0; i < s->candidate.count; i++)
-        if (s->candidate.ops[i].kind == TORTURE_ALLOCATE) s->candidate.ops[i].size = 4096;
+        if (s->candidate.ops[i].kind == STRATA_TORTURE_ALLOCATE) s->candidate.ops[i].size = 4096;
     return accept(s);
 }
 
@@ -123,7 +131,7 @@ static bool make_sizes_one(shrinking_t *s) {
 static bool fold_threads(shrinking_t *s) {
     bool some = false;
     for (uint32_t threads = 1; threads < s->program->threads; threads++) {
-        s->candidate = *s->program;
+        begin(s);
         s->candidate.threads = threads;
         for (uint32_t i = 0; i < s->candidate.count; i++) s->candidate.ops[i].thread %= (uint8_t)threads;
         some |= accept(s);
@@ -132,7 +140,7 @@ static bool fold_threads(shrinking_t *s) {
 }
 
 static bool fold_stream(shrinking_t *s, uint8_t from, uint8_t to) {
-    s->candidate = *s->program;
+    begin(s);
     for (uint32_t i = 0; i < s->candidate.count; i++) {
         torture_op_t *op = &s->candidate.ops[i];
         if (op->stream == from) op->stream = to;
@@ -150,14 +158,14 @@ static bool fold_streams(shrinking_t *s) {
 
 static bool fold_devices(shrinking_t *s) {
     bool some = false;
-    s->candidate = *s->program;
+    begin(s);
     s->candidate.capacity = 0;
     some |= accept(s);
-    s->candidate = *s->program;
+    begin(s);
     s->candidate.devices = 1;
     for (uint32_t i = 0; i < s->candidate.count; i++) {
         torture_op_t *op = &s->candidate.ops[i];
-        if (op->stream != TORTURE_NO_STREAM) op->stream %= TORTURE_STREAMS_EACH;
+        if (op->stream != STRATA_TORTURE_NO_STREAM) op->stream %= TORTURE_STREAMS_EACH;
         op->other %= TORTURE_STREAMS_EACH;
     }
     return accept(s) || some;
@@ -165,15 +173,14 @@ static bool fold_devices(shrinking_t *s) {
 
 /* Numbers without gaps, for those who read it. */
 static void number_blocks(torture_program_t *program) {
-    uint8_t number[TORTURE_BLOCKS];
-    uint8_t next = 0;
-    memset(number, 0xff, sizeof number);
-    for (uint32_t i = 0; i < program->count; i++)
+    uint32_t next = 1, *number = strata_host_new(program->blocks + 1, sizeof *number);
+    for (uint32_t i = 0; i < program->count && number; i++)
         for (uint8_t k = 0; k < program->ops[i].count; k++) {
-            uint8_t *block = &program->ops[i].blocks[k];
-            if (number[*block] == 0xff) number[*block] = next++;
-            *block = number[*block];
+            uint32_t *block = &program->ops[i].blocks[k];
+            if (number[*block] == 0) number[*block] = next++;
+            *block = number[*block] - 1;
         }
+    strata_host_delete(number);
 }
 
 uint32_t torture_shrink(torture_program_t *program, torture_dialect_t dialect, const torture_verdict_t *fault,
@@ -181,7 +188,7 @@ uint32_t torture_shrink(torture_program_t *program, torture_dialect_t dialect, c
     static _Thread_local shrinking_t s;
     s = (shrinking_t){.program = program, .dialect = dialect, .fault = fault, .attempt = attempt, .context = context};
     s.budget = budget;
-    for (bool some = true; some && s.attempts < budget;) {
+    for (bool some = true; some && s.attempts < budget && !s.failed;) {
         some = fold_threads(&s);
         some |= drop_operations(&s);
         some |= drop_blocks(&s);
@@ -191,6 +198,7 @@ uint32_t torture_shrink(torture_program_t *program, torture_dialect_t dialect, c
         some |= simplify_operations(&s);
     }
     number_blocks(program);
-    torture_law(program, dialect);
+    (void)torture_law(program, dialect);
+    torture_program_delete(&s.candidate);
     return s.attempts;
 }

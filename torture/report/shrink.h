@@ -2,7 +2,7 @@
 #ifndef STRATA_TORTURE_SHRINK_H
 #define STRATA_TORTURE_SHRINK_H
 
-#include "torture/play.h"
+#include "programs/play.h"
 
 /* Runs a lawful program and says what went wrong. */
 typedef void (*torture_attempt_fn)(void *context, const torture_program_t *program, torture_verdict_t *verdict);

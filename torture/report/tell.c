@@ -13,7 +13,7 @@ enum { ATTEMPTS = 3000, TRIES_AT_ONCE = 10, MOST_SECONDS = 90 };
 
 typedef struct telling {
     const torture_strategy_t *strategy;
-    torture_mode_t mode;
+    strata_torture_mode_t mode;
     const torture_verdict_t *fault;
     torture_verdict_t *shared; /* NULL: runs are made in this process */
     strata_status_t status;
@@ -41,14 +41,14 @@ static void attempt(void *context, const torture_program_t *program, torture_ver
     telling_t *t = context;
     *verdict = (torture_verdict_t){.fault = TORTURE_FAULT_NONE};
     if (t->status != STRATA_OK || seconds() > t->until) return;
-    int tries = t->mode == TORTURE_AT_ONCE ? TRIES_AT_ONCE : 1;
+    int tries = t->mode == STRATA_TORTURE_AT_ONCE ? TRIES_AT_ONCE : 1;
     do attempt_once(t, program, verdict);
     while (--tries > 0 && !torture_same_fault(verdict, t->fault));
 }
 
 /* The simplest mode in which it fails: the same call sequence by one thread, threads in turns, threads at once. */
-static bool find_mode(telling_t *t, const torture_program_t *program, torture_mode_t found, torture_verdict_t *verdict) {
-    for (t->mode = TORTURE_INTERLEAVED; t->mode < found; t->mode++) {
+static bool find_mode(telling_t *t, const torture_program_t *program, strata_torture_mode_t found, torture_verdict_t *verdict) {
+    for (t->mode = STRATA_TORTURE_INTERLEAVED; t->mode < found; t->mode++) {
         attempt(t, program, verdict);
         if (torture_same_fault(verdict, t->fault)) return true;
     }
@@ -70,8 +70,9 @@ static strata_status_t make_small(const torture_campaign_t *campaign, const tort
     work->telling = (telling_t){.strategy = strategy, .fault = &failure->verdict, .until = seconds() + MOST_SECONDS};
     if (apart) work->telling.shared = torture_shared_new(sizeof *work->telling.shared);
     if (apart && !work->telling.shared) return STRATA_E_HOST_MEMORY;
-    torture_draw(&work->program, torture_program_seed(campaign->seed, failure->run.number));
-    torture_law(&work->program, strategy->dialect);
+    bool drawn = torture_campaign_draw(campaign, failure->run.number, &work->program) &&
+                 torture_law(&work->program, strategy->dialect);
+    if (!drawn) return STRATA_E_HOST_MEMORY;
     work->again = find_mode(&work->telling, &work->program, failure->run.mode, &work->verdict);
     if (work->again)
         work->attempts = torture_shrink(&work->program, strategy->dialect, &failure->verdict, attempt, &work->telling, ATTEMPTS);
@@ -81,35 +82,18 @@ static strata_status_t make_small(const torture_campaign_t *campaign, const tort
     return work->telling.status;
 }
 
-strata_status_t torture_smallest(const torture_campaign_t *campaign, const torture_failure_t *failure, bool apart,
-                                 torture_program_t *program, torture_mode_t *mode) {
-    work_t *work = strata_host_new(1, sizeof *work);
-    strata_status_t status = work ? make_small(campaign, failure, apart, work) : STRATA_E_HOST_MEMORY;
-    if (status == STRATA_OK) {
-        *program = work->program;
-        *mode = work->telling.mode;
-    }
-    strata_host_delete(work);
-    return status;
-}
-
 static void print_failure(FILE *out, const torture_campaign_t *campaign, const torture_failure_t *failure, const work_t *work) {
     const torture_strategy_t *strategy = work->telling.strategy;
-    char name[64], about[160];
+    char about[1024];
     fprintf(out, "program %" PRIu64 " of seed %" PRIu64 " under %s: %s (%s)\n", failure->run.number, campaign->seed, strategy->name,
             torture_fault_text(failure->verdict.fault), torture_mode_text(failure->run.mode));
     fprintf(out, "%s\n", work->again ? work->verdict.text : failure->verdict.text);
     if (!work->again) fprintf(out, "it did not fail again: below is the whole program\n");
     else fprintf(out, "made small in %u runs: %u operations\n", work->attempts, work->program.count);
-    snprintf(name, sizeof name, "seed_%" PRIu64 "_program_%" PRIu64, campaign->seed, failure->run.number);
-    snprintf(about, sizeof about, "strata torture --seed %" PRIu64 " --first %" PRIu64 " --programs 1, under %s", campaign->seed,
-             failure->run.number, strategy->name);
-    torture_page_t page = {.name = name,
-                           .strategy = strategy->text,
-                           .about = about,
-                           .mode = work->telling.mode,
-                           .may_refuse = strategy->may_refuse,
-                           .dialect = strategy->dialect};
+    snprintf(about, sizeof about, "strata torture --seed %" PRIu64 " --first %" PRIu64 " --programs 1%s, under %s", campaign->seed,
+             failure->run.number, campaign->again ? campaign->again : "", strategy->name);
+    torture_page_t page = {
+        .strategy = strategy->text, .about = about, .mode = work->telling.mode, .may_refuse = strategy->may_refuse};
     torture_print(out, &work->program, &page);
 }
 
@@ -117,6 +101,7 @@ strata_status_t torture_tell(FILE *out, const torture_campaign_t *campaign, cons
     work_t *work = strata_host_new(1, sizeof *work);
     strata_status_t status = work ? make_small(campaign, failure, apart, work) : STRATA_E_HOST_MEMORY;
     if (status == STRATA_OK) print_failure(out, campaign, failure, work);
+    if (work) torture_program_delete(&work->program);
     strata_host_delete(work);
     return status;
 }

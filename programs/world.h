@@ -2,14 +2,14 @@
  *
  * What goes wrong first is kept in the verdict; the calls behind it do nothing. Any thread, as far as the program is in order.
  */
-#ifndef STRATA_TORTURE_WORLD_H
-#define STRATA_TORTURE_WORLD_H
+#ifndef STRATA_PROGRAMS_WORLD_H
+#define STRATA_PROGRAMS_WORLD_H
 
 #include <pthread.h>
 
 #include "platform/sim/checker/checker.h"
+#include "programs/program.h"
 #include "strategy/model.h"
-#include "torture/program.h"
 
 /* X(name, text): what can be wrong. */
 #define TORTURE_FAULT_MAP(X)                                                                                                       \
@@ -48,6 +48,7 @@ const char *torture_fault_text(torture_fault_t fault);
 
 typedef struct torture_setting {
     uint32_t devices; /* 0 means 1 */
+    uint32_t blocks; /* their numbers are below; 0 means 64 */
     uint64_t capacity; /* of each; 0: as the profile says */
     bool check_stream_ids;
     bool may_refuse; /* a layer may be told to refuse requests, or take all there is; a profile's capacity is 512 MiB then */
@@ -69,7 +70,8 @@ typedef struct torture_world {
     strata_t s;
     bool small, may_refuse;
     strata_stream_t streams[TORTURE_STREAMS];
-    torture_block_t blocks[TORTURE_BLOCKS];
+    torture_block_t *blocks; /* of numbers below `block_count` */
+    uint32_t block_count;
     _Atomic uint64_t recycled; /* streams that were renewed under the handle they had */
     _Atomic uint64_t served, refused;
     pthread_mutex_t lock; /* of the verdict */
@@ -92,14 +94,14 @@ typedef struct torture_request {
 /* Streams and places by their numbers in torture/program.h, blocks by a number that the program gives once. */
 void torture_allocate(torture_world_t *w, uint32_t block, uint32_t place, uint32_t stream, const torture_request_t *request);
 /* A kernel that reads the blocks, and writes those whose bit is set. */
-void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint8_t *blocks, uint32_t count, uint32_t writes);
+void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint32_t *blocks, uint32_t count, uint32_t writes);
 void torture_fill(torture_world_t *w, uint32_t stream, uint32_t block);
 void torture_host(torture_world_t *w, uint32_t block, bool write);
 void torture_check(torture_world_t *w, uint32_t block);
 void torture_borrow(torture_world_t *w, uint32_t block, uint32_t stream);
 void torture_erase(torture_world_t *w, uint32_t block, uint32_t stream);
 void torture_retain(torture_world_t *w, uint32_t block);
-/* `last`: no other owner is left. `stream` TORTURE_NO_STREAM: the owner's. */
+/* `last`: no other owner is left. `stream` STRATA_TORTURE_NO_STREAM: the owner's. */
 void torture_free(torture_world_t *w, uint32_t block, uint32_t stream, bool last, bool by_pointer);
 /* From now on no device records an event, until it is said again with false. */
 void torture_refuse_events(torture_world_t *w, bool refuse);

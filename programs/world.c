@@ -1,4 +1,4 @@
-#include "torture/world.h"
+#include "programs/world.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "facade/facade.h"
+#include "platform/host/host_memory.h"
 
 /* ---- the verdict ---- */
 
@@ -58,14 +59,14 @@ static bool answered(torture_world_t *w, strata_status_t status, const char *cal
 
 static strata_place_t place_of(uint32_t place) {
     switch (place) {
-    case TORTURE_PINNED: return strata_pinned();
-    case TORTURE_HOST_PLACE: return strata_host();
-    default: return place < TORTURE_MANAGED ? strata_gpu(place & 1u) : strata_managed(place & 1u);
+    case STRATA_TORTURE_PINNED: return strata_pinned();
+    case STRATA_TORTURE_HOST: return strata_host();
+    default: return place < STRATA_TORTURE_MANAGED ? strata_gpu(place & 1u) : strata_managed(place & 1u);
     }
 }
 
 static strata_device_t *device_of_place(const torture_world_t *w, uint32_t place) {
-    return w->devices[place < TORTURE_PINNED ? place & 1u : 0];
+    return w->devices[place < STRATA_TORTURE_PINNED ? place & 1u : 0];
 }
 
 static strata_device_t *device_of(const torture_world_t *w, uint32_t stream) { return w->devices[torture_device_of(stream)]; }
@@ -139,6 +140,12 @@ void torture_world_open(torture_world_t *w, const strata_strategy_t *strategy, c
     *w = (torture_world_t){.device_count = setting->devices ? setting->devices : 1, .small = setting->capacity != 0};
     w->may_refuse = setting->may_refuse;
     pthread_mutex_init(&w->lock, NULL);
+    w->block_count = setting->blocks ? setting->blocks : 64;
+    w->blocks = strata_host_new(w->block_count, sizeof *w->blocks);
+    if (!w->blocks) {
+        torture_wrong(w, TORTURE_FAULT_HOST, 0, "the host has no memory for %u blocks", w->block_count);
+        return;
+    }
     strata_sim_options_t options = {.devices = w->device_count, .capacity = setting->capacity, .contents = true};
     /* A layer that fills may stand below one that takes nearly all there is: that is host memory here. */
     if (setting->may_refuse && !setting->capacity) options.capacity = ENOUGH;
@@ -166,7 +173,7 @@ static bool may_be_refused(const torture_world_t *w, const torture_request_t *re
 }
 
 static void expect_shape(torture_world_t *w, const torture_block_t *b, const torture_request_t *request) {
-    uint64_t alignment = b->place == TORTURE_HOST_PLACE ? 64 : 256;
+    uint64_t alignment = b->place == STRATA_TORTURE_HOST ? 64 : 256;
     if (request->alignment > alignment) alignment = request->alignment;
     if (b->block.size < request->size || (request->size == 0) != (b->block.ptr == NULL))
         torture_wrong(w, TORTURE_FAULT_SHAPE, 0, "%zu bytes at %p were served for %" PRIu64, b->block.size, b->block.ptr,
@@ -248,9 +255,9 @@ void torture_retain(torture_world_t *w, uint32_t block) {
 
 /* ---- uses ---- */
 
-void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint8_t *blocks, uint32_t count, uint32_t writes) {
-    strata_access_t accesses[TORTURE_NAMED];
-    uint64_t names[TORTURE_NAMED];
+void torture_work(torture_world_t *w, uint32_t stream, uint32_t us, const uint32_t *blocks, uint32_t count, uint32_t writes) {
+    strata_access_t accesses[STRATA_TORTURE_NAMED];
+    uint64_t names[STRATA_TORTURE_NAMED];
     uint32_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
         torture_block_t *b = there(w, blocks[i]);
@@ -388,8 +395,8 @@ void torture_pass(torture_world_t *w, uint32_t us) {
 
 static void release_all(torture_world_t *w) {
     for (uint32_t i = 0; i < w->device_count; i++) (void)answered(w, strata_device_synchronise(w->devices[i]), "synchronise");
-    for (uint32_t place = 0; place < TORTURE_PLACES; place++)
-        if (place >= TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
+    for (uint32_t place = 0; place < STRATA_TORTURE_PLACES; place++)
+        if (place >= STRATA_TORTURE_PINNED || (place & 1u) < w->device_count) torture_release(w, place);
 }
 
 /* Host memory is asked for at the end alone, and so is what a domain keeps while it is open: events, pools, addresses. */
@@ -428,5 +435,6 @@ void torture_world_end(torture_world_t *w) {
     for (uint32_t i = 0; i < w->device_count; i++)
         if (w->devices[i]) strata_device_close(w->devices[i]);
     if (w->sim) strata_sim_drop(w->sim);
+    strata_host_delete(w->blocks);
     pthread_mutex_destroy(&w->lock);
 }

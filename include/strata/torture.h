@@ -1,0 +1,127 @@
+/* Stream programs under the happens-before checker: `strata torture` prints a program that fails as C against this header, and
+ * layer authors may write programs of their own.
+ *
+ * A program is a list of operations by several streams, host threads and devices. It runs on simulated devices whose memory has
+ * contents. Operations name streams, places, threads and blocks by small numbers:
+ *
+ *     streams   four for each device: 0 the legacy default stream, 1 one that orders with it, 2 and 3 two that order with nothing;
+ *               4 to 7 are those of the second device
+ *     places    STRATA_TORTURE_GPU + device, STRATA_TORTURE_MANAGED + device, STRATA_TORTURE_PINNED, STRATA_TORTURE_HOST
+ *     threads   0 to 3
+ *     blocks    any number below STRATA_TORTURE_BLOCKS; each is served once
+ *
+ * Before it runs, a program is made lawful: operations that cannot be done are left out, the waits and borrows that the program
+ * owes are put in, and what is left at the end is freed. So whatever is found is the allocator's fault.
+ */
+#ifndef STRATA_TORTURE_H
+#define STRATA_TORTURE_H
+
+#include "strata/strata.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, what the operation does) */
+#define STRATA_TORTURE_KIND_MAP(X)                                                                                                 \
+    X(ALLOCATE, "block 0 is served in `place` for `stream`")                                                                       \
+    X(WORK, "a kernel of `us` on `stream` reads its blocks, and writes those in `writes`")                                         \
+    X(FILL, "block 0 is filled on `stream`")                                                                                       \
+    X(HOST_ACCESS, "the host reads block 0, or writes it")                                                                         \
+    X(CHECK, "block 0 holds what was written there")                                                                               \
+    X(BORROW, "record_stream: block 0, `stream`")                                                                                  \
+    X(ERASE, "erase_stream: block 0, `stream`, whose work is over or ordered before the owner's next")                             \
+    X(RETAIN, "block 0 has one owner more")                                                                                        \
+    X(FREE, "one owner of block 0 gives it back, in one of several ways")                                                          \
+    X(ORDER, "`stream` waits for `other`")                                                                                         \
+    X(SYNCHRONISE, "the host waits for `stream`")                                                                                  \
+    X(RENEW, "`stream` is forgotten and destroyed, and made anew")                                                                 \
+    X(RELEASE, "what is idle in `place` goes back")                                                                                \
+    X(TRIM, "idle memory of `place` goes back but for `size` bytes")                                                               \
+    X(LOOK, "validate, statistics, a snapshot, and what is known of block 0")                                                      \
+    X(PASS, "the host computes for `us`")
+
+typedef enum strata_torture_kind {
+#define STRATA_TORTURE_KIND_ENUM(name, what) STRATA_TORTURE_##name,
+    STRATA_TORTURE_KIND_MAP(STRATA_TORTURE_KIND_ENUM)
+#undef STRATA_TORTURE_KIND_ENUM
+        STRATA_TORTURE_KINDS
+} strata_torture_kind_t;
+
+enum {
+    STRATA_TORTURE_GPU = 0,
+    STRATA_TORTURE_MANAGED = 2,
+    STRATA_TORTURE_PINNED = 4,
+    STRATA_TORTURE_HOST = 5,
+    STRATA_TORTURE_PLACES = 6,
+
+    STRATA_TORTURE_NO_STREAM = 8,
+    STRATA_TORTURE_NAMED = 3, /* blocks that one operation may name */
+    STRATA_TORTURE_BLOCKS = 1 << 20,
+    STRATA_TORTURE_OPERATIONS = 1 << 20
+};
+
+/* How a FREE tells of last uses on other streams that no borrow covers yet. */
+typedef enum strata_torture_cover {
+    STRATA_TORTURE_COVER_BORROW, /* borrowed after the use */
+    STRATA_TORTURE_COVER_OWNER, /* the owner stream waits for it */
+    STRATA_TORTURE_COVER_HOST, /* the host has waited for it */
+    STRATA_TORTURE_COVER_FREE_ON, /* strata_free_on() */
+    STRATA_TORTURE_COVERS
+} strata_torture_cover_t;
+
+/* X(name, text): how the threads of a program take turns. */
+#define STRATA_TORTURE_MODE_MAP(X)                                                                                                 \
+    X(INTERLEAVED, "one thread makes all calls, in the program's order")                                                           \
+    X(TURNS, "each thread makes its own calls, in the program's order: the same at every run")                                     \
+    X(AT_ONCE, "each thread makes its own calls, and waits for others only where it must")
+
+typedef enum strata_torture_mode {
+#define STRATA_TORTURE_MODE_ENUM(name, text) STRATA_TORTURE_##name,
+    STRATA_TORTURE_MODE_MAP(STRATA_TORTURE_MODE_ENUM)
+#undef STRATA_TORTURE_MODE_ENUM
+        STRATA_TORTURE_MODES
+} strata_torture_mode_t;
+
+typedef struct strata_torture_op {
+    uint8_t kind; /* strata_torture_kind_t */
+    uint8_t thread;
+    uint8_t place;
+    uint8_t stream; /* STRATA_TORTURE_NO_STREAM: none */
+    uint8_t other;
+    uint8_t how; /* ERASE, RENEW, FREE: strata_torture_cover_t */
+    bool by_pointer; /* FREE: strata_free_pointer() */
+    bool refused; /* FREE: the device records no event meanwhile; where the program has one thread */
+    uint8_t count; /* of the blocks named */
+    uint8_t writes; /* WORK: bit i: blocks[i] is written; HOST_ACCESS: bit 0 */
+    uint32_t blocks[STRATA_TORTURE_NAMED];
+    uint32_t flags; /* ALLOCATE: STRATA_ZERO, STRATA_NO_GROW, STRATA_NO_RETRY */
+    uint32_t alignment; /* ALLOCATE: bytes; 0: the place's */
+    uint32_t us;
+    uint64_t size; /* bytes */
+    const char *tag; /* ALLOCATE: NULL: none */
+} strata_torture_op_t;
+
+typedef struct strata_torture_program {
+    size_t struct_size;
+    const char *strategy; /* YAML. It may load shared objects with layers (`load:`), and so run their code */
+    const strata_torture_op_t *ops;
+    size_t count; /* at most STRATA_TORTURE_OPERATIONS */
+    uint64_t capacity; /* bytes of each device; 0: as its profile says */
+    uint32_t devices; /* 1 or 2; 0 means 1 */
+    uint32_t threads; /* 1 to 4; 0 means 1 */
+    strata_torture_mode_t mode;
+    bool check_stream_ids; /* STRATA_OPEN_CHECK_STREAM_IDS */
+    bool may_refuse; /* layers may refuse requests although there is memory */
+} strata_torture_program_t;
+
+/* Runs a program in a simulated world of its own and puts into `report` what went wrong: hazards, lost contents, calls that failed,
+ * memory that did not go back. STRATA_OK and an empty report: nothing. E_CORRUPT: something did. E_INVALID names the operation that
+ * names what there is not; other errors are those of opening the strategy. The report is cut to `size` bytes with its closing zero. A
+ * program that hangs or crashes does so here. Any thread; runs beside one another are independent. */
+STRATA_API strata_status_t strata_torture_run(const strata_torture_program_t *program, char *report, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+#include "programs/load.h"
+
+#include <string.h>
+
+#include "allocation/options/option.h"
+
+/* ---- what a strategy asks of its programs ---- */
+
+static bool takes_events_at_use(const strata_model_layer_t *layer) {
+    char text[16];
+    const strata_option_row_t *row = strata_option_find(layer->type, "event");
+    if (!row || row->kind != STRATA_OPTION_CHOICE) return false;
+    strata_option_print(row, layer->options, text, sizeof text);
+    return strcmp(text, "use") == 0;
+}
+
+static torture_dialect_t dialect_of(const strata_strategy_t *strategy) {
+    const strata_model_layer_t *layers[STRATA_STACK_LAYERS];
+    for (int place = 0; place < STRATA_PLACE_KINDS; place++) {
+        for (uint32_t device = 0; device < TORTURE_DEVICES; device++) {
+            const strata_model_stack_t *stack = strata_strategy_stack(strategy, (strata_place_kind_t)place, device);
+            size_t count = strata_model_layers(stack, layers, STRATA_STACK_LAYERS);
+            for (size_t i = 0; i < count && i < STRATA_STACK_LAYERS; i++)
+                if (takes_events_at_use(layers[i])) return TORTURE_USE_COVERS;
+        }
+    }
+    return TORTURE_FREE_COVERS;
+}
+
+/* ---- loading ---- */
+
+/* A request that nobody can serve waits in real time while threads of the program wait for their turn: not for long. */
+static strata_status_t wait_shortly(const strata_model_stack_t *stack) {
+    static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "strata torture"};
+    strata_status_t status = STRATA_OK;
+    for (size_t i = 0; i < stack->count && status == STRATA_OK; i++) {
+        strata_model_layer_t *layer = &stack->layers[i];
+        const strata_option_row_t *row = strcmp(layer->type->name, "retry") == 0 ? strata_option_find(layer->type, "timeout")
+                                                                                 : NULL;
+        if (row) status = strata_model_layer_set(layer, row, "500us", &origin);
+        for (size_t b = 0; b < layer->branch_count && status == STRATA_OK; b++) status = wait_shortly(&layer->branches[b]);
+    }
+    return status;
+}
+
+strata_status_t torture_load(const strata_config_request_t *request, strata_strategy_t **strategy, torture_dialect_t *dialect) {
+    strata_status_t status = strata_config_load(request, strategy);
+    for (int place = 0; place < STRATA_PLACE_KINDS && status == STRATA_OK; place++) {
+        status = wait_shortly(&(*strategy)->stacks[place]);
+        for (size_t i = 0; i < (*strategy)->own_count && status == STRATA_OK; i++)
+            status = wait_shortly(&(*strategy)->own[i].stacks[place]);
+    }
+    if (status == STRATA_OK) *dialect = dialect_of(*strategy);
+    return status;
+}

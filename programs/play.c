@@ -1,0 +1,181 @@
+#include "programs/play.h"
+
+typedef struct stage {
+    const torture_program_t *program;
+    strata_torture_mode_t mode;
+    torture_world_t world;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool cancelled; /* there is no thread for some: the others make no calls */
+    uint32_t turn; /* TURNS: whose operation is next */
+    uint32_t done[TORTURE_THREADS]; /* AT_ONCE: operations of each thread that are over */
+} stage_t;
+
+typedef struct actor {
+    stage_t *stage;
+    uint8_t thread;
+} actor_t;
+
+/* ---- an operation ---- */
+
+#define EACH_STREAM(stream, streams)                                                                                               \
+    for (uint32_t stream = 0; stream < TORTURE_STREAMS; stream++)                                                                  \
+        if ((streams) >> stream & 1u)
+
+static void prepare(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty) {
+    EACH_STREAM(s, duty->waits) torture_order(w, op->stream, s);
+    EACH_STREAM(s, duty->owner_waits) torture_order(w, duty->owner, s);
+    EACH_STREAM(s, duty->syncs) torture_synchronise(w, s);
+    EACH_STREAM(s, duty->borrows) torture_borrow(w, op->blocks[0], s);
+}
+
+static void act(torture_world_t *w, const torture_op_t *op, const torture_duty_t *duty) {
+    uint32_t block = op->blocks[0];
+    prepare(w, op, duty);
+    switch ((torture_kind_t)op->kind) {
+    case STRATA_TORTURE_ALLOCATE:
+        torture_allocate(w, block, op->place, op->stream,
+                         &(torture_request_t){.size = op->size, .alignment = op->alignment, .flags = op->flags, .tag = op->tag});
+        return;
+    case STRATA_TORTURE_WORK: torture_work(w, op->stream, op->us, op->blocks, op->count, op->writes); return;
+    case STRATA_TORTURE_FILL: torture_fill(w, op->stream, block); return;
+    case STRATA_TORTURE_HOST_ACCESS: torture_host(w, block, op->writes & 1u); return;
+    case STRATA_TORTURE_CHECK: torture_check(w, block); return;
+    case STRATA_TORTURE_BORROW: torture_borrow(w, block, op->stream); return;
+    case STRATA_TORTURE_ERASE: torture_erase(w, block, op->stream); return;
+    case STRATA_TORTURE_RETAIN: torture_retain(w, block); return;
+    case STRATA_TORTURE_FREE:
+        if (op->refused) torture_refuse_events(w, true);
+        torture_free(w, block, op->how == STRATA_TORTURE_COVER_FREE_ON ? op->stream : STRATA_TORTURE_NO_STREAM, duty->last,
+                     op->by_pointer);
+        if (op->refused) torture_refuse_events(w, false);
+        return;
+    case STRATA_TORTURE_RENEW: torture_renew(w, op->stream); return;
+    case STRATA_TORTURE_RELEASE: torture_release(w, op->place); return;
+    case STRATA_TORTURE_TRIM: torture_trim(w, op->place, op->size); return;
+    case STRATA_TORTURE_LOOK:
+        if (op->count) torture_look_at(w, block);
+        else torture_look(w, op->place);
+        return;
+    case STRATA_TORTURE_PASS: torture_pass(w, op->us); return;
+    case STRATA_TORTURE_ORDER:
+    case STRATA_TORTURE_SYNCHRONISE:
+    case STRATA_TORTURE_KINDS: return;
+    }
+}
+
+/* ---- what the checker is told of the program's own order between threads ---- */
+
+enum { KEY_START = 1, KEY_END, KEY_USED = 100, KEY_RENEWED = 200, KEY_BLOCK = 300 };
+
+static void observe(stage_t *stage, uint32_t number) {
+    const torture_op_t *op = &stage->program->ops[number];
+    const torture_duty_t *duty = &stage->program->duties[number];
+    strata_checker_t *checker = stage->world.checker;
+    for (uint32_t i = 0; i < duty->touched; i++)
+        strata_checker_observe(checker, KEY_BLOCK + stage->program->touched[duty->touches + i]);
+    EACH_STREAM(s, duty->uses) strata_checker_observe(checker, KEY_RENEWED + s);
+    if (op->kind == STRATA_TORTURE_RENEW) strata_checker_observe(checker, KEY_USED + op->stream);
+}
+
+static void publish(stage_t *stage, uint32_t number) {
+    const torture_op_t *op = &stage->program->ops[number];
+    const torture_duty_t *duty = &stage->program->duties[number];
+    strata_checker_t *checker = stage->world.checker;
+    for (uint32_t i = 0; i < duty->touched; i++)
+        strata_checker_publish(checker, KEY_BLOCK + stage->program->touched[duty->touches + i]);
+    EACH_STREAM(s, duty->uses) strata_checker_publish(checker, KEY_USED + s);
+    if (op->kind == STRATA_TORTURE_RENEW) strata_checker_publish(checker, KEY_RENEWED + op->stream);
+}
+
+/* ---- threads ---- */
+
+static bool is_due(const stage_t *stage, uint32_t number) {
+    const torture_op_t *op = &stage->program->ops[number];
+    if (stage->mode == STRATA_TORTURE_TURNS) return stage->turn == number;
+    for (uint32_t t = 0; t < TORTURE_THREADS; t++)
+        if (t != op->thread && stage->done[t] < stage->program->duties[number].need[t]) return false;
+    return true;
+}
+
+/* False: it does not come. */
+static bool wait_for_it(stage_t *stage, uint32_t number) {
+    pthread_mutex_lock(&stage->lock);
+    while (!stage->cancelled && !is_due(stage, number)) pthread_cond_wait(&stage->moved, &stage->lock);
+    bool comes = !stage->cancelled;
+    pthread_mutex_unlock(&stage->lock);
+    return comes;
+}
+
+static void is_over(stage_t *stage, uint32_t number) {
+    pthread_mutex_lock(&stage->lock);
+    stage->turn = number + 1;
+    stage->done[stage->program->ops[number].thread]++;
+    pthread_cond_broadcast(&stage->moved);
+    pthread_mutex_unlock(&stage->lock);
+}
+
+static void *run_thread(void *context) {
+    const actor_t *actor = context;
+    stage_t *stage = actor->stage;
+    strata_checker_t *checker = stage->world.checker;
+    strata_checker_observe(checker, KEY_START);
+    for (uint32_t i = 0; i < stage->program->count; i++) {
+        const torture_op_t *op = &stage->program->ops[i];
+        if (op->thread != actor->thread) continue;
+        if (!wait_for_it(stage, i)) break;
+        observe(stage, i);
+        act(&stage->world, op, &stage->program->duties[i]);
+        publish(stage, i);
+        is_over(stage, i);
+    }
+    strata_checker_publish(checker, KEY_END);
+    return NULL;
+}
+
+/* A thread that cannot be had takes none of the others' turns: they would wait for ever. All or none. */
+static void run_threads(stage_t *stage) {
+    pthread_t threads[TORTURE_THREADS];
+    actor_t actors[TORTURE_THREADS];
+    strata_checker_publish(stage->world.checker, KEY_START);
+    pthread_mutex_lock(&stage->lock);
+    uint32_t count = 0;
+    for (; count < stage->program->threads; count++) {
+        actors[count] = (actor_t){stage, (uint8_t)count};
+        if (pthread_create(&threads[count], NULL, run_thread, &actors[count]) != 0) break;
+    }
+    stage->cancelled = count < stage->program->threads;
+    if (stage->cancelled) torture_wrong(&stage->world, TORTURE_FAULT_HOST, 0, "the host has no thread to give");
+    pthread_mutex_unlock(&stage->lock);
+    for (uint32_t i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    strata_checker_observe(stage->world.checker, KEY_END);
+}
+
+void torture_play(const torture_program_t *program, const strata_strategy_t *strategy, bool may_refuse, strata_torture_mode_t mode,
+                  torture_verdict_t *verdict) {
+    stage_t stage = {.program = program, .mode = mode};
+    torture_setting_t setting = {.devices = program->devices,
+                                 .capacity = program->capacity,
+                                 .may_refuse = may_refuse,
+                                 .blocks = program->blocks,
+                                 .check_stream_ids = program->check_stream_ids};
+    torture_world_open(&stage.world, strategy, &setting);
+    pthread_mutex_init(&stage.lock, NULL);
+    pthread_cond_init(&stage.moved, NULL);
+    if (mode != STRATA_TORTURE_INTERLEAVED && stage.world.checker) run_threads(&stage);
+    for (uint32_t i = 0; i < program->count && mode == STRATA_TORTURE_INTERLEAVED; i++)
+        act(&stage.world, &program->ops[i], &program->duties[i]);
+    torture_world_end(&stage.world);
+    pthread_cond_destroy(&stage.moved);
+    pthread_mutex_destroy(&stage.lock);
+    *verdict = stage.world.verdict;
+}
+
+const char *torture_mode_text(strata_torture_mode_t mode) {
+    static const char *const texts[] = {
+#define TORTURE_MODE_TEXT(name, text) text,
+        STRATA_TORTURE_MODE_MAP(TORTURE_MODE_TEXT)
+#undef TORTURE_MODE_TEXT
+    };
+    return texts[mode];
+}
