@@ -1,5 +1,7 @@
 #include "conform/rig.h"
 
+#include "conform/subject.h"
+
 strata_strategy_t *rig_strategy(const char *preset_or_text, const char *const *set, size_t set_count) {
     bool is_text = strchr(preset_or_text, ':') != NULL;
     strata_config_request_t request = {.preset = is_text ? NULL : preset_or_text,
@@ -64,9 +66,15 @@ strata_stream_t rig_stream(rig_t *rig) {
     return stream;
 }
 
+void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status) {
+    if (status == STRATA_OK) return;
+    conform_refused(rig, size, status);
+    FAIL_TEST("a request of %zu bytes was answered %s: %s", size, strata_status_name(status), strata_last_error()->text);
+}
+
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size) {
     strata_block_t block = {0};
-    EXPECT_OK(strata_allocate(rig->s, rig->gpu, stream, size, &block));
+    rig_expect_served(rig, size, strata_allocate(rig->s, rig->gpu, stream, size, &block));
     return block;
 }
 

@@ -22,6 +22,8 @@
 #define STRIDE 1
 #endif
 
+struct subject;
+
 typedef struct rig {
     strata_sim_t *world;
     strata_device_t *devices[2];
@@ -30,6 +32,8 @@ typedef struct rig {
     bool borrowed_strategy; /* somebody else deletes it */
     strata_t s;
     strata_place_t gpu;
+    const struct subject *subject; /* of the suite, opened with so much memory; NULL: none */
+    uint64_t capacity;
 } rig_t;
 
 /* A strategy by preset or by YAML text, with settings, over `count` simulated devices of `capacity` bytes (0: the profile's).
@@ -49,6 +53,8 @@ void rig_close(rig_t *rig);
 void rig_close_by_force(rig_t *rig);
 
 strata_stream_t rig_stream(rig_t *rig);
+/* A request of so many bytes must have been served. */
+void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status);
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size);
 /* Keeps `stream` busy for so many ns with the block (ref 0: none). */
 void rig_work(rig_t *rig, strata_stream_t stream, uint64_t duration_ns, strata_ref_t ref);

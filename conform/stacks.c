@@ -330,30 +330,3 @@ bool stack_draw(drawn_stack_t *stack, uint64_t seed, const strata_layer_type_t *
     EXPECT_OK(ask_the_builder(stack));
     return true;
 }
-
-static bool is_one_of(int check, const int *list, size_t count) {
-    bool found = false;
-    for (size_t i = 0; i < count; i++) found = found || list[i] == check;
-    return found;
-}
-
-bool stack_is_for_all(int check) {
-    static const int list[] = {CHECK_zero_size,
-                               CHECK_sizes_from_4_bytes_to_1_petabyte,
-                               CHECK_a_hundred_are_live_at_once,
-                               CHECK_five_of_ten_are_counted_and_told,
-                               CHECK_a_copy_of_the_handle_is_the_handle,
-                               CHECK_four_threads_at_once,
-                               CHECK_another_thread_frees_on_its_stream,
-                               CHECK_a_destroyed_stream_leaves_its_memory,
-                               CHECK_what_threads_freed_is_one_piece_again};
-    return is_one_of(check, list, sizeof list / sizeof *list);
-}
-
-bool stack_is_for(const drawn_stack_t *stack, int check) {
-    static const int of_the_device[] = {CHECK_release_returns_everything, CHECK_out_of_memory_leaves_everything_as_it_was,
-                                        CHECK_no_retry_climbs_no_ladder, CHECK_the_bottom_is_out_of_memory_at_every_call,
-                                        CHECK_the_bottom_refuses_every_call};
-    if (stack->subject.elsewhere && is_one_of(check, of_the_device, sizeof of_the_device / sizeof *of_the_device)) return false;
-    return !stack->subject.may_refuse || stack_is_for_all(check);
-}

@@ -75,35 +75,47 @@ static bool is_legal(const subject_t *subject) {
     return legal;
 }
 
+/* Where they go. */
+typedef struct adding {
+    subject_t *list;
+    size_t *count;
+    subject_refused_fn refused;
+    void *context;
+} adding_t;
+
 /* A stack that the builder refuses is none. */
-static size_t add(subject_t *list, size_t *count, const char *name, const char *behind, const strata_layer_type_t *const *layers) {
+static size_t add(const adding_t *to, const char *name, const char *place, const strata_layer_type_t *const *layers) {
     subject_t subject = {.preset = NULL};
-    snprintf(subject.name, sizeof subject.name, "%.40s%s", name, behind);
+    snprintf(subject.name, sizeof subject.name, "%.40s%s", name, place);
     for (size_t i = 0; layers[i]; i++) {
         subject.layers[i] = layers[i];
         subject.routed = layers[i]->role == STRATA_ROUTER;
         subject.test_source = layers[i] == &test_source_type || subject.routed;
     }
-    if (!is_legal(&subject)) return 0;
-    if (*count < SUBJECTS) list[*count] = subject;
-    ++*count;
+    if (!is_legal(&subject)) {
+        if (to->refused) to->refused(to->context, subject.name);
+        return 0;
+    }
+    if (*to->count < SUBJECTS) to->list[*to->count] = subject;
+    ++*to->count;
     return 1;
 }
 
-size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type) {
+size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type, subject_refused_fn refused,
+                         void *context) {
     const strata_layer_type_t *cache = strata_layer_find("auto_growth"), *safe = strata_layer_find("stream_safe");
     const strata_layer_type_t *alone[] = {type, NULL}, *over[] = {type, &test_source_type, NULL};
     const strata_layer_type_t *below[] = {cache, type, NULL}, *under_safe[] = {safe, type, &test_source_type, NULL};
     const strata_layer_type_t *over_cache[] = {type, cache, &test_source_type, NULL};
     const strata_layer_type_t *under_cache[] = {cache, type, &test_source_type, NULL}, *routed[] = {safe, type, NULL};
+    const adding_t to = {.list = list, .count = count, .refused = refused, .context = context};
+    const char *name = type->name;
     switch (type->role) {
-    case STRATA_SOURCE: return add(list, count, type->name, "", alone) + add(list, count, type->name, "_under_cache", below);
-    case STRATA_CACHE:
-        return add(list, count, type->name, "", over) + add(list, count, type->name, "_under_stream_safe", under_safe);
+    case STRATA_SOURCE: return add(&to, name, "", alone) + add(&to, name, "_under_cache", below);
+    case STRATA_CACHE: return add(&to, name, "", over) + add(&to, name, "_under_stream_safe", under_safe);
     case STRATA_DECORATOR:
-        return add(list, count, type->name, "", over) + add(list, count, type->name, "_over_cache", over_cache) +
-               add(list, count, type->name, "_under_cache", under_cache);
-    case STRATA_ROUTER: return add(list, count, type->name, "", alone) + add(list, count, type->name, "_below_stream_safe", routed);
+        return add(&to, name, "", over) + add(&to, name, "_over_cache", over_cache) + add(&to, name, "_under_cache", under_cache);
+    case STRATA_ROUTER: return add(&to, name, "", alone) + add(&to, name, "_below_stream_safe", routed);
     }
     return 0;
 }
@@ -157,6 +169,8 @@ void subject_of_preset(subject_t *list, size_t *count, const char *preset) { add
 void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
     if (subject->preset) {
         rig_open(rig, subject->preset, NULL, 0, capacity, 1);
+        rig->subject = subject;
+        rig->capacity = capacity;
         return;
     }
     strata_strategy_t *strategy = NULL;
@@ -164,6 +178,8 @@ void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig) {
     strata_sim_options_t options = {.capacity = capacity};
     rig_open_on(rig, strategy, &options, 0);
     rig->borrowed_strategy = false;
+    rig->subject = subject;
+    rig->capacity = capacity;
 }
 
 void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status) {

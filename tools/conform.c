@@ -19,11 +19,12 @@ enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS
 
 static unsigned failures;
 
+/* Where a check stands in Strata's tree is nothing to its reader: the line says what does not hold, --explain why it is asked. */
 void strata_test_failed(const char *file, int line, const char *format, ...) {
-    const char *slash = strrchr(file, '/');
     va_list arguments;
+    (void)file, (void)line;
     if (++failures > TOLD_MOST) return;
-    printf("    %s:%d: ", slash ? slash + 1 : file, line);
+    printf("    ");
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
@@ -35,16 +36,30 @@ bool strata_test_has_failed(void) { return failures > 0; }
 /* What the process of a check leaves, in memory shared with it and through the pipe. */
 typedef struct told {
     bool done; /* said at the check's end: what it runs may call exit() */
+    bool skipped;
     int how; /* of waitpid() */
     size_t length;
+    char reason[1024]; /* why it was skipped */
     char text[8192];
 } told_t;
+
+static told_t *this_check;
+
+static void skip_the_check(const char *reason) {
+    (void)fflush(stdout);
+    this_check->skipped = true;
+    snprintf(this_check->reason, sizeof this_check->reason, "%s", reason);
+    this_check->done = true;
+    _exit(STRATA_EXIT_DONE);
+}
 
 /* What a check says goes into the pipe; a layer that hangs or crashes takes this process alone with it. */
 static _Noreturn void be_the_check(const check_t *check, const subject_t *subject, int pipe_end, told_t *told) {
     (void)dup2(pipe_end, STDOUT_FILENO);
     (void)close(pipe_end);
     (void)alarm(CHECK_SECONDS);
+    this_check = told;
+    conform_unfit = skip_the_check;
     check->run(subject);
     if (failures > TOLD_MOST) printf("    and %u more\n", failures - TOLD_MOST);
     (void)fflush(stdout);
@@ -93,70 +108,133 @@ static strata_status_t run_check(const check_t *check, const subject_t *subject,
 }
 
 typedef struct count {
-    unsigned checks, failed;
+    unsigned checks, failed, skipped;
 } count_t;
 
-static void tell_check(const check_t *check, const subject_t *subject, const told_t *told, bool passed) {
+static void skip(count_t *count, const char *subject, const char *check, const char *reason) {
+    printf("skip %s%s%s: %s\n", subject, *check ? ": " : "", check, reason);
+    count->skipped++;
+}
+
+static void tell_failure(const check_t *check, const subject_t *subject, const told_t *told) {
     torture_verdict_t verdict;
-    printf("%-4s %s: %s\n%s", passed ? "ok" : "FAIL", subject->name, check->name, told->text);
-    if (told->done && WIFEXITED(told->how)) return;
-    torture_ended(told->how, CHECK_SECONDS, &verdict);
-    printf("    %s\n", verdict.text);
+    printf("FAIL %s: %s\n%s", subject->name, check->name, told->text);
+    if (!told->done || !WIFEXITED(told->how)) {
+        torture_ended(told->how, CHECK_SECONDS, &verdict);
+        printf("    %s\n", verdict.text);
+    }
+    printf("    what is asked: strata conform --explain %s\n", check->name);
 }
 
 static void count_check(const check_t *check, const subject_t *subject, const told_t *told, count_t *count) {
     bool passed = told->done && WIFEXITED(told->how) && WEXITSTATUS(told->how) == STRATA_EXIT_DONE;
+    if (passed && told->skipped) {
+        skip(count, subject->name, check->name, told->reason);
+        return;
+    }
     count->checks++;
     count->failed += !passed;
-    tell_check(check, subject, told, passed);
+    if (passed) printf("ok   %s: %s\n%s", subject->name, check->name, told->text);
+    else tell_failure(check, subject, told);
 }
 
 /* `drawn`: the subject is that stack's, else NULL. */
 static strata_status_t check_subject(const subject_t *subject, const drawn_stack_t *drawn, count_t *count) {
-    unsigned failed = count->failed;
+    unsigned failed = count->failed, left_out = 0;
     strata_status_t status = STRATA_OK;
     told_t *told = torture_shared_new(sizeof *told);
     if (!told) return STRATA_E_HOST_MEMORY;
     for (int i = 0; checks[i].name && status == STRATA_OK; i++) {
-        if (drawn && !stack_is_for(drawn, i)) continue;
+        if (drawn && !stack_is_for(drawn, i)) {
+            left_out++;
+            continue;
+        }
+        const char *unfit = check_unfit(i, drawn ? drawn->layers : subject->layers);
+        if (unfit) {
+            skip(count, subject->name, checks[i].name, unfit);
+            continue;
+        }
         status = run_check(&checks[i], subject, told);
         if (status == STRATA_OK) count_check(&checks[i], subject, told, count);
     }
     torture_shared_delete(told, sizeof *told);
+    if (left_out)
+        printf("skip %s: %u checks: %s\n", subject->name, left_out,
+               subject->may_refuse ? "a layer of the stack is told to refuse requests" : "some memory is not the device's own");
+    count->skipped += left_out;
     if (drawn && count->failed > failed) printf("%s was this strategy:\n%s", subject->name, drawn->text);
     return status;
 }
 
-/* A layer that fits nowhere can be used nowhere. */
-static strata_status_t check_layer(const strata_layer_type_t *type, count_t *count) {
+static void tell_refused(void *context, const char *subject) { skip(context, subject, "", strata_last_error()->text); }
+
+/* A layer of which nothing could be checked has not passed. */
+static strata_status_t check_layer(const strata_layer_type_t *type, uint64_t seed, count_t *count) {
     static subject_t subjects[SUBJECTS];
     static drawn_stack_t drawn;
     size_t subject_count = 0;
+    unsigned before = count->checks;
     strata_status_t status = STRATA_OK;
-    if (subjects_of_layer(subjects, &subject_count, type) == 0) {
-        printf("FAIL %s: it may stand in none of the suite's stacks: %s\n", type->name, strata_last_error()->text);
-        count->checks++;
-        count->failed++;
-    }
+    (void)subjects_of_layer(subjects, &subject_count, type, tell_refused, count);
     for (size_t i = 0; i < subject_count && status == STRATA_OK; i++) status = check_subject(&subjects[i], NULL, count);
-    for (uint64_t seed = 1; seed <= RANDOM_STACKS && subject_count > 0 && status == STRATA_OK; seed++)
-        if (stack_draw(&drawn, seed, type)) status = check_subject(&drawn.subject, &drawn, count);
-    return status;
+    uint64_t first = (seed - 1) * RANDOM_STACKS + 1;
+    for (uint64_t i = first; i < first + RANDOM_STACKS && status == STRATA_OK; i++) {
+        if (stack_draw(&drawn, i, type)) status = check_subject(&drawn.subject, &drawn, count);
+        else skip(count, type->name, "", "no legal random stack with it was found");
+    }
+    if (count->checks > before || status != STRATA_OK) return status;
+    printf("FAIL %s: nothing of it could be checked\n", type->name);
+    count->checks++;
+    count->failed++;
+    return STRATA_OK;
+}
+
+/* ---- the command line ---- */
+
+typedef struct arguments {
+    uint64_t seed;
+    const char *explain;
+} arguments_t;
+
+static const strata_option_t options[] = {
+    {"--seed", "N", STRATA_ONCE, strata_take_number, offsetof(arguments_t, seed), 1, UINT32_MAX,
+     "other random stacks and requests (1)"},
+    {"--explain", "CHECK", STRATA_ONCE, strata_take_text, offsetof(arguments_t, explain), 0, 0,
+     "prints what a check does and asks, and checks nothing; all: of every one, as docs/conform.md"},
+    STRATA_OPTIONS_END,
+};
+
+static int explain(const strata_command_t *self, const char *name) {
+    if (strcmp(name, "all") == 0) {
+        checks_print(stdout);
+        return STRATA_EXIT_DONE;
+    }
+    const check_t *check = checks;
+    while (check->name && strcmp(check->name, name) != 0) check++;
+    if (!check->name) return strata_wrong_usage(self, "there is no check %.60s; --explain all tells of every one", name);
+    printf("%s\n\n%s\n", check->name, check->text);
+    return STRATA_EXIT_DONE;
 }
 
 static int run_conform(const strata_command_t *self, int argc, char **argv) {
+    arguments_t arguments = {.seed = 1};
     count_t count = {0};
     int objects;
-    int result = strata_options_read(self, NULL, argc, argv, &objects);
+    int result = strata_options_read(self, &arguments, argc, argv, &objects);
     if (result != STRATA_EXIT_DONE) return result;
+    if (arguments.explain) return explain(self, arguments.explain);
     if (objects == 0) return strata_wrong_usage(self, "which shared object? write one, as in ./libmine.so");
+    conform_seed = arguments.seed - 1;
     for (int i = 0; i < objects; i++) {
         const strata_layer_type_t *const *table;
         strata_status_t status = strata_code_load(argv[i], &table);
-        for (size_t n = 0; status == STRATA_OK && table[n]; n++) status = check_layer(strata_layer_find(table[n]->name), &count);
+        for (size_t n = 0; status == STRATA_OK && table[n]; n++)
+            status = check_layer(strata_layer_find(table[n]->name), arguments.seed, &count);
         if (status != STRATA_OK) return strata_tell_failure();
     }
-    printf("%u checks, %u failed\n", count.checks, count.failed);
+    printf("%u checks, %u failed", count.checks, count.failed);
+    if (count.skipped) printf(", %u skipped", count.skipped);
+    printf("\n");
     return count.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
@@ -165,8 +243,10 @@ const strata_command_t strata_command_conform = {
     .run = run_conform,
     .words = "FILE.so...",
     .help = "checks the layers of shared objects: the conformance suite, one line a check",
+    .options = options,
     .example = "./libmine.so",
     .more = "Loads each object, and so runs its code, and checks each of its layers in the stacks where it may stand, on a "
-            "simulated device, with the defaults of its options.\n"
+            "simulated device, with the defaults of its options. What a stack does not serve by its nature is skipped, with the "
+            "reason (docs/conform.md).\n"
             "\n"
             "Exit status: 0 all checks passed, 1 one failed, 2 the object or its layers cannot be loaded."};

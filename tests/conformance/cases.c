@@ -17,14 +17,16 @@ static char suites[SUBJECTS][80];
 #define EACH(F, check)                                                                                                             \
     EIGHT(F, check, 0)                                                                                                             \
     EIGHT(F, check, 01)                                                                                                            \
-    EIGHT(F, check, 02) EIGHT(F, check, 03) EIGHT(F, check, 04) EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07)        \
-        EIGHT(F, check, 010) EIGHT(F, check, 011) EIGHT(F, check, 012) EIGHT(F, check, 013) EIGHT(F, check, 014)                   \
-            EIGHT(F, check, 015) EIGHT(F, check, 016) EIGHT(F, check, 017)
-#define CASES(check) EACH(CASE, check)
+    EIGHT(F, check, 02)                                                                                                            \
+    EIGHT(F, check, 03)                                                                                                            \
+    EIGHT(F, check, 04)                                                                                                            \
+    EIGHT(F, check, 05) EIGHT(F, check, 06) EIGHT(F, check, 07) EIGHT(F, check, 010) EIGHT(F, check, 011) EIGHT(F, check, 012)     \
+        EIGHT(F, check, 013) EIGHT(F, check, 014) EIGHT(F, check, 015) EIGHT(F, check, 016) EIGHT(F, check, 017)
+#define CASES(check, text) EACH(CASE, check)
 CHECKS(CASES)
 
-#define NAME(check, n) check##_##n,
-#define ROW(check)     {EACH(NAME, check)},
+#define NAME(check, n)   check##_##n,
+#define ROW(check, text) {EACH(NAME, check)},
 static const strata_test_fn cases[][SUBJECTS] = {CHECKS(ROW)};
 
 /* A cache as it was before blocks could be looked for and caches trimmed: what it lacks the core does without. */
@@ -89,9 +91,9 @@ static void add_bfc(subject_t *list, size_t *count) {
 
 static size_t subjects(subject_t *list) {
     size_t count = 0;
-    for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i));
-    (void)subjects_of_layer(list, &count, &test_counter_type);
-    (void)subjects_of_layer(list, &count, older_cache());
+    for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i), NULL, NULL);
+    (void)subjects_of_layer(list, &count, &test_counter_type, NULL, NULL);
+    (void)subjects_of_layer(list, &count, older_cache(), NULL, NULL);
     for (size_t i = 0; strata_strategy_name(i); i++) subject_of_preset(list, &count, strata_strategy_name(i));
     subjects_of_routers(list, &count);
     add_pools(list, &count);
@@ -104,7 +106,7 @@ static void every_subject_has_its_cases(void) {
     static subject_t list[SUBJECTS];
     size_t count = 0;
     EXPECT_LE(subjects(all), SUBJECTS);
-    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_GT(subjects_of_layer(list, &count, strata_layer_at(i)), 0);
+    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_GT(subjects_of_layer(list, &count, strata_layer_at(i), NULL, NULL), 0);
 }
 
 __attribute__((constructor)) static void register_suite(void) {
