@@ -42,7 +42,7 @@ static strata_status_t validate_chunk(const strata_chunks_t *self, uint32_t numb
 
 static strata_status_t validate_list(const strata_chunks_t *self, tally_t *tally, strata_pieces_tally_t *pieces) {
     uint32_t previous = 0;
-    for (uint32_t number = self->first; number; number = strata_chunk_at(self, number)->next) {
+    STRATA_EACH_CHUNK(self, number) {
         const strata_chunk_t *chunk = strata_chunk_at(self, number);
         if (number >= self->nodes.used || tally->chunks >= self->count || chunk->prev != previous)
             return corrupt(self, "the list of chunks is broken", 0);

@@ -25,7 +25,7 @@ static void free_parts(const strata_chunks_t *self, uint32_t number) {
 
 void strata_chunks_destroy(strata_layer_t *base) {
     strata_chunks_t *self = (strata_chunks_t *)base;
-    for (uint32_t number = self->first; number; number = strata_chunk_at(self, number)->next) free_parts(self, number);
+    STRATA_EACH_CHUNK(self, number) free_parts(self, number);
     strata_condition_destroy(&self->grown);
     strata_nodes_destroy(&self->nodes);
 }
@@ -147,10 +147,8 @@ void strata_chunks_detach(strata_chunks_t *self, uint32_t number, strata_leaving
 
 void strata_chunks_walk(strata_layer_t *base, strata_walk_fn block, void *context) {
     const strata_chunks_t *self = (const strata_chunks_t *)base;
-    const strata_slab_t *slab = slab_of(base);
-    for (uint32_t number = self->first; number; number = strata_chunk_at(self, number)->next)
-        for (uint32_t slot = strata_chunk_at(self, number)->first; slot; slot = strata_slab_record(slab, slot)->next)
-            block(strata_slab_record(slab, slot), context);
+    STRATA_EACH_CHUNK(self, number)
+        STRATA_EACH_BLOCK(self, number, slot) block(strata_slab_record(slab_of(base), slot), context);
 }
 
 const strata_record_t *strata_chunks_find(strata_layer_t *base, uint64_t address) {

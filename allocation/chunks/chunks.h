@@ -79,6 +79,13 @@ static inline strata_chunk_t *strata_chunk_at(const strata_chunks_t *self, uint3
  * index yet. The chunk's number; 0: there are as many chunks or blocks as there may be, nothing has changed. */
 uint32_t strata_chunks_publish(strata_chunks_t *self, strata_record_t *below);
 
+/* Every chunk, by number, in the order of the list; every block of one, by slot, in order of address. */
+#define STRATA_EACH_CHUNK(chunks, number)                                                                                          \
+    for (uint32_t number = (chunks)->first; number; number = strata_chunk_at((chunks), number)->next)
+#define STRATA_EACH_BLOCK(chunks, number, slot)                                                                                    \
+    for (uint32_t slot = strata_chunk_at((chunks), number)->first; slot;                                                           \
+         slot = strata_slab_record(&(chunks)->base.stack->slab, slot)->next)
+
 /* Whether a chunk is one free block: O(1). */
 bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chunk);
 

@@ -33,7 +33,7 @@ bool strata_chunks_goes(const strata_chunks_t *self, const strata_chunk_t *chunk
 }
 
 void strata_chunks_wait_for_users(strata_chunks_t *self, strata_call_t *call) {
-    for (uint32_t number = self->ordered ? self->first : 0; number; number = strata_chunk_at(self, number)->next) {
+    STRATA_EACH_CHUNK(self, number) {
         const strata_chunk_t *chunk = strata_chunk_at(self, number);
         if (!may_go(self, chunk) || !is_in_use(self, chunk)) continue;
         self->policy->wait(&self->base, call);

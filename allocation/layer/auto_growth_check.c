@@ -12,10 +12,10 @@ typedef struct tally {
 
 /* The blocks of a chunk are of one pool, whose index has the free ones. */
 static strata_status_t sum_pools(auto_growth_t *self, tally_t free[STRATA_AUTO_GROWTH_POOLS]) {
-    for (uint32_t number = self->chunks.first; number; number = strata_chunk_at(&self->chunks, number)->next) {
+    STRATA_EACH_CHUNK(&self->chunks, number) {
         uint32_t first = strata_chunk_at(&self->chunks, number)->first, pool = strata_slab_record(slab_of(self), first)->pool;
         if (pool >= strata_auto_growth_pools(self)) return corrupt("a chunk names a pool that is none", first);
-        for (uint32_t slot = first; slot; slot = strata_slab_record(slab_of(self), slot)->next) {
+        STRATA_EACH_BLOCK(&self->chunks, number, slot) {
             const strata_record_t *block = strata_slab_record(slab_of(self), slot);
             if (block->pool != pool) return corrupt("a block names another pool than its chunk", slot);
             free[pool].bytes += block->state == STRATA_RECORD_FREE ? block->size : 0;

@@ -64,7 +64,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
 
 static const strata_stat_row_t stats[] = {
     {"limit_bytes", "bytes", offsetof(bfc_t, limit), "the most that may be reserved"},
-    {"used_bytes", "bytes", offsetof(bfc_t, reserved), "regions"},
+    {"used_bytes", "bytes", offsetof(bfc_t, chunks.bytes), "regions"},
     {"next_region", "bytes", offsetof(bfc_t, next_region), "what is asked from below next"},
     {"largest_allocation", "bytes", offsetof(bfc_t, largest_allocation), "the largest block served so far"},
     {"backpedals", "", offsetof(bfc_t, backpedals), "regions that were refused and asked for again, smaller"},
@@ -118,7 +118,10 @@ static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
     if (behind == 0) return 0;
     strata_record_t *rest = bfc_block(self, behind);
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
-    if (strata_bfc_stamp_rest(self, block, rest)) return behind;
+    if (strata_bfc_stamp_rest(self, block, rest)) {
+        strata_bfc_note_last(self, behind);
+        return behind;
+    }
     strata_pieces_join(bfc_slab(self), slot);
     return 0;
 }
@@ -136,6 +139,7 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
         if (own && prefix) {
             strata_bfc_unstamp(self, bfc_block(self, own));
             strata_pieces_join(bfc_slab(self), slot);
+            strata_bfc_note_last(self, slot);
         }
         return 0;
     }
@@ -184,18 +188,6 @@ static strata_record_t *search(bfc_t *self, want_t *want) {
 
 /* ---- growth ---- */
 
-/* The lock is open. */
-static strata_status_t ask_below(bfc_t *self, uint64_t size, const strata_request_t *request, strata_record_t **below) {
-    strata_request_t chunk = *request;
-    chunk.alignment = STRATA_BFC_UNIT;
-    chunk.freed_before = 0;
-    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
-    if (status != STRATA_OK || ((*below)->ptr & (STRATA_BFC_UNIT - 1)) == 0) return status;
-    strata_chunk_free(*below);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives regions at smaller multiples than %d bytes",
-                       STRATA_BFC_UNIT);
-}
-
 /* Nine tenths, as the peer reckons them: in single precision, upwards to a multiple of 256, and less in any case. */
 static uint64_t backpedal(uint64_t size) {
     uint64_t less = (uint64_t)((float)size * 0.9f);
@@ -205,21 +197,15 @@ static uint64_t backpedal(uint64_t size) {
 
 /* Asks for a region of `size` bytes, then for smaller ones down to `least`. The lock is opened. */
 static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_t least, const strata_request_t *request,
-                                             strata_record_t **below) {
-    strata_opened_t opened = strata_call_unlock(request->call);
-    strata_status_t status = ask_below(self, size, request, below);
-    uint64_t tries = 0;
+                                             uint32_t *region) {
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_BFC_UNIT, request, region);
     while (status == STRATA_E_NO_MEMORY && (size = backpedal(size)) >= least) {
-        status = ask_below(self, size, request, below);
-        tries++;
+        self->backpedals++;
+        status = strata_chunks_grow(&self->chunks, size, STRATA_BFC_UNIT, request, region);
     }
-    if (status == STRATA_E_NO_MEMORY && bfc_options_of(self)->smaller_growth) {
-        status = ask_below(self, least, request, below);
-        tries++;
-    }
-    strata_call_lock(request->call, opened);
-    self->backpedals += tries;
-    return status;
+    if (status != STRATA_E_NO_MEMORY || !bfc_options_of(self)->smaller_growth) return status;
+    self->backpedals++;
+    return strata_chunks_grow(&self->chunks, least, STRATA_BFC_UNIT, request, region);
 }
 
 /* What a region must have so that the request fits wherever it begins. */
@@ -230,21 +216,22 @@ static uint64_t needed(const want_t *want) {
 
 /* A region that comes is one free block more. E_NO_MEMORY: none does. */
 static strata_status_t extend(bfc_t *self, const want_t *want) {
-    uint64_t least = needed(want), reserved = self->reserved;
+    uint64_t least = needed(want), reserved = self->chunks.bytes;
     uint64_t available = (self->limit - strata_min(self->limit, reserved)) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
     if (least > available) return strata_refuse_by_bound(&self->base, strata_bfc_bound(self), least, reserved, self->limit);
     bool doubled = least > self->next_region;
     while (least > self->next_region) self->next_region *= 2;
     uint64_t size = strata_min(self->next_region, strata_max(bfc_options_of(self)->max_region, least));
-    strata_record_t *below = NULL;
-    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, want->request, &below);
+    /* A region is anybody's, and leaves room in front of a block: what the request says of either is not said below. */
+    strata_request_t asked = *want->request;
+    asked.alignment = STRATA_BFC_UNIT;
+    asked.freed_before = 0;
+    uint32_t region;
+    strata_status_t status = ask_for_less_and_less(self, strata_min(size, available), least, &asked, &region);
     if (status != STRATA_OK) return status;
     if (!doubled && self->next_region < MOST_BYTES) self->next_region *= 2;
-    if (strata_bfc_publish(self, below, want->user)) return STRATA_OK;
-    strata_opened_t opened = strata_call_unlock(want->request->call);
-    strata_chunk_free(below);
-    strata_call_lock(want->request->call, opened);
-    return STRATA_E_LIMIT;
+    strata_bfc_take_in(self, region, want->user);
+    return STRATA_OK;
 }
 
 /* A region of its own may have been taken by others while the host waited for users: then another is asked for. Not so where that
@@ -263,7 +250,7 @@ static strata_status_t extend_and_search(bfc_t *self, want_t *want, strata_recor
 /* ---- out of memory: the peer's steps ---- */
 
 static bool may_collect(const bfc_t *self, const want_t *want) {
-    uint64_t releasable = strata_bfc_releasable(self), free_bytes = self->limit - strata_min(self->limit, self->reserved);
+    uint64_t releasable = strata_bfc_releasable(self), free_bytes = self->limit - strata_min(self->limit, self->chunks.bytes);
     return bfc_options_of(self)->garbage_collection && self->captures == 0 && releasable > 0 &&
            want->rounded <= free_bytes + releasable;
 }
@@ -271,7 +258,7 @@ static bool may_collect(const bfc_t *self, const want_t *want) {
 static strata_status_t collect_and_extend(bfc_t *self, want_t *want, strata_record_t **record) {
     if (!may_collect(self, want)) return STRATA_E_NO_MEMORY;
     self->collections++;
-    self->collected_bytes += strata_bfc_release_all(self, want->request->call);
+    self->collected_bytes += strata_chunks_release(&self->base, want->request->call);
     return extend_and_search(self, want, record);
 }
 
@@ -289,28 +276,18 @@ static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_recor
     return status;
 }
 
-/* One thread grows, the others that miss wait for it and look again. */
-static strata_status_t grow_or_wait(bfc_t *self, want_t *want, strata_record_t **record) {
-    while (self->growing) {
-        self->waiting++;
-        strata_call_wait(want->request->call, self->base.stack, &self->grown, UINT64_MAX);
-        self->waiting--;
-        if (!self->growing && (*record = search(self, want)) != NULL) return STRATA_OK;
-    }
-    self->growing = want->asked = true;
-    strata_status_t status = grow_by_the_rules(self, want, record);
-    self->growing = false;
-    if (self->waiting) strata_condition_broadcast(&self->grown);
-    return status;
-}
-
 static strata_status_t serve(bfc_t *self, want_t *want, strata_record_t **record) {
     if (self->frontier_moved) strata_bfc_merge_safe(self);
-    if ((*record = search(self, want)) != NULL) return STRATA_OK;
-    if (want->request->flags & STRATA_NO_GROW)
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
-                           (unsigned long long)want->rounded);
-    return grow_or_wait(self, want, record);
+    do {
+        if ((*record = search(self, want)) != NULL) return STRATA_OK;
+        if (want->request->flags & STRATA_NO_GROW)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)want->rounded);
+    } while (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, want->request->call));
+    want->asked = true;
+    strata_status_t status = grow_by_the_rules(self, want, record);
+    strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
+    return status;
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
@@ -332,11 +309,6 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     strata_bfc_put_back(self, block);
 }
 
-static uint64_t release(strata_layer_t *base, strata_call_t *call) {
-    bfc_t *self = (bfc_t *)base;
-    return self->captures > 0 ? 0 : strata_bfc_release_all(self, call);
-}
-
 /* ---- life ---- */
 
 static uint64_t share(double fraction, uint64_t bytes) { return fraction >= 1 ? bytes : (uint64_t)((double)bytes * fraction); }
@@ -354,75 +326,36 @@ static strata_status_t read_limits(bfc_t *self) {
     return STRATA_OK;
 }
 
-/* Whether memory of a layer may come in the order of a stream: where any layer below gives it so, or is a decorator, which may fill it
- * on the request's stream. */
-static bool is_stream_ordered(const strata_layer_t *layer) {
-    if (layer->type->role == STRATA_DECORATOR || (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
-    for (uint32_t i = 0; i < layer->below_count; i++)
-        if (is_stream_ordered(layer->below[i])) return true;
-    return false;
-}
-
 /* Whether a layer's chunks that touch may be used as one. Two branches' may not. */
 static bool is_contiguous(const strata_layer_t *layer) {
     if (layer->type->gives & STRATA_TRAIT_CONTIGUOUS) return true;
     return layer->below_count == 1 && (layer->type->passes & STRATA_TRAIT_CONTIGUOUS) && is_contiguous(layer->below[0]);
 }
 
-static void end_tables(bfc_t *self) {
+/* Every region goes back, whatever is still live in it. */
+static void destroy(strata_layer_t *base) {
+    bfc_t *self = (bfc_t *)base;
+    strata_chunks_destroy(base);
     strata_bfc_debug_destroy(self);
     strata_users_destroy(&self->users);
-    strata_nodes_destroy(&self->parts);
-    strata_nodes_destroy(&self->regions);
     strata_nodes_destroy(&self->stamps);
 }
 
 static strata_status_t create(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
     strata_place_kind_t kind = strata_place_kind(base->domain->place);
-    self->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
-    self->ordered_below = is_stream_ordered(base->below[0]);
-    self->coalesces = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
     uint32_t stamps = bfc_options_of(self)->timestamps ? STRATA_SLAB_SLOTS : 1;
-    strata_status_t status = read_limits(self);
+    strata_status_t status = strata_chunks_init(base, &strata_bfc_policy, sizeof(bfc_region_t), STRATA_BFC_REGIONS);
+    if (status != STRATA_OK) return status;
+    self->chunks.sorted = true;
+    self->chunks.joins = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
+    self->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    status = read_limits(self);
     if (status == STRATA_OK) status = strata_users_init(&self->users, sizeof(strata_user_t));
-    if (status == STRATA_OK) status = strata_nodes_init(&self->parts, sizeof(bfc_part_t), STRATA_BFC_PARTS);
-    if (status == STRATA_OK) status = strata_nodes_init(&self->regions, sizeof(bfc_region_t), STRATA_BFC_PARTS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
     if (status == STRATA_OK) status = strata_bfc_debug_init(self);
-    if (status == STRATA_OK) strata_condition_init(&self->grown);
-    else end_tables(self);
+    if (status != STRATA_OK) destroy(base);
     return status;
-}
-
-/* Every region goes back, whatever is still live in it. */
-static void destroy(strata_layer_t *base) {
-    bfc_t *self = (bfc_t *)base;
-    strata_bfc_give_all_back(self);
-    strata_condition_destroy(&self->grown);
-    end_tables(self);
-}
-
-static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
-    const bfc_t *self = (const bfc_t *)base;
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
-        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next)
-            block(bfc_block(self, slot), context);
-}
-
-static const strata_record_t *find_block(strata_layer_t *base, uint64_t address) {
-    const bfc_t *self = (const bfc_t *)base;
-    uint32_t node = strata_bfc_region_of(self, address);
-    if (node == 0) return NULL;
-    const strata_record_t *block = bfc_block(self, bfc_region_at(self, node)->first);
-    while (address - block->ptr >= block->size) block = bfc_block(self, block->next);
-    return block;
-}
-
-/* The first of a region's chunks stands for all of them. */
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    const bfc_t *self = (const bfc_t *)base;
-    return bfc_part_at(self, bfc_region_at(self, block->chunk)->parts)->below;
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) { return bfc_idle((const bfc_t *)base); }
@@ -455,14 +388,14 @@ const strata_layer_type_t strata_bfc_type = {
     .allocate = allocate,
     .free = free_block,
     .check = check,
-    .release = release,
+    .release = strata_chunks_release,
     .stream_gone = strata_bfc_stream_gone,
     .capture_begin = strata_bfc_capture_begin,
     .capture_end = strata_bfc_capture_end,
-    .trim = strata_bfc_trim,
-    .find = find_block,
-    .walk = walk,
-    .chunk_of = chunk_of,
+    .trim = strata_chunks_trim,
+    .find = strata_chunks_find,
+    .walk = strata_chunks_walk,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .validate = strata_bfc_validate,
     .set_frontier = strata_bfc_set_frontier,

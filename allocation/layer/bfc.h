@@ -5,14 +5,13 @@
 #ifndef STRATA_ALLOCATION_LAYER_BFC_H
 #define STRATA_ALLOCATION_LAYER_BFC_H
 
+#include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/marks.h"
-#include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/stack/layer.h"
 #include "allocation/uses/users.h"
 
 enum { STRATA_BFC_RECLAIM_OWN, STRATA_BFC_RECLAIM_LADDER };
-enum { STRATA_BFC_UNIT = 256, STRATA_BFC_PARTS = 1 << 20, STRATA_BFC_BINS = 21 };
+enum { STRATA_BFC_UNIT = 256, STRATA_BFC_REGIONS = 1 << 20, STRATA_BFC_BINS = 21 };
 
 typedef struct bfc_options {
     uint64_t memory_limit, initial_region, max_region;
@@ -22,20 +21,9 @@ typedef struct bfc_options {
     char memory_dump[STRATA_OPTION_TEXT_BYTES];
 } bfc_options_t;
 
-/* A chunk of the layer below. */
-typedef struct bfc_part {
-    strata_record_t *below;
-    uint32_t next; /* of the same region, 0: the last */
-    uint32_t unused;
-} bfc_part_t;
-
 typedef struct bfc_region {
-    uint64_t base, size;
-    uint32_t first; /* slot of the block at the base */
+    strata_chunk_t chunk;
     uint32_t live; /* blocks that are not free */
-    uint32_t next, prev; /* by address */
-    uint32_t parts;
-    uint32_t part_count;
 } bfc_region_t;
 
 /* A free block that was freed at a count of the program's; they stand in the order in which they were freed. */
@@ -55,28 +43,25 @@ typedef struct bfc_note {
 enum { STRATA_BFC_HISTORY = 4096 };
 
 typedef struct bfc {
-    strata_layer_t base;
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks; /* bfc_region_t, in order of address */
+    };
     uint64_t limit; /* the most that may be reserved */
     uint64_t split_cap; /* what a block may have above its request */
     uint64_t next_region; /* bytes asked for next */
-    _Atomic uint64_t reserved; /* of the regions; read by reports without the lock */
     uint64_t used_bytes, peak_used;
     uint64_t frees, waited; /* frees so far, and those that the host has waited for */
     strata_tree_t idle;
     strata_users_t users;
-    strata_nodes_t parts, regions, stamps;
-    uint32_t first_region, region_count;
+    strata_nodes_t stamps;
     uint32_t first_stamp, last_stamp, stamp_count;
     uint64_t frontier; /* count from which on work may be under way */
     uint32_t cursor; /* where a walk of the queue goes on, whoever leaves it */
     bool jumbled; /* the queue is not in the order of the counts */
     bool frontier_moved;
-    bool ordered_below; /* memory of the layer below comes and goes in the order of a stream */
-    bool coalesces; /* regions that touch become one: wanted, and the layer below allows it */
     bool ownerless; /* of the place: blocks have no stream */
-    bool growing; /* a thread asks below with the lock open; others that miss wait for it */
-    uint32_t captures, waiting, lost_blocks;
-    strata_condition_t grown;
+    uint32_t captures, lost_blocks;
     uint64_t ids, actions; /* allocations; allocations and frees */
     uint64_t largest_allocation, collections, collected_bytes, forced_merges, backpedals; /* figures */
     strata_growing_t notes; /* a bfc_note_t a slot, as far as it reaches; not there without memory_debug */
@@ -87,10 +72,9 @@ typedef struct bfc {
 static inline const bfc_options_t *bfc_options_of(const bfc_t *self) { return self->base.options; }
 static inline strata_slab_t *bfc_slab(const bfc_t *self) { return &self->base.stack->slab; }
 static inline strata_record_t *bfc_block(const bfc_t *self, uint32_t slot) { return strata_slab_record(bfc_slab(self), slot); }
-static inline bfc_region_t *bfc_region_at(const bfc_t *self, uint32_t node) { return strata_node(&self->regions, node); }
-static inline bfc_part_t *bfc_part_at(const bfc_t *self, uint32_t node) { return strata_node(&self->parts, node); }
+static inline bfc_region_t *bfc_region_at(const bfc_t *self, uint32_t node) { return strata_node(&self->chunks.nodes, node); }
 static inline bfc_stamp_t *bfc_stamp_at(const bfc_t *self, uint32_t node) { return strata_node(&self->stamps, node); }
-static inline uint64_t bfc_idle(const bfc_t *self) { return self->reserved - self->used_bytes; }
+static inline uint64_t bfc_idle(const bfc_t *self) { return self->chunks.bytes - self->used_bytes; }
 static inline bool bfc_is_free(const bfc_t *self, uint32_t slot) {
     return strata_slab_is_idle(bfc_slab(self), slot); /* the sentinel never is */
 }
@@ -114,9 +98,10 @@ static inline const char *strata_bfc_bound(const bfc_t *self) {
 
 /* ---- blocks and regions (bfc_regions.c) ---- */
 
-/* A chunk from below becomes a free block, alone or merged with the end of the region before it; false: E_LIMIT, and nothing
- * has changed. */
-bool strata_bfc_publish(bfc_t *self, strata_record_t *below, uint32_t user);
+extern const strata_chunk_policy_t strata_bfc_policy;
+
+/* The last block of a region, which came from below for a user, is anybody's whom it may serve. */
+void strata_bfc_take_in(bfc_t *self, uint32_t region, uint32_t user);
 /* A block comes back: it merges with its free neighbours and goes into its bin, or keeps to itself with the count of its
  * free. */
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
@@ -124,14 +109,12 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
 static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_insert(&self->idle, bfc_slab(self), slot); }
 static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_remove(&self->idle, bfc_slab(self), slot); }
-/* These open the lock for each region that they give back; the bytes. Only regions without a live block go. */
-uint64_t strata_bfc_release_all(bfc_t *self, strata_call_t *call);
-uint64_t strata_bfc_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
+/* The block may be the last of its region now. */
+static inline void strata_bfc_note_last(bfc_t *self, uint32_t slot) {
+    if (bfc_block(self, slot)->next == 0) strata_chunk_at(&self->chunks, bfc_block(self, slot)->chunk)->last = slot;
+}
 /* The bytes of regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
-/* The region that holds an address; 0: none. */
-uint32_t strata_bfc_region_of(const bfc_t *self, uint64_t address);
-void strata_bfc_give_all_back(bfc_t *self);
 
 /* ---- streams (bfc_streams.c): one instance serves all, as the peer; what another stream would get is waited for ---- */
 

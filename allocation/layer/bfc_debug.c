@@ -47,13 +47,13 @@ static void draw(char *drawn, uint64_t from, uint64_t to, uint64_t total, char w
     for (size_t at = first; at <= last && at < STRATA_BFC_DRAWN; at++) drawn[at] = with;
 }
 
-static void draw_region(const bfc_t *self, const bfc_region_t *region, uint64_t behind, char *drawn) {
+static void draw_region(const bfc_t *self, const strata_chunk_t *region, uint64_t behind, char *drawn) {
     for (uint32_t slot = region->first; slot; slot = bfc_block(self, slot)->next) {
         const strata_record_t *block = bfc_block(self, slot);
         if (block->state == STRATA_RECORD_FREE) continue;
         uint64_t at = behind + (block->ptr - region->base), asked = at + strata_record_requested(block);
-        draw(drawn, asked, at + block->size, self->reserved, 'x');
-        draw(drawn, at, asked, self->reserved, '*');
+        draw(drawn, asked, at + block->size, self->chunks.bytes, 'x');
+        draw(drawn, at, asked, self->chunks.bytes, '*');
     }
 }
 
@@ -61,9 +61,9 @@ void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]) {
     memset(drawn, '_', STRATA_BFC_DRAWN);
     drawn[STRATA_BFC_DRAWN] = '\0';
     uint64_t behind = 0;
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
-        draw_region(self, bfc_region_at(self, node), behind, drawn);
-        behind += bfc_region_at(self, node)->size;
+    STRATA_EACH_CHUNK(&self->chunks, node) {
+        draw_region(self, strata_chunk_at(&self->chunks, node), behind, drawn);
+        behind += strata_chunk_at(&self->chunks, node)->size;
     }
     if (behind == 0) snprintf(drawn, STRATA_BFC_DRAWN + 1, "<allocator contains no memory>");
 }
@@ -72,8 +72,8 @@ void strata_bfc_draw(const bfc_t *self, char drawn[STRATA_BFC_DRAWN + 1]) {
 
 void strata_bfc_sum_bins(const bfc_t *self, bfc_bin_t bins[STRATA_BFC_BINS]) {
     memset(bins, 0, STRATA_BFC_BINS * sizeof *bins);
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next) {
-        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next) {
+    STRATA_EACH_CHUNK(&self->chunks, node) {
+        STRATA_EACH_BLOCK(&self->chunks, node, slot) {
             const strata_record_t *block = bfc_block(self, slot);
             bfc_bin_t *bin = &bins[bfc_bin_of(block->size)];
             bool free_block = block->state == STRATA_RECORD_FREE;
@@ -164,8 +164,8 @@ static void find_sizes(const bfc_t *self, seen_t *seen) {
     uint64_t above = UINT64_MAX;
     for (uint32_t i = 0; i < SHOWN_SIZES; i++) {
         same_size_t *largest = &seen->sizes[i];
-        for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
-            for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next) {
+        STRATA_EACH_CHUNK(&self->chunks, node)
+            STRATA_EACH_BLOCK(&self->chunks, node, slot) {
                 const strata_record_t *block = bfc_block(self, slot);
                 if (block->state == STRATA_RECORD_FREE || block->size >= above || block->size < largest->size) continue;
                 if (block->size > largest->size) *largest = (same_size_t){.size = block->size};
@@ -180,8 +180,8 @@ static void see(bfc_t *self, const strata_telling_t *telling, seen_t *seen) {
     strata_bfc_draw(self, seen->drawn);
     strata_bfc_sum_bins(self, seen->bins);
     find_sizes(self, seen);
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
-        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next)
+    STRATA_EACH_CHUNK(&self->chunks, node)
+        STRATA_EACH_BLOCK(&self->chunks, node, slot)
             if (!bfc_is_free(self, slot)) keep_if_large(self, telling, slot, seen);
     if (self->history) {
         seen->action_count = self->actions < SHOWN_ACTIONS ? (uint32_t)self->actions : SHOWN_ACTIONS;
@@ -191,10 +191,10 @@ static void see(bfc_t *self, const strata_telling_t *telling, seen_t *seen) {
     }
     seen->limit = self->limit;
     seen->used = self->used_bytes;
-    seen->reserved = self->reserved;
+    seen->reserved = self->chunks.bytes;
     seen->next_region = self->next_region;
     seen->largest = strata_tree_largest(&self->idle, bfc_slab(self));
-    seen->regions = self->region_count;
+    seen->regions = self->chunks.count;
     seen->fragmentation = strata_bfc_fragmentation(self);
 }
 

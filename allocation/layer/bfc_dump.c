@@ -21,15 +21,14 @@ typedef struct map {
 
 static uint32_t count_blocks(const bfc_t *self) {
     uint32_t count = 0;
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
-        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next) count++;
+    STRATA_EACH_CHUNK(&self->chunks, node)
+        STRATA_EACH_BLOCK(&self->chunks, node, slot) count++;
     return count;
 }
 
 static void copy(const bfc_t *self, const strata_telling_t *telling, map_t *map) {
-    for (uint32_t node = self->first_region; node; node = bfc_region_at(self, node)->next)
-        for (uint32_t slot = bfc_region_at(self, node)->first; slot; slot = bfc_block(self, slot)->next)
-            strata_bfc_read_row(self, telling, slot, &map->rows[map->count++]);
+    STRATA_EACH_CHUNK(&self->chunks, node)
+        STRATA_EACH_BLOCK(&self->chunks, node, slot) strata_bfc_read_row(self, telling, slot, &map->rows[map->count++]);
     strata_bfc_sum_bins(self, map->bins);
     if (map->history) memcpy(map->history, self->history, STRATA_BFC_HISTORY * sizeof *map->history);
     map->actions = self->actions;

@@ -101,7 +101,7 @@ static strata_status_t search(naive_t *self, const want_t *want, strata_record_t
 
 /* A free chunk that only its requester may use at first carries the requester's mark. */
 static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
-    if (!self->ordered_below || want->user == 0) return;
+    if (!self->chunks.ordered || want->user == 0) return;
     uint64_t mark = strata_naive_mark(self, want->user);
     strata_record_t *block = naive_block(self, slot);
     block->slack = (uint32_t)(mark >> 32);
@@ -110,22 +110,19 @@ static void take_in(naive_t *self, const want_t *want, uint32_t slot) {
 
 /* Asks below, with the locks open; *slot is that of the chunk's one block. */
 static strata_status_t ask(naive_t *self, const want_t *want, uint64_t size, uint32_t *slot) {
-    strata_call_t *call = want->request->call;
-    strata_record_t *below;
-    strata_request_t chunk = *want->request;
-    chunk.alignment = strata_place_alignment(strata_place_kind(self->base.domain->place));
-    self->asked_bytes += size;
-    strata_opened_t opened = strata_call_unlock(call);
-    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, &below);
-    strata_call_lock(call, opened);
-    self->asked_bytes -= size;
+    uint32_t number;
+    uint64_t alignment = strata_place_alignment(strata_place_kind(self->base.domain->place));
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, alignment, want->request, &number);
     if (status != STRATA_OK) return status;
-    *slot = strata_naive_publish(self, below, want->rounded > self->max_block);
-    if (*slot) return STRATA_OK;
-    opened = strata_call_unlock(call);
-    strata_chunk_free(below);
-    strata_call_lock(call, opened);
-    return STRATA_E_LIMIT;
+    *slot = strata_chunk_at(&self->chunks, number)->first;
+    if (want->rounded <= self->max_block) {
+        strata_buddy_add(&self->buddy, naive_slab(self), *slot);
+        return STRATA_OK;
+    }
+    naive_block(self, *slot)->pool = STRATA_NAIVE_HUGE;
+    self->huge_bytes += naive_block(self, *slot)->size;
+    self->huge_blocks++;
+    return STRATA_OK;
 }
 
 /* Larger than the pool serves: no thread waits for another's. */
@@ -174,16 +171,9 @@ static strata_status_t serve(naive_t *self, want_t *want, strata_record_t **reco
         if (want->request->flags & STRATA_NO_GROW)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)want->rounded);
-        if (self->growing) {
-            self->waiting++;
-            strata_call_wait(call, self->base.stack, &self->grown, UINT64_MAX);
-            self->waiting--;
-            continue;
-        }
-        self->growing = true;
+        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, call)) continue;
         status = grow(self, want);
-        self->growing = false;
-        if (self->waiting) strata_condition_broadcast(&self->grown);
+        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
         if (status != STRATA_OK) return status;
         want->grown = true;
     }
@@ -218,7 +208,7 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
 /* A pool's thread has exited: with its last block go its chunks. */
 static bool is_left(const naive_t *self) {
     uint64_t thread = self->base.stack->of_thread;
-    return thread != 0 && self->chunk_bytes == naive_idle(self) && thread != strata_threads_self() &&
+    return thread != 0 && naive_pool_bytes(self) == naive_idle(self) && thread != strata_threads_self() &&
            !strata_threads_is_alive(thread);
 }
 
@@ -228,29 +218,47 @@ static void put_back(naive_t *self, strata_record_t *block) {
     uint32_t node = block->chunk, slot = strata_slab_slot(naive_slab(self), block);
     block->bin_prev = 0;
     slot = strata_buddy_give(&self->buddy, naive_slab(self), slot, strata_naive_mark(self, user));
-    if (slot && naive_block(self, slot)->prev == 0) naive_chunk_at(self, node)->first = slot;
+    if (slot && naive_block(self, slot)->prev == 0) strata_chunk_at(&self->chunks, node)->first = slot;
     strata_naive_let_go(self, user);
 }
 
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
     naive_t *self = (naive_t *)base;
-    uint32_t node = block->chunk;
-    if (naive_chunk_at(self, node)->huge) {
+    strata_leaving_t leaving = {0};
+    if (block->pool == STRATA_NAIVE_HUGE) {
         strata_naive_let_go(self, block->bin_prev);
-        (void)strata_naive_give_back(self, node, call);
+        strata_chunks_detach(&self->chunks, block->chunk, &leaving);
+        (void)strata_chunks_give_back(&self->chunks, &leaving, call);
     } else {
         put_back(self, block);
     }
-    if (is_left(self)) (void)strata_naive_release(base, call);
+    if (is_left(self)) (void)strata_chunks_release(base, call);
 }
 
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block) {
-    naive_t *self = (naive_t *)base;
     uint64_t thread = base->stack->of_thread;
-    if (naive_chunk_at(self, block->chunk)->huge || (thread && thread != strata_threads_self())) return false;
-    put_back(self, block);
+    if (block->pool == STRATA_NAIVE_HUGE || (thread && thread != strata_threads_self())) return false;
+    put_back((naive_t *)base, block);
     return true;
 }
+
+/* ---- chunks that go ---- */
+
+static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+    naive_t *self = (naive_t *)base;
+    if (naive_block(self, chunk->first)->pool == STRATA_NAIVE_HUGE) self->huge_bytes -= chunk->size;
+    else strata_buddy_remove(&self->buddy, naive_slab(self), chunk->first);
+}
+
+/* Of idle chunks alone: a huge block goes back in the order of its one user, and whoever borrowed it was waited for before its free. */
+static bool is_in_use(const strata_layer_t *base, const strata_chunk_t *chunk) {
+    const naive_t *self = (const naive_t *)base;
+    return strata_buddy_mark(naive_block(self, chunk->first)) > self->buddy.clean;
+}
+
+static void wait_for_users(strata_layer_t *base, strata_call_t *call) { (void)strata_naive_wait((naive_t *)base, call); }
+
+static const strata_chunk_policy_t policy = {.leave = leave, .is_in_use = is_in_use, .wait = wait_for_users};
 
 /* ---- life ---- */
 
@@ -275,20 +283,9 @@ strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place
     return STRATA_OK;
 }
 
-/* Whether what comes from below may at first be used by its requester alone: a decorator may have filled it on that stream. */
-static bool gives_in_order(const strata_layer_t *layer) {
-    if (layer->type->role == STRATA_DECORATOR || (layer->type->gives & STRATA_TRAIT_STREAM_ORDERED)) return true;
-    for (uint32_t i = 0; i < layer->below_count; i++)
-        if (gives_in_order(layer->below[i])) return true;
-    return false;
-}
-
 void strata_naive_destroy(strata_layer_t *base) {
-    naive_t *self = (naive_t *)base;
-    strata_naive_drop_chunks(self);
-    strata_condition_destroy(&self->grown);
-    strata_users_destroy(&self->users);
-    strata_nodes_destroy(&self->chunks);
+    strata_chunks_destroy(base);
+    strata_users_destroy(&((naive_t *)base)->users);
 }
 
 strata_status_t strata_naive_create(strata_layer_t *base) {
@@ -297,18 +294,16 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     strata_buddy_init(&self->buddy, o->min_block, o->header);
     /* Below what all streams share it serves all of them, whatever its option says. */
     self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->is_shared) || base->stack->ownerless;
-    self->ordered_below = gives_in_order(base->below[0]);
-    strata_status_t status = strata_nodes_init(&self->chunks, sizeof(naive_chunk_t), STRATA_NAIVE_CHUNKS);
-    if (status != STRATA_OK) return status;
-    if (!self->one_user) status = strata_users_init(&self->users, sizeof(naive_user_t));
-    if (status == STRATA_OK) strata_condition_init(&self->grown);
-    else strata_nodes_destroy(&self->chunks);
+    strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
+    if (status != STRATA_OK || self->one_user) return status;
+    status = strata_users_init(&self->users, sizeof(naive_user_t));
+    if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }
 
 void strata_naive_figures(strata_layer_t *base) {
     naive_t *self = (naive_t *)base;
-    self->used_bytes = self->chunk_bytes - naive_idle(self);
+    self->used_bytes = naive_pool_bytes(self) - naive_idle(self);
 }
 
 uint64_t strata_naive_idle_bytes(strata_layer_t *base) { return naive_idle((naive_t *)base); }

@@ -3,14 +3,13 @@
  *
  *     naive_best_fit.c         options, allocate, free, the type; thread_local.c has the other type
  *     naive_best_fit_sizes.c   how large chunks are
- *     naive_best_fit_chunks.c  how a chunk comes into the pool and leaves it
  *     naive_best_fit_users.c   who used a block last, where the pool serves several streams
  *     naive_best_fit_check.c   the check of the whole structure */
 #ifndef STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 #define STRATA_ALLOCATION_LAYER_NAIVE_BEST_FIT_H
 
+#include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/buddy.h"
-#include "allocation/stack/layer.h"
 #include "allocation/uses/users.h"
 
 enum { STRATA_NAIVE_OWN_STREAMS, STRATA_NAIVE_STREAMS_IGNORED };
@@ -23,14 +22,9 @@ typedef struct naive_options {
     bool smaller_growth;
 } naive_options_t;
 
-/* A huge chunk is one block: it came for a request that is larger than the pool serves, and goes with it. */
-typedef struct naive_chunk {
-    strata_record_t *below; /* the record of the layer below */
-    uint64_t base, size;
-    uint32_t first; /* slot of the block at the base */
-    uint32_t next, prev; /* in order of making */
-    uint32_t huge;
-} naive_chunk_t;
+/* In `pool` of a block's record. A huge block is a chunk of its own: it came for a request that is larger than the pool serves, and
+ * goes with it. */
+enum { STRATA_NAIVE_POOLED, STRATA_NAIVE_HUGE };
 
 /* A stream that owns live blocks, where the pool serves several. An entry outlives its stream's handle. */
 typedef struct naive_user {
@@ -39,22 +33,17 @@ typedef struct naive_user {
 } naive_user_t;
 
 typedef struct naive {
-    strata_layer_t base;
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks;
+    };
     strata_buddy_t buddy;
     uint64_t max_block; /* rounded requests above it are huge; told by the first request */
     bool sized; /* max_block is told */
     bool one_user; /* a stream's own, or of memory without owner streams: no marks are kept */
-    bool ordered_below; /* what comes from below is its requester's at first, and must be idle when it goes back */
-    bool growing; /* a thread is asking below with the lock open; others that miss wait for it */
-    uint32_t waiting;
     uint32_t asking; /* requests under way that hold their user */
-    strata_condition_t grown;
-    strata_nodes_t chunks;
     strata_users_t users; /* naive_user_t */
-    uint32_t first_chunk, last_chunk, chunk_count;
-    uint64_t chunk_bytes; /* of the pool's chunks */
     uint64_t huge_bytes;
-    uint64_t asked_bytes; /* of what is being asked for with the lock open */
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
 
@@ -63,13 +52,10 @@ static inline strata_slab_t *naive_slab(const naive_t *self) { return &self->bas
 static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
     return strata_slab_record(naive_slab(self), slot);
 }
-static inline naive_chunk_t *naive_chunk_at(const naive_t *self, uint32_t node) { return strata_node(&self->chunks, node); }
 static inline naive_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_node(&self->users.nodes, node); }
 static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
-static inline bool naive_chunk_is_idle(const naive_t *self, const naive_chunk_t *chunk) {
-    const strata_record_t *block = naive_block(self, chunk->first);
-    return block->state == STRATA_RECORD_FREE && block->size == chunk->size;
-}
+/* Bytes of the chunks that are no huge blocks. */
+static inline uint64_t naive_pool_bytes(const naive_t *self) { return self->chunks.bytes - self->huge_bytes; }
 
 /* ---- both types' (naive_best_fit.c) ---- */
 
@@ -91,8 +77,8 @@ uint64_t strata_naive_idle_bytes(strata_layer_t *base);
     .guarded = true, .state_size = sizeof(naive_t), .options_size = sizeof(naive_options_t), .options = strata_naive_options,      \
     .stats = strata_naive_stats, .create = strata_naive_create, .destroy = strata_naive_destroy,                                   \
     .allocate = strata_naive_allocate, .free = strata_naive_free, .hit = strata_naive_hit, .quick_free = strata_naive_quick_free,  \
-    .release = strata_naive_release, .stream_gone = strata_naive_stream_gone, .trim = strata_naive_trim,                           \
-    .walk = strata_naive_walk, .find = strata_naive_find, .chunk_of = strata_naive_chunk_of,                                       \
+    .release = strata_chunks_release, .stream_gone = strata_naive_stream_gone, .trim = strata_chunks_trim,                         \
+    .walk = strata_chunks_walk, .find = strata_chunks_find, .chunk_of = strata_chunks_chunk_of,                                    \
     .idle_bytes = strata_naive_idle_bytes, .validate = strata_naive_validate, .check = strata_naive_check,                         \
     .figures = strata_naive_figures
 
@@ -102,20 +88,6 @@ uint64_t strata_naive_idle_bytes(strata_layer_t *base);
 strata_status_t strata_naive_size(naive_t *self, strata_call_t *call);
 /* What the pool asks from below for a request that nothing free serves. E_NO_MEMORY: more than its share. */
 strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size);
-
-/* ---- chunks ---- */
-
-/* A chunk that came from below, as one free block of the pool, or (huge) as one block in no index. Its slot, 0: E_LIMIT. */
-uint32_t strata_naive_publish(naive_t *self, strata_record_t *below, bool huge);
-/* A chunk whose one block is in no use goes back; the bytes. The locks are opened. */
-uint64_t strata_naive_give_back(naive_t *self, uint32_t node, strata_call_t *call);
-uint64_t strata_naive_release(strata_layer_t *base, strata_call_t *call);
-uint64_t strata_naive_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
-/* Whatever is still live: of the destroy, with no lock held. */
-void strata_naive_drop_chunks(naive_t *self);
-void strata_naive_walk(strata_layer_t *base, strata_walk_fn block, void *context);
-const strata_record_t *strata_naive_find(strata_layer_t *base, uint64_t address);
-const strata_record_t *strata_naive_chunk_of(strata_layer_t *base, const strata_record_t *block);
 
 /* ---- users ---- */
 

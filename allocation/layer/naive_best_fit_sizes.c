@@ -88,13 +88,13 @@ static strata_status_t refill_of_device(const naive_t *self, bool first, uint64_
 /* Pinned memory is everybody's: the pool and its huge blocks keep to their share. */
 static strata_status_t check_share(const naive_t *self, uint64_t size) {
     if (strata_place_kind(self->base.domain->place) != STRATA_PLACE_PINNED) return STRATA_OK;
-    uint64_t most = host_share(self), held = self->chunk_bytes + self->huge_bytes + self->asked_bytes;
+    uint64_t most = host_share(self), held = self->chunks.held;
     if (size <= most && held <= most - size) return STRATA_OK;
     return strata_refuse_by_bound(&self->base, "fraction", size, held, most);
 }
 
 strata_status_t strata_naive_growth(naive_t *self, uint64_t rounded, strata_call_t *call, uint64_t *size) {
-    bool first = self->chunk_bytes == 0;
+    bool first = naive_pool_bytes(self) == 0;
     strata_status_t status = STRATA_OK;
     *size = rounded;
     if (rounded > self->max_block) return check_share(self, rounded);

@@ -70,8 +70,8 @@ strata_status_t strata_naive_validate_users(const naive_t *self) {
             return strata_fail(STRATA_E_CORRUPT, 0, "%s: a stream has a mark that was never made", self->base.type->name);
         holds += user->user.holds;
     }
-    for (uint32_t node = self->first_chunk; node; node = naive_chunk_at(self, node)->next)
-        for (uint32_t slot = naive_chunk_at(self, node)->first; slot; slot = naive_block(self, slot)->next) {
+    STRATA_EACH_CHUNK(&self->chunks, number)
+        STRATA_EACH_BLOCK(&self->chunks, number, slot) {
             const strata_record_t *block = naive_block(self, slot);
             live += block->state != STRATA_RECORD_FREE && block->bin_prev != 0;
         }

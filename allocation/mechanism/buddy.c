@@ -17,17 +17,6 @@ static void set_mark(strata_record_t *block, uint64_t mark) {
     block->borrows = (uint32_t)mark;
 }
 
-uint32_t strata_buddy_begin(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size) {
-    uint32_t slot = strata_pieces_begin(slab, chunk, ptr, size);
-    if (slot) strata_tree_insert(&buddy->idle, slab, slot);
-    return slot;
-}
-
-void strata_buddy_end(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot) {
-    strata_tree_remove(&buddy->idle, slab, slot);
-    strata_slab_give(slab, slot);
-}
-
 uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *slab, uint64_t rounded) {
     return strata_tree_find(&buddy->idle, slab, rounded);
 }

@@ -22,10 +22,13 @@ typedef struct strata_buddy {
 void strata_buddy_init(strata_buddy_t *buddy, uint64_t unit, uint64_t header);
 /* The size of the block that serves a request. False: it is too large to be told. */
 bool strata_buddy_round(const strata_buddy_t *buddy, uint64_t size, uint64_t *rounded);
-/* A chunk becomes one free block; its slot, 0: the slab is full. */
-uint32_t strata_buddy_begin(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
-/* The chunk of a free block that is all of it ends. */
-void strata_buddy_end(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot);
+/* A free block comes: a chunk; and one goes, whose slot is the caller's to give back. */
+static inline void strata_buddy_add(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot) {
+    strata_tree_insert(&buddy->idle, slab, slot);
+}
+static inline void strata_buddy_remove(strata_buddy_t *buddy, strata_slab_t *slab, uint32_t slot) {
+    strata_tree_remove(&buddy->idle, slab, slot);
+}
 /* The free block that serves a rounded size; 0: none. */
 uint32_t strata_buddy_find(const strata_buddy_t *buddy, const strata_slab_t *slab, uint64_t rounded);
 /* Takes `rounded` bytes of a free block, or all of it; its state is the caller's to set. False: the slab is full, nothing

@@ -138,7 +138,7 @@ TEST(bfc_frontier, what_is_held_apart_merges_before_regions_go_back) {
     strata_block_t b[4];
     bfc_open(&rig, "timestamps: true, memory_limit: 6MiB", 0);
     for (int i = 0; i < 4; i++) b[i] = rig_allocate(&rig, NULL, i < 2 ? MIB : 2 * MIB);
-    EXPECT_EQ(bfc_of(&rig)->region_count, 2);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 2);
     for (int i = 2; i < 4; i++) EXPECT_OK(strata_free(rig.s, b[i].ref));
     strata_block_t four = rig_allocate(&rig, NULL, 4 * MIB);
     EXPECT_TRUE(four.ptr == b[2].ptr);

@@ -125,7 +125,7 @@ TEST(bfc_memory, adjacent_regions_are_one_through_a_layer_that_passes_them_on) {
     bfc_open_over(&rig, "coalesce_regions: true", "limit: {bytes: 8GiB}\n  - adjacent", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).chunks, 2);
-    EXPECT_EQ(bfc_of(&rig)->region_count, 1);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -137,7 +137,7 @@ TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
         bfc_open_adjacent(&rig, coalesces ? "coalesce_regions: true" : "");
         strata_block_t a = rig_allocate(&rig, NULL, MIB + 256), b = rig_allocate(&rig, NULL, 4 * MIB),
                        c = rig_allocate(&rig, NULL, 8 * MIB);
-        EXPECT_EQ(bfc_of(&rig)->region_count, coalesces ? 1 : 3);
+        EXPECT_EQ(bfc_of(&rig)->chunks.count, coalesces ? 1 : 3);
         EXPECT_EQ(rig_figures(&rig).chunks, 3);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, c.ref));
@@ -150,7 +150,7 @@ TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, across.ref));
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        EXPECT_EQ(bfc_of(&rig)->region_count, 0);
+        EXPECT_EQ(bfc_of(&rig)->chunks.count, 0);
         EXPECT_EQ(rig_figures(&rig).chunks, 0);
         rig_close(&rig);
     }

@@ -178,7 +178,7 @@ TEST(tensorflow_bfc, physical_allocator_ooms_fragmentation) {
     bfc_open(&rig, GROWING, 0);
     leave_one_of_many(&rig, blocks);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
-    EXPECT_GT(bfc_of(&rig)->region_count, 1);
+    EXPECT_GT(bfc_of(&rig)->chunks.count, 1);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 508 * MIB, &none));
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
     rig_close(&rig);
@@ -189,7 +189,7 @@ TEST(tensorflow_bfc, virtual_allocator_promotes_reuse) {
     strata_block_t blocks[128];
     bfc_open_adjacent(&rig, GROWING ", coalesce_regions: true");
     leave_one_of_many(&rig, blocks);
-    EXPECT_EQ(bfc_of(&rig)->region_count, 1);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     strata_block_t large = rig_allocate(&rig, NULL, 508 * MIB);
     EXPECT_TRUE(large.ptr == blocks[0].ptr);
     EXPECT_OK(strata_validate(rig.s));
@@ -203,9 +203,9 @@ TEST(tensorflow_bfc, test_region_deallocation) {
     strata_block_t blocks[128];
     bfc_open(&rig, "memory_limit: 2GiB", 0);
     leave_one_of_many(&rig, blocks);
-    EXPECT_GT(bfc_of(&rig)->region_count, 1);
+    EXPECT_GT(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(bfc_of(&rig)->region_count, 1);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     EXPECT_EQ(bfc_of(&rig)->idle.count, 1);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
@@ -218,13 +218,13 @@ TEST(tensorflow_bfc, test_no_region_deallocation) {
     uint64_t released = 1;
     bfc_open_adjacent(&rig, "memory_limit: 2GiB, coalesce_regions: true");
     leave_one_of_many(&rig, blocks);
-    EXPECT_EQ(bfc_of(&rig)->region_count, 1);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_EQ(released, 0);
-    EXPECT_EQ(bfc_of(&rig)->region_count, 1);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(bfc_of(&rig)->region_count, 0);
+    EXPECT_EQ(bfc_of(&rig)->chunks.count, 0);
     rig_close(&rig);
 }
 

@@ -1,4 +1,4 @@
-/* More of what validate finds of bfc: lists of regions and of their chunks that lead nowhere. */
+/* More of what validate finds of bfc: lists of regions that lead nowhere, chunks of one region that do not follow one another. */
 #include "tests/bfc/bfc.h"
 
 #define EXPECT_FOUND(word, value, what)                                                                                            \
@@ -17,14 +17,34 @@ TEST(bfc_structure, planted_faults_of_lists_are_found) {
     strata_block_t blocks[3];
     for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB << 2 * i);
     bfc_t *self = bfc_of(&rig);
-    bfc_region_t *first = bfc_region_at(self, self->first_region), *second = bfc_region_at(self, first->next);
+    strata_chunk_t *first = strata_chunk_at(&self->chunks, self->chunks.first),
+                   *second = strata_chunk_at(&self->chunks, first->next);
     ASSERT_TRUE(first->next != 0);
-    EXPECT_FOUND(first->parts, self->parts.used, "the list of a region's chunks is broken");
-    EXPECT_FOUND(first->part_count, 0, "the list of a region's chunks is broken");
-    EXPECT_FOUND(second->prev, 0, "the regions are out of order");
-    EXPECT_FOUND(first->size, first->size + (1ull << 40), "the regions are out of order");
-    EXPECT_FOUND(self->region_count, 1, "the list of regions is broken");
-    EXPECT_FOUND(self->first_region, self->regions.used, "the list of regions is broken");
+    EXPECT_FOUND(second->prev, 0, "the list of chunks is broken");
+    EXPECT_FOUND(self->chunks.count, 1, "the list of chunks is broken");
+    EXPECT_FOUND(self->chunks.first, self->chunks.nodes.used, "the list of chunks is broken");
+    EXPECT_FOUND(self->chunks.by_address.count, 2, "the sum of chunks is wrong");
+    bfc_free_all(&rig, blocks, 3);
+    rig_close(&rig);
+}
+
+TEST(bfc_structure, planted_faults_of_a_region_of_several_chunks_are_found) {
+    rig_t rig;
+    bfc_open_adjacent(&rig, "coalesce_regions: true");
+    strata_block_t blocks[3];
+    for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB << 2 * i);
+    bfc_t *self = bfc_of(&rig);
+    strata_chunk_t *region = strata_chunk_at(&self->chunks, self->chunks.first),
+                   *part = strata_chunk_at(&self->chunks, region->part);
+    EXPECT_EQ(self->chunks.count, 1);
+    ASSERT_TRUE(region->part != 0);
+    EXPECT_FOUND(region->part, self->chunks.nodes.used, "the parts of a chunk are broken");
+    EXPECT_FOUND(region->part, 0, "a chunk is not as large as its parts");
+    EXPECT_FOUND(part->part, region->part, "");
+    EXPECT_FOUND(region->last_part, region->part, "the parts of a chunk are broken");
+    EXPECT_FOUND(part->below, region->below, "a part of a chunk does not begin where the one before it ends");
+    EXPECT_FOUND(region->last, region->first, "a chunk's last block is another");
+    EXPECT_FOUND(region->last, 0, "a chunk's last block is another");
     bfc_free_all(&rig, blocks, 3);
     rig_close(&rig);
 }

@@ -63,12 +63,13 @@ TEST(bfc_structure, planted_faults_of_regions_and_sums_are_found) {
     begin(&p);
     bfc_region_t *region = bfc_region_at(p.self, p.live->chunk);
     PLANT(p.self->used_bytes, p.self->used_bytes + 256, "the sum of free blocks is wrong");
-    PLANT(p.self->region_count, 2, "the sum of regions is wrong");
-    PLANT(p.self->first_region, 0, "the sum of regions is wrong");
+    PLANT(p.self->chunks.count, 2, "the sum of chunks is wrong");
+    PLANT(p.self->chunks.first, 0, "the list of chunks ends elsewhere");
+    PLANT(p.self->chunks.held, p.self->chunks.bytes - 1, "the sum of chunks is wrong");
     PLANT(region->live, region->live + 1, "a region counts its live blocks wrongly");
-    PLANT(region->part_count, 2, "the chunks do not fill their region");
-    PLANT(region->size, region->size + 256, "the chunks do not fill their region");
-    PLANT(region->base, region->base - 256, "a chunk does not begin where the one before it ends");
+    PLANT(region->chunk.part, 1u << 20, "the parts of a chunk are broken");
+    PLANT(region->chunk.size, region->chunk.size + 256, "a chunk is not as large as its parts");
+    PLANT(region->chunk.base, region->chunk.base - 256, "a chunk does not stand at its address");
     PLANT(p.self->idle.filled, p.self->idle.filled | 1, "bit of word 0 is 1");
     PLANT(p.self->idle.roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bin");
     PLANT(p.self->idle.count, p.self->idle.count + 1, "the bins do not have the free blocks");

@@ -14,7 +14,8 @@ static void begin(fixture_t *f, uint64_t header, uint64_t size, uint32_t slots) 
     *f = (fixture_t){.first = 0};
     EXPECT_OK(strata_slab_init(&f->slab, 1, 0, slots));
     strata_buddy_init(&f->buddy, UNIT, header);
-    f->first = strata_buddy_begin(&f->buddy, &f->slab, CHUNK, BASE, size);
+    f->first = strata_pieces_begin(&f->slab, CHUNK, BASE, size);
+    strata_buddy_add(&f->buddy, &f->slab, f->first);
 }
 
 static strata_status_t validate(const fixture_t *f, uint64_t size) {
@@ -105,7 +106,8 @@ TEST(buddy, blocks_merge_with_both_neighbours) {
     EXPECT_EQ(f.buddy.idle.count, 1);
     EXPECT_EQ(strata_slab_record(&f.slab, f.first)->size, SIZE);
     EXPECT_OK(validate(&f, SIZE));
-    strata_buddy_end(&f.buddy, &f.slab, f.first);
+    strata_buddy_remove(&f.buddy, &f.slab, f.first);
+    strata_slab_give(&f.slab, f.first);
     EXPECT_EQ(f.buddy.idle.bytes, 0);
     EXPECT_EQ(f.slab.unused + 1, f.slab.used);
     strata_slab_destroy(&f.slab);
@@ -152,7 +154,6 @@ TEST(buddy, a_full_slab_changes_nothing) {
     EXPECT_NE(a, 0);
     EXPECT_EQ(serve(&f, 192), 0);
     EXPECT_OK(validate(&f, SIZE));
-    EXPECT_EQ(strata_buddy_begin(&f.buddy, &f.slab, CHUNK + 1, 2 * BASE, SIZE), 0);
     /* A used-up slot, and no other: the block stays out of use. */
     EXPECT_NE(serve(&f, SIZE - UNIT - HEADER), 0);
     f.slab.records[a].generation = STRATA_GENERATION_LAST;

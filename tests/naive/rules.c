@@ -139,13 +139,13 @@ TEST(naive_rules, a_chunk_that_went_back_leaves_nothing_behind) {
         strata_block_t a = rig_allocate(&rig, NULL, 2 * MIB - 64), b = rig_allocate(&rig, NULL, MIB);
         give(&rig, a);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        EXPECT_EQ(self->chunk_count, 1);
+        EXPECT_EQ(self->chunks.count, 1);
         EXPECT_EQ(self->base.stack->slab.used - self->base.stack->slab.unused, 3);
         EXPECT_OK(strata_validate(rig.s));
         give(&rig, b);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-        EXPECT_EQ(self->chunk_count, 0);
-        EXPECT_EQ(self->chunks.used, 1 + self->chunks.unused);
+        EXPECT_EQ(self->chunks.count, 0);
+        EXPECT_EQ(self->chunks.nodes.used, 1 + self->chunks.nodes.unused);
     }
     rig_close(&rig);
 }
