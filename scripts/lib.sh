@@ -26,11 +26,15 @@ can_fuzz() {
               return b && n == 1; }' | clang -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
 }
 
-# The Debian packages that are missing for: "library" (the library and the command), "tests" as well, or what "fuzz" needs alone.
+# The Debian packages that are missing for: "library" (the library and the command), "tests" (those as well), "fuzz", or "format".
 missing_packages() {
     local tests=${1:-library}
     if [ "$tests" = fuzz ]; then
         can_fuzz || echo clang libclang-rt-14-dev
+        return
+    fi
+    if [ "$tests" = format ]; then
+        has clang-format-14 || echo clang-format-14
         return
     fi
     has cmake || echo cmake
