@@ -17,8 +17,7 @@ const char *strata_scope_word(strata_scope_t scope) {
     static const char *const words[] = {[STRATA_SCOPE_NONE] = "none",
                                         [STRATA_SCOPE_STREAM] = "stream",
                                         [STRATA_SCOPE_THREAD] = "thread",
-                                        [STRATA_SCOPE_DEVICE] = "device",
-                                        [STRATA_SCOPE_PROCESS] = "process"};
+                                        [STRATA_SCOPE_DEVICE] = "device"};
     return words[scope];
 }
 

@@ -93,7 +93,7 @@ void neighbours_and_victims_hold(const subject_t *subject) {
         strata_neighbours_t n = {.struct_size = sizeof n};
         if (blocks[i].ref == 0) continue;
         EXPECT_OK(strata_neighbours(rig.s, blocks[i].ref, &n));
-        EXPECT_GE(n.run, n.free_before + blocks[i].size + n.free_behind); /* more: what lies around the block itself */
+        EXPECT_GE(n.run, n.free_before + blocks[i].size + n.free_after); /* more: what lies around the block itself */
         EXPECT_EQ(n.block.ptr, blocks[i].ptr);
         EXPECT_EQ(n.block.size, blocks[i].size);
         EXPECT_EQ(n.block.ref, blocks[i].ref);

@@ -289,7 +289,7 @@ static bool give_back(async_layer_t *self, strata_record_t *record, bool in_orde
 
 /* Without a free stream the host has waited for everybody, and the block is freed as the device frees any. Else its bytes go from
  * live to pending in one step: no other thread's request sees them in neither. */
-static void free_behind(async_layer_t *self, strata_record_t *record) {
+static void free_after(async_layer_t *self, strata_record_t *record) {
     bool has_free_stream = strata_free_stream_make(&self->frees) == STRATA_OK;
     uint64_t bytes = record->size;
     bool gone = cover_all(self, record, has_free_stream) && give_back(self, record, has_free_stream, self->frees.stream);
@@ -317,7 +317,7 @@ static void free_record(strata_layer_t *base, strata_record_t *record, strata_ca
         if (gone) strata_domain_discount(base->domain, bytes);
     } else {
         if (usable) leave_handle(self, owner);
-        free_behind(self, record);
+        free_after(self, record);
     }
     strata_call_lock(call, opened);
 }

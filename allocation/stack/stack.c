@@ -152,9 +152,8 @@ static void instance_delete(strata_layer_t *layer) {
 /* How many share an instance. Below a shared one everything is shared as widely. */
 typedef enum width { OF_STREAM, OF_THREAD, OF_DEVICE } width_t;
 
-/* A facade's devices, clocks and refs are its own: what is of process scope is no wider than those. */
 static width_t width_of_scope(strata_scope_t scope) {
-    if (scope == STRATA_SCOPE_DEVICE || scope == STRATA_SCOPE_PROCESS) return OF_DEVICE;
+    if (scope == STRATA_SCOPE_DEVICE) return OF_DEVICE;
     return scope == STRATA_SCOPE_THREAD ? OF_THREAD : OF_STREAM;
 }
 

@@ -31,7 +31,6 @@ static const char *shared_text(const strata_model_layer_t *layer, strata_place_k
     case STRATA_SCOPE_STREAM: return has_one_stack(place) ? "one instance, for all streams" : "one instance for each stream";
     case STRATA_SCOPE_THREAD:
         return has_one_stack(place) ? "one instance for each thread" : "one instance for each thread, shared by all its streams";
-    case STRATA_SCOPE_PROCESS:
     case STRATA_SCOPE_DEVICE:
         return has_one_stack(place) ? "one instance, for all streams" : "one instance for each device, shared by all its streams";
     }

@@ -32,8 +32,8 @@ strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neig
     /* The sentinel 0 is never free. */
     bool in_chunk = piece->chunk != 0;
     neighbours->free_before = in_chunk ? free_bytes(home, piece->prev) : 0;
-    neighbours->free_behind = in_chunk ? free_bytes(home, piece->next) : 0;
-    neighbours->run = neighbours->free_before + piece->size + neighbours->free_behind;
+    neighbours->free_after = in_chunk ? free_bytes(home, piece->next) : 0;
+    neighbours->run = neighbours->free_before + piece->size + neighbours->free_after;
     if (home != call.stack) strata_unlock(&home->lock);
     (void)strata_call_unlock(&call);
     return STRATA_OK;

@@ -14,26 +14,28 @@ enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };
 /* A driver's own context is among what others hold, and nobody can end it: so much of that is nobody's fault (an H100 takes 500 MiB). */
 #define STRATA_FACT_CONTEXT (768ull << 20)
 
+/* clang-format would break these lists differently at each run. */
+/* clang-format off */
+
 /* X(name): bytes. */
-#define STRATA_FACT_SIZES(X)                                                                                                       \
-    X(asked)                                                                                                                       \
-    X(growth) /* the last that a cache or source asked for */                                                                      \
-    X(room) /* what whoever refused had left: a bound, or the device */                                                            \
-    X(enough) /* what a bound would have to be */                                                                                  \
-    X(limit)                                                                                                                       \
-    X(used) X(free) X(total) X(most) /* of the device; the most that a program may get of it */                                    \
-        X(allowed) /* the most that one request may get: of the device, and of what bounds it */                                   \
-        X(reserved) X(outside) X(others) /* here; by nobody here; of that, beyond a driver's context */                            \
-        X(allocated) X(deferred) X(later_run) /* the largest run once all waits are over */                                        \
-        X(idle) /* in caches here, whatever keeps it from the request */                                                           \
-        X(there) X(there_largest) X(there_whole) X(there_held) /* of it, what the cause is about */                                \
-        X(owner_bytes) X(victims_bytes)
+#define STRATA_FACT_SIZES(X)                                                                                          \
+    X(asked) X(growth) /* the last size that a cache or source asked for */                                           \
+    X(room)            /* what was left where the request was refused: of a bound, or of the device */                \
+    X(enough)          /* what a bound would have to be */                                                            \
+    X(limit) X(used)                                                                                                  \
+    X(free) X(total) X(most) /* of the device; the most that a program may get from it */                             \
+    X(allowed)               /* the most that one request may get: from the device, and from what bounds it */        \
+    X(reserved) X(outside) X(others) /* here; by nobody here; of that, beyond a driver's context */                   \
+    X(allocated) X(deferred) X(later_run) /* the largest run once all waits are over */                               \
+    X(idle)                               /* in caches here, whatever keeps it from the request */                    \
+    X(there) X(there_largest) X(there_whole) X(there_held) /* the part of it that the cause is about */               \
+    X(owner_bytes) X(victims_bytes)
 #define STRATA_FACT_COUNTS(X) X(there_chunks) X(owner_blocks) X(first_step) X(last_step) X(victims)
-#define STRATA_FACT_TEXTS(X)                                                                                                       \
-    X(bound)                                                                                                                       \
-    X(bound_now)                                                                                                                   \
-    X(smaller_growth) X(chunk_size) X(chunk_size_now) X(timeout) X(timeout_now) X(wait_first) X(max_split_size) X(owner)           \
-        X(victims_of)
+#define STRATA_FACT_TEXTS(X)                                                                                          \
+    X(bound) X(bound_now) X(smaller_growth) X(chunk_size) X(chunk_size_now) X(timeout) X(timeout_now) X(wait_first)   \
+    X(max_split_size) X(owner) X(victims_of)
+
+/* clang-format on */
 
 typedef struct strata_facts {
 #define STRATA_FACT_SIZE(name) uint64_t name;

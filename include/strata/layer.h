@@ -144,14 +144,9 @@ typedef struct strata_stat_row {
 /* ---- the layer --------------------------------------------------------------------------------------------------------- */
 
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
-/* Whose an instance is. THREAD: caches alone; every thread has stacks of its own above it. PROCESS: as DEVICE; facades share nothing. */
-typedef enum strata_scope {
-    STRATA_SCOPE_NONE,
-    STRATA_SCOPE_STREAM,
-    STRATA_SCOPE_THREAD,
-    STRATA_SCOPE_DEVICE,
-    STRATA_SCOPE_PROCESS
-} strata_scope_t;
+/* How widely an instance is shared, within one facade. THREAD is for caches; every thread has stacks of its own above such a
+ * cache. */
+typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE } strata_scope_t;
 
 /* What a layer needs of the one below and gives to the one above. X(name, bit, meaning) */
 #define STRATA_TRAIT_MAP(X)                                                                                                        \
@@ -277,16 +272,16 @@ typedef struct strata_layer_type {
     /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
     /* The largest alignment that a layer of these options serves on layers that serve `below` (a router: the least of them; a
-     * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack that
-     * has less. NULL: decorators and routers serve `below`, sources and caches what the request says, up to 256. */
+     * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack
+     * that has less. NULL: decorators and routers serve `below`, sources and caches what the request says, up to 256. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
     /* Of a layer that notes borrows elsewhere than in the record's `borrows`: whether there is one of this live record. The lock of
      * the record's stack is held, under which borrows come and go. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
     /* The peaks among its figures begin at what is now. The lock of its stack is held; layers without one change atomically. */
     void (*reset_peaks)(strata_layer_t *self);
-    /* Of a block of this cache: what keeps it from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is. Under
-     * the lock. NULL: nothing does, but whose stack the layer stands in. */
+    /* Of a block of this cache: what keeps it from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
+     * Under the lock. NULL: nothing does, but whose stack the layer stands in. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
 } strata_layer_type_t;
 
@@ -399,8 +394,8 @@ typedef void *strata_event_t;
 STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
 /* Quick, as all that follow. */
 STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
-/* Marks the end of all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place of several open
- * devices, each of which has one of that name. */
+/* Marks the end of all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place of several
+ * open devices, each of which has one of that name. */
 STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
 /* E_NOT_READY: the work is not done yet. */
 STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);

@@ -16,7 +16,7 @@ extern "C" {
 #define STRATA_PRINTF(text, first)
 #endif
 
-/* X(name, number, text). Numbers are part of the ABI: never reuse one. */
+/* X(name, number, text). Numbers are part of the ABI: never reuse one (14 is used up). */
 #define STRATA_STATUS_MAP(X)                                                                                                       \
     X(OK, 0, "done")                                                                                                               \
     X(E_INVALID, 1, "an argument is wrong")                                                                                        \
@@ -32,7 +32,6 @@ extern "C" {
     X(E_IO, 11, "a file could not be read or written")                                                                             \
     X(E_BUSY, 12, "still in use")                                                                                                  \
     X(E_NOT_READY, 13, "work submitted before is not done yet")                                                                    \
-    X(E_TIMEOUT, 14, "the deadline passed")                                                                                        \
     X(E_UNKNOWN_POINTER, 15, "no live allocation begins at this address")                                                          \
     X(E_UNKNOWN_STREAM, 16, "the stream is unknown, was destroyed, or its handle now names another stream")                        \
     X(E_FORKED, 17, "the process was forked after the device was opened: a child cannot use it")                                   \
@@ -47,11 +46,11 @@ typedef enum strata_status {
 #undef STRATA_STATUS_ENUM
 } strata_status_t;
 
-/* The reason of a failure, in words a person can act on. */
+/* The reason of a failure, in words that a person can act on. */
 typedef struct strata_error {
     strata_status_t status;
-    int64_t device_code; /* the driver's number (CUresult), 0 when no driver call failed */
-    uint32_t line; /* 1-based, of the file that the text names; 0 when the error is in no file */
+    int64_t device_code; /* the driver's number (CUresult); 0 if no driver call failed */
+    uint32_t line; /* 1-based, in the file that the text names; 0 if the error is not in a file */
     uint32_t column;
     char text[4096];
 } strata_error_t;
@@ -60,11 +59,11 @@ typedef struct strata_error {
 STRATA_API const char *strata_status_name(strata_status_t status);
 /* "out of memory in this place"; never NULL. Any thread. */
 STRATA_API const char *strata_status_text(strata_status_t status);
-/* The calling thread's last failure. Never NULL; valid until the thread's next call. Behind a call that succeeded it means nothing: what
- * was tried on the way may have failed. */
+/* The calling thread's last failure. Never NULL; valid until the thread's next call. After a call that succeeded it means nothing:
+ * some step on the way may have failed. */
 STRATA_API const strata_error_t *strata_last_error(void);
-/* Sets the calling thread's last error and returns `status`: for layers and callbacks. `device_code` is the driver's number,
- * or 0. */
+/* For layers and callbacks: sets the calling thread's last error and returns `status`. `device_code` is the driver's number, or
+ * 0. */
 STRATA_API strata_status_t strata_fail(strata_status_t status, int64_t device_code, const char *format, ...) STRATA_PRINTF(3, 4);
 
 #ifdef __cplusplus

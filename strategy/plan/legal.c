@@ -19,7 +19,7 @@ strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *opti
 
 uint32_t strata_traits_above(const strata_layer_type_t *type, uint32_t below) { return type->gives | (type->passes & below); }
 
-static bool is_shared(strata_scope_t scope) { return scope == STRATA_SCOPE_DEVICE || scope == STRATA_SCOPE_PROCESS; }
+static bool is_shared(strata_scope_t scope) { return scope == STRATA_SCOPE_DEVICE; }
 
 strata_clash_t strata_clash_of_neighbours(const strata_layer_type_t *upper, strata_scope_t scope, const strata_layer_type_t *lower,
                                           uint32_t given) {

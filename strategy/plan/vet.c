@@ -51,7 +51,7 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
                           : !type->doc      ? "doc"
                                             : NULL;
     if (missing) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has no %s", type->name, missing);
-    if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_PROCESS)
+    if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_DEVICE)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
     /* A block's locks are its stack's and one shared stack's: only at a cache does a new path begin. */
     if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)

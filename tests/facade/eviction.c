@@ -41,8 +41,8 @@ static void expect_neighbours(rig_t *rig) {
         EXPECT_EQ(n.block.size, row->block.size);
         EXPECT_EQ(n.block.ref, row->block.ref);
         EXPECT_EQ(n.free_before, before ? row[-1].block.size : 0);
-        EXPECT_EQ(n.free_behind, behind ? row[1].block.size : 0);
-        EXPECT_EQ(n.run, n.free_before + row->block.size + n.free_behind);
+        EXPECT_EQ(n.free_after, behind ? row[1].block.size : 0);
+        EXPECT_EQ(n.run, n.free_before + row->block.size + n.free_after);
     }
 }
 
@@ -235,11 +235,11 @@ TEST(facade_eviction, what_a_decorator_laid_around_a_block_counts) {
     EXPECT_OK(strata_neighbours(rig.s, blocks[1].ref, &n));
     EXPECT_EQ(n.block.ptr, blocks[1].ptr);
     EXPECT_EQ(n.block.size, blocks[1].size);
-    EXPECT_EQ((n.free_before > 0) + (n.free_behind > 0), 1);
-    EXPECT_GT(n.run, n.free_before + n.block.size + n.free_behind);
+    EXPECT_EQ((n.free_before > 0) + (n.free_after > 0), 1);
+    EXPECT_GT(n.run, n.free_before + n.block.size + n.free_after);
     EXPECT_OK(strata_free(rig.s, blocks[2].ref));
     EXPECT_OK(strata_neighbours(rig.s, blocks[1].ref, &n));
-    EXPECT_TRUE(n.free_before > 0 && n.free_behind > 0);
+    EXPECT_TRUE(n.free_before > 0 && n.free_after > 0);
     EXPECT_EQ(n.run, MIB);
     EXPECT_OK(strata_free(rig.s, blocks[1].ref));
     rig_close(&rig);

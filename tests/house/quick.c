@@ -7,13 +7,13 @@
 #include "tests/harness/test.h"
 #include "tests/house/house.h"
 
-#define SENTENCE "**Under a lock only these device calls: event take from the pool, "
+#define SENTENCE "**Only these device calls are allowed under a lock: take an event from the pool, "
 
-/* "record, query, stream_wait": what the page says behind the event pool, which makes no device call under a lock. */
+/* "record, query, stream_wait": what the page lists after the event pool, which makes no device call under a lock. */
 static void named_by(const char *page, char *names, size_t capacity) {
     const char *at = strstr(page, SENTENCE);
     names[0] = '\0';
-    if (at) snprintf(names, capacity, "%.*s", (int)strcspn(at + strlen(SENTENCE), "*"), at + strlen(SENTENCE));
+    if (at) snprintf(names, capacity, "%.*s", (int)strcspn(at + strlen(SENTENCE), "."), at + strlen(SENTENCE));
 }
 
 static void quick_of_the_table(char *names, size_t capacity) {

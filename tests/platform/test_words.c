@@ -78,7 +78,7 @@ TEST(platform_words, a_text_too_long_is_cut_and_ends) {
 static void *fail_elsewhere(void *text) {
     strata_error_t *before = text;
     *before = *strata_last_error();
-    strata_fail(STRATA_E_TIMEOUT, 0, "of the other thread");
+    strata_fail(STRATA_E_BUSY, 0, "of the other thread");
     return NULL;
 }
 

@@ -26,7 +26,6 @@ const strata_layer_type_t tells_owners = FAKE(.name = "tells_owners", .role = ST
 const strata_layer_type_t passes = FAKE(.name = "passes", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_NONE,
                                         .passes = STRATA_TRAIT_STREAM_ORDERED);
 const strata_layer_type_t device_count = FAKE(.name = "device_count", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_DEVICE);
-const strata_layer_type_t process_count = FAKE(.name = "process_count", .role = STRATA_DECORATOR, .scope = STRATA_SCOPE_PROCESS);
 const strata_layer_type_t router = FAKE(.name = "router", .role = STRATA_ROUTER, .scope = STRATA_SCOPE_DEVICE);
 
 strata_strategy_t *stack_of(strata_place_kind_t place, const strata_layer_type_t *const *types) {

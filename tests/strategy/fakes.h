@@ -13,6 +13,6 @@ void expect_illegal(const strata_layer_type_t *const *types, unsigned upper, con
 void expect_legal(const strata_layer_type_t *const *types);
 
 extern const strata_layer_type_t source, ordered_source, waiting_source, cache, device_cache, locker, waiter, needs_order, passes,
-    device_count, process_count, thread_cache, router, tells_owners;
+    device_count, thread_cache, router, tells_owners;
 
 #endif

@@ -46,7 +46,7 @@ TEST(legality, no_shared_lock_above_a_cache) {
     expect_legal((list_t){&router, &device_cache, &source});
     expect_illegal((list_t){&device_count, &cache, &source}, 0,
                    "\"device_count\" is shared by all streams and stands above the cache \"cache\"");
-    expect_illegal((list_t){&process_count, &passes, &device_cache, &source}, 0, "put \"process_count\" below \"device_cache\"");
+    expect_illegal((list_t){&device_count, &passes, &device_cache, &source}, 0, "put \"device_count\" below \"device_cache\"");
 }
 
 TEST(legality, what_tells_owners_stands_below_no_cache) {
@@ -94,20 +94,20 @@ TEST(legality, an_empty_stack_is_told_at_its_place) {
 }
 
 /* Verdicts by hand: what the builder says of a layer of the row above one of the column, and a source that is stream_ordered. */
-static const strata_layer_type_t *const judged[] = {&cache,  &device_cache, &thread_cache,  &locker, &waiter,      &needs_order,
-                                                    &passes, &device_count, &process_count, &router, &tells_owners};
+static const strata_layer_type_t *const judged[] = {&cache,       &device_cache, &thread_cache, &locker, &waiter,
+                                                    &needs_order, &passes,       &device_count, &router, &tells_owners};
 enum { JUDGED = sizeof judged / sizeof *judged };
 
 static const struct {
     const strata_layer_type_t *upper;
     char verdicts[JUDGED + 1]; /* of each lower one, as in `reasons`; '.' is legal */
 } matrix[JUDGED] = {
-    {&cache, "....w.....u"}, /* a wait under its lock; owners that change unseen */
-    {&device_cache, "n.nnw.....u"}, /* and nothing that a stream or thread has of its own */
-    {&thread_cache, "n..nw.....u"},  {&locker, "....w......"},       {&waiter, "..........."},
-    {&needs_order, "..mmmm.mmm."}, /* what neither gives stream_ordered nor passes it on */
-    {&passes, "..........."},        {&device_count, "sssn......."}, /* no lock of all streams on the way to a hit */
-    {&process_count, "sssn......."}, {&router, "n.nn......."},       {&tells_owners, "..........."},
+    {&cache, "....w....u"}, /* a wait under its lock; owners that change unseen */
+    {&device_cache, "n.nnw....u"}, /* and nothing that a stream or thread has of its own */
+    {&thread_cache, "n..nw....u"}, {&locker, "....w....."},
+    {&waiter, ".........."},       {&needs_order, "..mmmm.mm."}, /* what neither gives stream_ordered nor passes it on */
+    {&passes, ".........."},       {&device_count, "sssn......"}, /* no lock of all streams on the way to a hit */
+    {&router, "n.nn......"},       {&tells_owners, ".........."},
 };
 
 static const char *reason_of(char verdict) {

@@ -107,7 +107,7 @@ TEST(registered, roles_scopes_and_sizes_are_known_ones) {
     type.role = (strata_role_t)(STRATA_ROUTER + 1);
     expect_refused(&type, STRATA_E_INVALID, "no such role or scope");
     type = good("shapeless");
-    type.scope = (strata_scope_t)(STRATA_SCOPE_PROCESS + 1);
+    type.scope = (strata_scope_t)(STRATA_SCOPE_DEVICE + 1);
     expect_refused(&type, STRATA_E_INVALID, "no such role or scope");
     type = good("shapeless");
     type.options_size = (1u << 16) + 1;
