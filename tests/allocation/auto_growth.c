@@ -361,7 +361,7 @@ TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     EXPECT_FOUND(bench.stack->attention_allocate, 0);
     ASSERT_OK(strata_device_synchronise(bench.device));
     strata_record_t *again = bench_allocate(&bench, 4096);
-    EXPECT_TRUE(again->ptr == a->ptr);
+    EXPECT_EQ(again->ptr, a->ptr);
     EXPECT_EQ(bench.stack->figures.deferred_bytes, 0);
     bench_free(&bench, again);
     EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
@@ -375,7 +375,7 @@ TEST(auto_growth, pads_every_block) {
     strata_record_t *record = NULL;
     for (int i = 0; i < 2; i++) {
         record = bench_allocate(&bench, 256);
-        ASSERT_TRUE(record != NULL);
+        ASSERT_NE(record, NULL);
         EXPECT_EQ(record->size, 512);
         EXPECT_EQ(strata_record_requested(record), 256);
         bench_free(&bench, record);

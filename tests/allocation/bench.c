@@ -86,7 +86,7 @@ void bench_free(bench_t *bench, strata_record_t *record) {
     strata_record_t *found;
     (void)bench;
     ASSERT_OK(strata_record_find(BENCH_FACADE, strata_ref_of(record), &call, &found));
-    EXPECT_TRUE(found == record);
+    EXPECT_EQ(found, record);
     strata_record_free(&call, found);
 }
 

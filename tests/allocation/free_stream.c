@@ -62,7 +62,7 @@ TEST(free_stream, validate_finds_planted_faults) {
     EXPECT_EQ(collect(&p), 0);
     strata_free_stream_wait(&p.frees);
     EXPECT_EQ(p.frees.pending_bytes, 0);
-    EXPECT_TRUE(strata_free_stream_last(&p.frees) == NULL);
+    EXPECT_EQ(strata_free_stream_last(&p.frees), NULL);
     end(&p);
 }
 

@@ -227,8 +227,8 @@ TEST(auto_growth_pools, a_split_reserves_less_for_many_sizes) {
         with += working_set("split_pools=true", seed) / 4;
     }
     printf("reserved over requested, 1,000 live blocks: %.3f, split %.3f\n", without, with);
-    EXPECT_TRUE(with <= 1.25);
-    EXPECT_TRUE(with <= without - 0.05);
+    EXPECT_LE(with, 1.25);
+    EXPECT_LE(with, without - 0.05);
 }
 
 /* ---- validate ---- */

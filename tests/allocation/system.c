@@ -38,7 +38,7 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     strata_record_t *found;
     EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, ref, &call, &found));
     strata_record_t *b = bench_allocate(&bench, 3 * MIB);
-    EXPECT_TRUE(b != a);
+    EXPECT_NE(b, a);
     bench_free(&bench, b);
     EXPECT_OK(strata_stack_validate(shared));
     bench_close(&bench);
@@ -52,7 +52,7 @@ TEST(allocation_system, where_all_stacks_have_ended_none_is_found) {
         strata_domain_remove_stack(bench.domain, last);
         strata_stack_destroy(last);
     }
-    EXPECT_TRUE(strata_domain_find(bench.domain, 0, NULL, 0) == NULL);
+    EXPECT_EQ(strata_domain_find(bench.domain, 0, NULL, 0), NULL);
     bench_close(&bench);
 }
 
@@ -76,12 +76,12 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_event_create, 1, true, STRATA_E_DEVICE));
     for (int i = 0; i < 1000; i++) EXPECT_STATUS(STRATA_E_DEVICE, strata_events_ensure(events, 1));
     EXPECT_EQ(events->made, 0);
-    EXPECT_TRUE(strata_events_take(events) == NULL);
+    EXPECT_EQ(strata_events_take(events), NULL);
     strata_sim_clear_faults(bench.device);
     EXPECT_OK(strata_events_ensure(events, 3));
     EXPECT_EQ(events->made, 3);
     strata_handle_t event = strata_events_take(events);
-    EXPECT_TRUE(event != NULL);
+    EXPECT_NE(event, NULL);
     strata_events_give(events, event);
     /* No more than there is room for. */
     events->made = STRATA_EVENTS - 1;
@@ -144,7 +144,7 @@ static void refuse(bench_t *bench, size_t size) {
     ASSERT_OK(strata_sim_fail(bench->device, STRATA_CALL_free, 1, true, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_LIMIT, bench_try(bench, size, &none));
     EXPECT_EQ(strata_last_error()->status, STRATA_E_LIMIT);
-    EXPECT_TRUE(none == NULL);
+    EXPECT_EQ(none, NULL);
 }
 
 static const strata_layer_type_t *source_at(int i) { return i ? strata_layer_find("system") : &plain_source_type; }

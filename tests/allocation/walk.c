@@ -120,7 +120,7 @@ static void a_failing_middle_leaves_nothing(const strata_layer_type_t *const *ty
     test_failing_armed = true;
     for (int i = 0; i < 10; i++) {
         EXPECT_STATUS(STRATA_E_NO_MEMORY, bench_try(&bench, size, &record));
-        EXPECT_TRUE(record == NULL);
+        EXPECT_EQ(record, NULL);
         EXPECT_EQ(bench.stack->figures.allocated_bytes, before.allocated_bytes);
         EXPECT_EQ(bench.stack->figures.allocations, before.allocations);
         EXPECT_OK(strata_stack_validate(bench.stack));

@@ -45,7 +45,7 @@ TEST(async_pool, zero_size) {
     async_open(&rig, NULL, 0, 0, false);
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 0);
-    EXPECT_TRUE(a.ptr == NULL);
+    EXPECT_EQ(a.ptr, NULL);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
@@ -337,7 +337,7 @@ TEST(async_pool, a_refused_free_is_quarantined) {
     strata_sim_clear_faults(rig.devices[0]);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 40 * MIB);
     strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
-    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
@@ -371,7 +371,7 @@ TEST(async_pool, freed_memory_is_no_longer_covered) {
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
     const strata_directory_t *directory = rig_domain(&rig)->directory;
-    ASSERT_TRUE(directory != NULL);
+    ASSERT_NE(directory, NULL);
     uint32_t before = directory->used - directory->free_count;
     for (uint64_t i = 1; i < 5; i++) {
         a = rig_allocate(&rig, NULL, 16 * i * MIB);

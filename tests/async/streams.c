@@ -199,7 +199,7 @@ TEST(async_throttle, pending_bytes_count_once) {
     async_open(&rig, half, 1, CAPACITY, false);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     uint64_t free_bytes, total, waits;
-    ASSERT_TRUE(strata_device_mem_info(rig.devices[0], &free_bytes, &total) == STRATA_OK);
+    ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
     strata_block_t a = rig_allocate(&rig, owner, total / 4);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     rig_work(&rig, borrower, 100 * LONG, a.ref);
@@ -221,7 +221,7 @@ TEST(async_throttle, a_recycled_handle_waits_anew) {
     async_open(&rig, half, 1, CAPACITY, false);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), gone = rig_stream(&rig), again = NULL;
     uint64_t free_bytes, total;
-    ASSERT_TRUE(strata_device_mem_info(rig.devices[0], &free_bytes, &total) == STRATA_OK);
+    ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
     strata_block_t a = rig_allocate(&rig, owner, total / 4);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
     rig_work(&rig, borrower, 100 * LONG, a.ref);
@@ -235,7 +235,7 @@ TEST(async_throttle, a_recycled_handle_waits_anew) {
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
         EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
         for (int i = 0; i < 4 && again != gone; i++) again = rig_stream(&rig);
-        ASSERT_TRUE(again == gone);
+        ASSERT_EQ(again, gone);
     }
     EXPECT_OK(strata_free(rig.s, below.ref));
     rig_close(&rig);

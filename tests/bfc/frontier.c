@@ -32,7 +32,7 @@ TEST(bfc_frontier, what_it_has_not_passed_keeps_to_itself) {
     EXPECT_OK(strata_validate(rig.s));
     pass(&rig, mine);
     strata_block_t all = rig_allocate(&rig, NULL, 3 * MIB);
-    EXPECT_TRUE(all.ptr == b[0].ptr);
+    EXPECT_EQ(all.ptr, b[0].ptr);
     EXPECT_EQ(self->stamp_count, 0);
     EXPECT_EQ(self->forced_merges, 0);
     EXPECT_OK(strata_free(rig.s, all.ref));
@@ -75,11 +75,11 @@ TEST(bfc_frontier, a_request_says_up_to_which_count_it_may_have_memory) {
     uint64_t mine = count_of(&rig);
     EXPECT_OK(strata_free(rig.s, b[2].ref));
     strata_block_t early = bfc_before(&rig, NULL, 3 * MIB / 2 + 1, mine);
-    EXPECT_TRUE(early.ptr == b[0].ptr);
+    EXPECT_EQ(early.ptr, b[0].ptr);
     strata_block_t none = bfc_before(&rig, NULL, 3 * MIB / 2 + 1, 1);
     EXPECT_GT((char *)none.ptr, (char *)b[5].ptr);
     strata_block_t any = rig_allocate(&rig, NULL, 3 * MIB / 2 + 1);
-    EXPECT_TRUE(any.ptr == b[2].ptr);
+    EXPECT_EQ(any.ptr, b[2].ptr);
     strata_block_t rest[] = {early, none, any, b[1], b[3], b[4], b[5]};
     bfc_free_all(&rig, rest, 7);
     rig_close(&rig);
@@ -95,7 +95,7 @@ TEST(bfc_frontier, the_rest_of_a_block_inherits_its_count) {
     uint64_t mine = count_of(&rig);
     EXPECT_OK(strata_free(rig.s, b[0].ref));
     strata_block_t low = bfc_before(&rig, NULL, MIB, mine + 1), other = bfc_before(&rig, NULL, MIB, mine);
-    EXPECT_TRUE(low.ptr == b[0].ptr);
+    EXPECT_EQ(low.ptr, b[0].ptr);
     EXPECT_GT((char *)other.ptr, (char *)b[1].ptr);
     EXPECT_EQ(bfc_of(&rig)->stamp_count, 1);
     EXPECT_OK(strata_validate(rig.s));
@@ -117,14 +117,14 @@ TEST(bfc_frontier, out_of_memory_merges_before_the_frontier_has_passed) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &bounded, &three));
     EXPECT_EQ(self->forced_merges, 0);
     three = rig_allocate(&rig, NULL, 3 * MIB);
-    EXPECT_TRUE(three.ptr == b[0].ptr);
+    EXPECT_EQ(three.ptr, b[0].ptr);
     EXPECT_EQ(three.size, 4 * MIB); /* the third of them took the two before it and the one behind it */
     EXPECT_EQ(self->forced_merges, 1);
     EXPECT_GT(self->stamp_count, 6); /* the others wait on */
     EXPECT_OK(strata_validate(rig.s));
     pass(&rig, mine);
     strata_block_t eight = rig_allocate(&rig, NULL, 8 * MIB);
-    EXPECT_TRUE((char *)eight.ptr == (char *)b[0].ptr + 4 * MIB);
+    EXPECT_EQ((char *)eight.ptr, (char *)b[0].ptr + 4 * MIB);
     EXPECT_EQ(self->stamp_count, 0);
     EXPECT_OK(strata_free(rig.s, three.ref));
     EXPECT_OK(strata_free(rig.s, eight.ref));
@@ -141,7 +141,7 @@ TEST(bfc_frontier, what_is_held_apart_merges_before_regions_go_back) {
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 2);
     for (int i = 2; i < 4; i++) EXPECT_OK(strata_free(rig.s, b[i].ref));
     strata_block_t four = rig_allocate(&rig, NULL, 4 * MIB);
-    EXPECT_TRUE(four.ptr == b[2].ptr);
+    EXPECT_EQ(four.ptr, b[2].ptr);
     EXPECT_EQ(bfc_of(&rig)->forced_merges, 1);
     EXPECT_EQ(bfc_of(&rig)->collections, 0);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
@@ -162,7 +162,7 @@ TEST(bfc_frontier, a_forced_merge_keeps_the_later_count) {
     strata_allocate_options_t bounded = {.struct_size = sizeof bounded, .size = 2 * MIB, .freed_before = mine};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &bounded, &none));
     strata_block_t two = rig_allocate(&rig, NULL, 2 * MIB);
-    EXPECT_TRUE(two.ptr == b[0].ptr);
+    EXPECT_EQ(two.ptr, b[0].ptr);
     EXPECT_OK(strata_free(rig.s, two.ref));
     bfc_free_all(&rig, b + 2, 14);
     rig_close(&rig);
@@ -183,7 +183,7 @@ TEST(bfc_frontier, spares_another_stream_the_wait) {
         rig_pass(&rig, 2 * MILLISECOND);
         if (passed) pass(&rig, mine);
         strata_block_t b = rig_allocate(&rig, two, 16 * MIB);
-        EXPECT_TRUE(b.ptr == a.ptr);
+        EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) > waits, !passed);
         EXPECT_OK(strata_free(rig.s, b.ref));
         rig_close(&rig);
@@ -201,7 +201,7 @@ TEST(bfc_frontier, a_request_that_knows_is_not_made_to_wait) {
     uint64_t mine = count_of(&rig), waits = rig_calls(&rig, STRATA_CALL_synchronise);
     rig_pass(&rig, 2 * MILLISECOND);
     strata_block_t b = bfc_before(&rig, two, 16 * MIB, mine);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -299,7 +299,7 @@ TEST(bfc_frontier, may_be_ahead) {
     bfc_free_all(&rig, b, 2);
     EXPECT_EQ(bfc_of(&rig)->stamp_count, 2);
     strata_block_t two = rig_allocate(&rig, NULL, 16 * MIB);
-    EXPECT_TRUE(two.ptr == b[0].ptr);
+    EXPECT_EQ(two.ptr, b[0].ptr);
     EXPECT_OK(strata_free(rig.s, two.ref));
     rig_close(&rig);
 }

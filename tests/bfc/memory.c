@@ -292,7 +292,7 @@ TEST(bfc_memory, the_report_counts_six_sizes) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
     const char *text = strata_last_error()->text;
     EXPECT_CONTAINS(text, "1 Chunks of size 512 totalling 512\n    InUse at 0x");
-    EXPECT_TRUE(strstr(text, "of size 1900") == NULL);
+    EXPECT_LACKS(text, "of size 1900");
     bfc_free_all(&rig, b, LARGER + SMALL);
     rig_close(&rig);
 }
@@ -308,7 +308,7 @@ TEST(bfc_memory, nothing_is_drawn_of_nothing) {
 
 static void read_whole(const char *path, char *text, size_t capacity) {
     FILE *file = fopen(path, "r");
-    ASSERT_TRUE(file != NULL);
+    ASSERT_NE(file, NULL);
     size_t length = fread(text, 1, capacity - 1, file);
     text[length] = '\0';
     fclose(file);
@@ -319,7 +319,7 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
     char folder[] = "/tmp/strata-bfc-XXXXXX", options[256], pattern[128];
     static char text[65536];
     glob_t found;
-    ASSERT_TRUE(mkdtemp(folder) != NULL);
+    ASSERT_NE(mkdtemp(folder), NULL);
     snprintf(options, sizeof options, "memory_limit: 1MiB, memory_debug: true, timestamps: true, memory_dump: %s/map", folder);
     bfc_open(&rig, options, 0);
     EXPECT_OK(strata_annotate(rig.s, "say \"cheese\""));
@@ -386,7 +386,7 @@ TEST(bfc_memory, thousands_of_blocks_are_noted) {
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 256);
     for (uint64_t i = 0; i < BLOCKS; i++) {
         const bfc_note_t *note = bfc_note_of(bfc_of(&rig), strata_ref_slot(blocks[i].ref));
-        ASSERT_TRUE(note != NULL);
+        ASSERT_NE(note, NULL);
         EXPECT_EQ(note->id, i + 1);
     }
     for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));

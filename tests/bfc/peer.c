@@ -76,7 +76,7 @@ TEST(tensorflow_bfc, exercise_coalescing) {
     EXPECT_EQ(f.peak_allocated_bytes, sizes[0] + sizes[1] + sizes[2] + sizes[3]);
     EXPECT_EQ(bfc_of(&rig)->largest_allocation, 40 * MIB);
     strata_block_t last = rig_allocate(&rig, NULL, 4 * KIB);
-    EXPECT_TRUE(last.ptr == first.ptr);
+    EXPECT_EQ(last.ptr, first.ptr);
     EXPECT_OK(strata_free(rig.s, last.ref));
     rig_close(&rig);
 }
@@ -85,7 +85,7 @@ TEST(tensorflow_bfc, allocate_zero_buf_size) {
     rig_t rig;
     bfc_open(&rig, ONE_GIB, 0);
     strata_block_t b = rig_allocate(&rig, NULL, 0);
-    EXPECT_TRUE(b.ptr == NULL);
+    EXPECT_EQ(b.ptr, NULL);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     rig_close(&rig);
@@ -191,7 +191,7 @@ TEST(tensorflow_bfc, virtual_allocator_promotes_reuse) {
     leave_one_of_many(&rig, blocks);
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     strata_block_t large = rig_allocate(&rig, NULL, 508 * MIB);
-    EXPECT_TRUE(large.ptr == blocks[0].ptr);
+    EXPECT_EQ(large.ptr, blocks[0].ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, large.ref));
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
@@ -272,7 +272,7 @@ TEST(tensorflow_bfc, stress_alloc_free) {
     for (int round = 0; round < 20; round++) {
         for (size_t i = 0; i < 350; i++) {
             blocks[i] = bfc_serve(&rig, NULL, 1 + bfc_next(&random, 8 * KIB), 32ull << bfc_next(&random, 8));
-            EXPECT_TRUE(blocks[i].ref != 0);
+            EXPECT_NE(blocks[i].ref, 0);
         }
         for (size_t i = 349; i > 0; i--) {
             size_t other = bfc_next(&random, i + 1);

@@ -19,7 +19,7 @@ TEST(bfc_structure, planted_faults_of_lists_are_found) {
     bfc_t *self = bfc_of(&rig);
     strata_chunk_t *first = strata_chunk_at(&self->chunks, self->chunks.first),
                    *second = strata_chunk_at(&self->chunks, first->next);
-    ASSERT_TRUE(first->next != 0);
+    ASSERT_NE(first->next, 0);
     EXPECT_FOUND(second->prev, 0, "the list of chunks is broken");
     EXPECT_FOUND(self->chunks.count, 1, "the list of chunks is broken");
     EXPECT_FOUND(self->chunks.first, self->chunks.nodes.used, "the list of chunks is broken");
@@ -37,7 +37,7 @@ TEST(bfc_structure, planted_faults_of_a_region_of_several_chunks_are_found) {
     strata_chunk_t *region = strata_chunk_at(&self->chunks, self->chunks.first),
                    *part = strata_chunk_at(&self->chunks, region->part);
     EXPECT_EQ(self->chunks.count, 1);
-    ASSERT_TRUE(region->part != 0);
+    ASSERT_NE(region->part, 0);
     EXPECT_FOUND(region->part, self->chunks.nodes.used, "the parts of a chunk are broken");
     EXPECT_FOUND(region->part, 0, "a chunk is not as large as its parts");
     EXPECT_FOUND(part->part, region->part, "");

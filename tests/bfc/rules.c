@@ -72,7 +72,7 @@ TEST(bfc, cuts_by_the_two_rules) {
         strata_block_t first = rig_allocate(&rig, NULL, cases[i].block), guard = rig_allocate(&rig, NULL, 256);
         EXPECT_OK(strata_free(rig.s, first.ref));
         strata_block_t b = rig_allocate(&rig, NULL, cases[i].request);
-        EXPECT_TRUE(b.ptr == first.ptr);
+        EXPECT_EQ(b.ptr, first.ptr);
         EXPECT_EQ(b.size, cases[i].granted);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, guard.ref));

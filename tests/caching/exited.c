@@ -100,10 +100,10 @@ TEST(caching_exited, a_thread_that_exits_behind_the_wait_for_others_is_waited_fo
     strata_block_t b = rig_allocate(&rig, other, 5 * MIB);
     ASSERT_TRUE(between_end(&between));
     EXPECT_LT(strata_sim_now(rig.world), late.end);
-    EXPECT_TRUE(b.ptr != late.block.ptr);
+    EXPECT_NE(b.ptr, late.block.ptr);
     strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 5 * MIB);
     EXPECT_GE(strata_sim_now(rig.world), late.end);
-    EXPECT_TRUE(c.ptr == late.block.ptr);
+    EXPECT_EQ(c.ptr, late.block.ptr);
     const strata_block_t *left[] = {&late.borrowed, &b, &c};
     for (size_t i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, left[i]->ref));
     pthread_barrier_destroy(&late.ready);

@@ -48,7 +48,7 @@ TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too)
         rig_pass(&rig, 3 * MILLISECOND);
         /* It polls: the second one's use is over, and the block is nobody's all the same. */
         strata_block_t again = rig_allocate(&rig, owner, 5 * MIB);
-        EXPECT_TRUE(again.ptr != block.ptr);
+        EXPECT_NE(again.ptr, block.ptr);
         EXPECT_OK(strata_free(rig.s, again.ref));
     }
     while (count > 0) strata_events_give(events, taken[--count]);

@@ -34,7 +34,7 @@ TEST(caching_memory, callbacks_come_before_growth) {
     EXPECT_EQ(giver.asked, 1);
     giver.ref = a.ref;
     strata_block_t b = rig_allocate(&rig, NULL, 30 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(giver.asked, 2);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
@@ -65,7 +65,7 @@ TEST(caching_memory, a_stream_that_goes_during_its_failing_request_leaves_nothin
     forgetter_t forgetter = {.rig = &rig, .stream = rig_stream(&rig)};
     EXPECT_OK(strata_add_free_memory_callback(rig.s, forget, &forgetter, NULL));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, forgetter.stream, 100, &none));
-    EXPECT_TRUE(forgetter.stream == NULL);
+    EXPECT_EQ(forgetter.stream, NULL);
     EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
     EXPECT_EQ(caching_first_bank(caching_of(&rig)), 0);
     EXPECT_OK(strata_validate(rig.s));
@@ -244,11 +244,11 @@ TEST(caching_memory, after_the_wait_blocks_are_searched_again_where_that_is_aske
         strata_status_t status = try(&rig, owner, 9, &b);
         EXPECT_EQ(status, mended ? STRATA_OK : STRATA_E_NO_MEMORY);
         EXPECT_EQ(rig_figures(&rig).ladders, 0);
-        if (status == STRATA_OK) EXPECT_TRUE(b.ptr == a.ptr);
+        if (status == STRATA_OK) EXPECT_EQ(b.ptr, a.ptr);
         if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
         /* The next request finds it in any case. */
         b = rig_allocate(&rig, owner, 9 * MIB);
-        EXPECT_TRUE(b.ptr == a.ptr);
+        EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, live.ref));
         rig_close(&rig);

@@ -263,7 +263,7 @@ static void limited_memory(const char *options, bool borrowed) {
     EXPECT_TRUE(!borrowed || outside.ptr == in_pool.ptr);
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, outside.ref));
     strata_block_t again = caching_in_pool(&rig, NULL, 24 * MIB, 7);
-    EXPECT_TRUE(again.ptr == in_pool.ptr);
+    EXPECT_EQ(again.ptr, in_pool.ptr);
     EXPECT_OK(strata_free(rig.s, again.ref));
     strata_caching_pool_let_go(layer, 7);
     rig_close(&rig);
@@ -361,14 +361,14 @@ TEST(pytorch, test_graph_capture_reclaim_2_streams) {
     uint64_t records = rig_calls(&rig, STRATA_CALL_event_record), queries = rig_calls(&rig, STRATA_CALL_event_query);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = caching_in_pool(&rig, one, 5 * MIB, 7);
-    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_NE(b.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), records);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_query), queries);
     EXPECT_OK(strata_validate(rig.s));
     capture(&rig, false);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), records + 1);
     strata_block_t c = caching_in_pool(&rig, one, 5 * MIB, 7);
-    EXPECT_TRUE(c.ptr == a.ptr);
+    EXPECT_EQ(c.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
     rig_close(&rig);

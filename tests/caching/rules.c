@@ -164,11 +164,11 @@ TEST(caching, other_places_are_served_too) {
         EXPECT_OK(strata_stream_work(rig.s, rig.gpu, two, MILLISECOND, &a.ref, 1));
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_allocate(rig.s, each[i], one, 5000, &b));
-        EXPECT_TRUE(b.ptr != a.ptr);
+        EXPECT_NE(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
         rig_pass(&rig, 2 * MILLISECOND);
         EXPECT_OK(strata_allocate(rig.s, each[i], one, 5000, &b));
-        EXPECT_TRUE(b.ptr == a.ptr);
+        EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
         rig_close(&rig);
     }
@@ -185,7 +185,7 @@ TEST(caching, without_owners_the_stream_that_asked_borrows_to_the_end) {
     EXPECT_OK(strata_erase_stream(rig.s, a.ref, one));
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_allocate(rig.s, strata_pinned(), one, 5000, &b));
-    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }

@@ -9,9 +9,9 @@ TEST(caching_streams, each_stream_has_segments_of_its_own) {
     EXPECT_EQ(caching_reserved(&rig), 4 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t c = rig_allocate(&rig, two, 1000);
-    EXPECT_TRUE((uintptr_t)c.ptr == (uintptr_t)b.ptr + 1024);
+    EXPECT_EQ((uintptr_t)c.ptr, (uintptr_t)b.ptr + 1024);
     strata_block_t d = rig_allocate(&rig, one, 1000);
-    EXPECT_TRUE(d.ptr == a.ptr);
+    EXPECT_EQ(d.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
@@ -76,13 +76,13 @@ TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 5 * MIB);
     rig_pass(&rig, 2 * MILLISECOND);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_NE(b.ptr, a.ptr);
     rig_pass(&rig, 2 * MILLISECOND);
     /* A request of any stream polls. */
     strata_block_t c = rig_allocate(&rig, second, 1000);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     strata_block_t d = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(d.ptr == a.ptr);
+    EXPECT_EQ(d.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
     EXPECT_OK(strata_free(rig.s, d.ref));
@@ -142,7 +142,7 @@ TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 0);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free_on(rig.s, b.ref, borrower));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 1);
     rig_close(&rig);
@@ -159,12 +159,12 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     strata_block_t early = rig_allocate(&rig, other, 5 * MIB);
-    EXPECT_TRUE(early.ptr != a.ptr);
+    EXPECT_NE(early.ptr, a.ptr);
     strata_block_t fill = rig_allocate(&rig, other, 15 * MIB);
     rig_pass(&rig, 3 * MILLISECOND);
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
     strata_block_t late = rig_allocate(&rig, other, 5 * MIB);
-    EXPECT_TRUE(late.ptr == a.ptr);
+    EXPECT_EQ(late.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
     EXPECT_OK(strata_validate(rig.s));
     /* It is used on a stream that does not own it: its free waits for that one, whatever its holder takes back. */
@@ -194,9 +194,9 @@ TEST(caching_streams, a_recycled_handle_is_another_stream) {
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, gone));
     for (int i = 0; i < 4 && again != gone; i++) again = rig_stream(&rig);
-    EXPECT_TRUE(again == gone);
+    EXPECT_EQ(again, gone);
     strata_block_t b = rig_allocate(&rig, again, 5 * MIB);
-    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -216,7 +216,7 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     EXPECT_OK(strata_validate(rig.s));
     rig_pass(&rig, 3 * MILLISECOND);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
@@ -268,7 +268,7 @@ TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
@@ -287,7 +287,7 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
     EXPECT_GE(strata_sim_now(rig.world), done);
     strata_sim_clear_faults(rig.devices[0]);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -354,7 +354,7 @@ TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 5 * MIB);
     rig_pass(&rig, 10 * MILLISECOND);
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_TRUE(b.ptr != a.ptr);
+    EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -398,12 +398,12 @@ TEST(caching_streams, ignored_a_block_moves_to_another_stream_after_a_wait) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, one, 5 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 0);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     rig_work(&rig, one, MILLISECOND, b.ref);
     uint64_t end = strata_sim_stream_end(rig.devices[0], one);
     EXPECT_OK(strata_free(rig.s, b.ref));
     strata_block_t c = rig_allocate(&rig, two, 5 * MIB);
-    EXPECT_TRUE(c.ptr == a.ptr);
+    EXPECT_EQ(c.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 1);
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
@@ -458,14 +458,14 @@ TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
     strata_block_t small = rig_allocate(&rig, next, 1000);
     EXPECT_LT(strata_sim_now(rig.world), end);
     strata_block_t b = rig_allocate(&rig, next, 16 * MIB);
-    EXPECT_TRUE(b.ptr == freed.ptr);
+    EXPECT_EQ(b.ptr, freed.ptr);
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, small.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     /* With the wait their node is free for another stream. */
     uint32_t used = caching_of(&rig)->streams.nodes.used;
-    EXPECT_TRUE(rig_stream(&rig) != NULL);
+    EXPECT_NE(rig_stream(&rig), NULL);
     strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 1000);
     EXPECT_EQ(caching_of(&rig)->streams.nodes.used, used);
     EXPECT_OK(strata_free(rig.s, c.ref));
@@ -483,7 +483,7 @@ TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowe
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending));
     rig_pass(&rig, 1000 * 1000);
     strata_block_t b = rig_allocate(&rig, other, 3000);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_record_stream(rig.s, b.ref, third));
     rig_work(&rig, third, 1000 * 1000, b.ref);

@@ -180,7 +180,7 @@ TEST(caching_structure, a_block_leaves_a_slot_that_is_used_up) {
         EXPECT_OK(strata_free(rig.s, first.ref));
         strata_slab_record(slab, strata_ref_slot(first.ref))->generation = STRATA_GENERATION_LAST - 1;
         strata_block_t last = rig_allocate(&rig, NULL, 512);
-        EXPECT_TRUE(last.ptr == first.ptr);
+        EXPECT_EQ(last.ptr, first.ptr);
         uint32_t capacity = slab->capacity;
         if (full) slab->capacity = slab->used;
         EXPECT_OK(strata_free(rig.s, last.ref));

@@ -24,7 +24,7 @@ static void *run(void *context) {
 static void elsewhere(watched_t *w, part_t part) {
     by_t by = {w, part};
     pthread_t thread;
-    ASSERT_TRUE(pthread_create(&thread, NULL, run, &by) == 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, run, &by), 0);
     pthread_join(thread, NULL);
 }
 
@@ -198,7 +198,7 @@ TEST(checker_hands, pool_memory_whose_free_was_seen_is_valid_for_every_thread) {
         EXPECT_OK(strata_device_free_async(w.device, first, A(&w)));
         if (seen) EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
         EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
-        ASSERT_TRUE(first == second);
+        ASSERT_EQ(first, second);
         strata_checker_block_t block = {.name = 1, .device = w.device, .stream = C(&w), .address = second, .size = MIB};
         if (told) strata_checker_allocated(w.checker, &block);
         of_pool = (strata_access_t){second, MIB, false};

@@ -54,7 +54,7 @@ TEST(noted, a_fill_of_a_part_is_behind_what_the_whole_was_freed_behind) {
         ASSERT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
         ASSERT_OK(strata_device_free_async(w.device, first, A(&w)));
         ASSERT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
-        ASSERT_TRUE(first == second);
+        ASSERT_EQ(first, second);
         if (ordered) order(&w, C(&w), A(&w));
         EXPECT_OK(strata_device_fill(w.device, second + MIB / 2, 1, MIB / 2, C(&w)));
         EXPECT_HAZARDS(&w, OUTSIDE, ordered ? 0 : 1);

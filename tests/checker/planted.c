@@ -44,7 +44,7 @@ static void silent_thread(watched_t *w) {
     work_at(w, 0, A(w), true);
     EXPECT_OK(strata_device_stream_synchronise(w->device, A(w)));
     strata_checker_freed(w->checker, 1);
-    ASSERT_TRUE(pthread_create(&thread, NULL, serve_on_another_thread, w) == 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, serve_on_another_thread, w), 0);
     pthread_join(thread, NULL);
 }
 

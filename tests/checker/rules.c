@@ -92,7 +92,7 @@ TEST(checker_rules, a_key_carries_what_every_publisher_knew) {
     watched_t w;
     watched_open(&w, STRATA_CHECKER_ALL);
     pthread_t thread;
-    ASSERT_TRUE(pthread_create(&thread, NULL, use_and_publish, &w) == 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, use_and_publish, &w), 0);
     pthread_join(thread, NULL);
     work_at(&w, 1, A(&w), true);
     EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));

@@ -116,7 +116,7 @@ TEST(checked_stacks, threads_share_the_caches) {
         pthread_t threads[3];
         strata_checker_publish(told.checker, 1);
         for (uint64_t t = 0; t < 3; t++) shared[t] = (shared_t){told, 7 + t};
-        for (int t = 0; t < 3; t++) ASSERT_TRUE(pthread_create(&threads[t], NULL, run_shared, &shared[t]) == 0);
+        for (int t = 0; t < 3; t++) ASSERT_EQ(pthread_create(&threads[t], NULL, run_shared, &shared[t]), 0);
         for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
         strata_checker_observe(told.checker, 2);
         EXPECT_EQ(told_close(&told, true), 0);

@@ -202,7 +202,7 @@ TEST(verdicts, pool_memory_in_a_replay) {
     order(&w, A(&w), B(&w));
     EXPECT_OK(strata_device_free_async(w.device, first, A(&w)));
     EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &second));
-    ASSERT_TRUE(first == second);
+    ASSERT_EQ(first, second);
     EXPECT_OK(strata_device_work(w.device, C(&w), 100 * US, &access, 1));
     EXPECT_HAZARDS(&w, OUTSIDE, 1);
     watched_close(&w);
@@ -363,7 +363,7 @@ TEST(verdicts, threads_order_by_what_they_tell) {
         work_at(&w, 0, A(&w), true);
         EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
         if (tells) strata_checker_publish(w.checker, KEY_START);
-        ASSERT_TRUE(pthread_create(&thread, NULL, use_and_wait, &other) == 0);
+        ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
         pthread_join(thread, NULL);
         if (tells) strata_checker_observe(w.checker, KEY_END);
         work_at(&w, 0, A(&w), true);
@@ -386,7 +386,7 @@ TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
         if (tells) strata_checker_publish(w.checker, KEY_START);
         block.name = 2;
         strata_checker_allocated(w.checker, &block);
-        ASSERT_TRUE(pthread_create(&thread, NULL, use_and_wait, &other) == 0);
+        ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
         pthread_join(thread, NULL);
         EXPECT_HAZARDS(&w, NEW_OWNER, tells ? 0 : 1);
         watched_close(&w);
@@ -414,7 +414,7 @@ TEST(verdicts, a_common_lock_is_an_order) {
     strata_lock(&lock);
     strata_unlock(&lock);
     void *both[] = {&w, &lock};
-    ASSERT_TRUE(pthread_create(&thread, NULL, take_the_lock, both) == 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, take_the_lock, both), 0);
     pthread_join(thread, NULL);
     EXPECT_HAZARDS(&w, RACE, 0);
     strata_lock_destroy(&lock);
@@ -431,7 +431,7 @@ TEST(verdicts, work_outlives_its_stream) {
         EXPECT_OK(strata_device_stream_destroy(w.device, brief));
         if (waits) EXPECT_OK(strata_device_synchronise(w.device));
         strata_handle_t recycled = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
-        EXPECT_TRUE(recycled == brief);
+        EXPECT_EQ(recycled, brief);
         work_at(&w, 0, recycled, true);
         EXPECT_HAZARDS(&w, RACE, waits ? 0 : 1);
         watched_close(&w);
@@ -451,7 +451,7 @@ static void between_the_streams(watched_t *w, between_t between) {
     if (between == LEGACY_WORK) work_at(w, 1, NULL, true);
     if (between == LEGACY_WAIT) (void)wait_for_legacy(w);
     if (between != LEGACY_WAIT_ELSEWHERE) return;
-    ASSERT_TRUE(pthread_create(&thread, NULL, wait_for_legacy, w) == 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, wait_for_legacy, w), 0);
     pthread_join(thread, NULL);
 }
 
@@ -563,7 +563,7 @@ TEST(verdicts, a_report_tells_both_sides) {
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(report, parts[i]);
-    EXPECT_TRUE(strata_checker_report(w.checker, 1) == NULL);
+    EXPECT_EQ(strata_checker_report(w.checker, 1), NULL);
     watched_close(&w);
 }
 

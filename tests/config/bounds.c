@@ -165,7 +165,7 @@ TEST(config_bounds, a_path_sets_one_stack) {
         const char *set[] = {setting};
         snprintf(setting, sizeof setting, "%sauto_growth.chunk_size=6MiB", paths[i]);
         strata_strategy_t *s = load_request(&(strata_config_request_t){.text = POOLS, .set = set, .set_count = 1});
-        ASSERT_TRUE(s != NULL);
+        ASSERT_NE(s, NULL);
         const strata_model_stack_t *stacks[STACKS] = {&s->stacks[STRATA_PLACE_GPU], &s->own[0].stacks[STRATA_PLACE_GPU],
                                                       &s->named[STRATA_NAMED_POOL].list[0].stacks[STRATA_PLACE_GPU],
                                                       &s->named[STRATA_NAMED_POOL].list[0].stacks[STRATA_PLACE_PINNED],
@@ -198,7 +198,7 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
         strata_strategy_t *strategy = load_request(&(strata_config_request_t){
             .file = file_of("higher_11.yaml", own), .environment = true, .set = set, .set_count = by_hand});
         unsetenv("STRATA_SET");
-        ASSERT_TRUE(strategy != NULL);
+        ASSERT_NE(strategy, NULL);
         EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), values[last]);
         EXPECT_EQ(origin_of(strategy, "auto_growth", "chunk_size")->source, from[last]);
         if (last == 1) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "lower_11.yaml");
@@ -214,7 +214,7 @@ TEST(config_bounds, the_environments_settings_end_with_the_variable) {
     strata_strategy_t *strategy = load_request(
         &(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
     unsetenv("STRATA_SET");
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "5MiB");
     strata_strategy_delete(strategy);
 }
@@ -222,12 +222,12 @@ TEST(config_bounds, the_environments_settings_end_with_the_variable) {
 TEST(config_bounds, a_file_extends_one_that_is_named_from_the_root) {
     char path[4096], own[4200];
     char *absolute = realpath(file_of("lower_13.yaml", "stack: [auto_growth: {chunk_size: 3MiB}, system]\n"), NULL);
-    ASSERT_TRUE(absolute != NULL);
+    ASSERT_NE(absolute, NULL);
     snprintf(path, sizeof path, "%s", absolute);
     free(absolute);
     snprintf(own, sizeof own, "extends: %s\n", path);
     strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher_13.yaml", own)});
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "3MiB");
     strata_strategy_delete(strategy);
 }
@@ -279,7 +279,7 @@ TEST(config_bounds, numbers_of_other_allocators_mean_what_they_are) {
         ASSERT_OK(strata_import_new(
             &(strata_import_request_t){.peer = rows[i].peer, .text = rows[i].text, .as_of = i ? NULL : "2.12"}, &import));
         strata_strategy_t *strategy = load_request(&(strata_config_request_t){.import = import});
-        ASSERT_TRUE(strategy != NULL);
+        ASSERT_NE(strategy, NULL);
         EXPECT_STREQ(value_of(strategy, rows[i].layer, rows[i].option), rows[i].value);
         EXPECT_FALSE(has_layer(strategy, rows[i].without));
         strata_strategy_delete(strategy);

@@ -28,7 +28,7 @@ static measured_t measure(void) {
 static void expect_small(measured_t before) {
     measured_t now = measure();
     double seconds = (double)(now.begin.tv_sec - before.begin.tv_sec) + (double)(now.begin.tv_nsec - before.begin.tv_nsec) / 1e9;
-    EXPECT_TRUE(seconds < 1.0);
+    EXPECT_LT(seconds, 1.0);
     EXPECT_LT(now.peak - before.peak, 64 * 1024);
 }
 
@@ -93,7 +93,7 @@ TEST(hostile, sixty_four_layers_are_the_most) {
     char *most = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 63 * 14 + 9);
     char *more = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 64 * 14 + 9);
     strata_strategy_t *strategy = load_text(most);
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].count, 64);
     strata_strategy_delete(strategy);
     expect_refused(more, 66, 3, "a stack has at most 64 layers", "take some out");
@@ -165,7 +165,7 @@ TEST(hostile, every_cut_and_every_changed_byte_ends) {
     const char *right = strata_preset_text("strata");
     size_t length = strlen(right);
     char *text = strdup(right);
-    ASSERT_TRUE(text != NULL);
+    ASSERT_NE(text, NULL);
     for (size_t i = 0; i < length; i++) {
         static const char wrong[] = {'\0', '\t', '{', '"', '*', '\x80', '-', ':'};
         for (size_t j = 0; j < sizeof wrong; j++) {

@@ -349,7 +349,7 @@ static void check_case(const import_peer_t *peer, const import_row_t *row, const
     } else if (told) {
         FAIL_TEST("%s \"%s\" counts and is told: %s", peer->name, text, made.told);
     } else if (one->verb == IMPORT_SET || one->verb == IMPORT_FIX) {
-        EXPECT_TRUE(setting->target != NULL);
+        EXPECT_NE(setting->target, NULL);
     }
     if (!strstr(made.file, row->key)) FAIL_TEST("%s \"%s\" does not stand in the file", peer->name, text);
     expect_round_trip(&made);
@@ -377,7 +377,7 @@ static void expect_option(const import_row_t *row, const char *path, size_t leng
     snprintf(word, sizeof word, "%.*s", (int)length, path);
     word[strcspn(word, "=")] = '\0';
     char *dot = strrchr(word, '.');
-    ASSERT_TRUE(dot != NULL);
+    ASSERT_NE(dot, NULL);
     *dot = '\0';
     if (strchr(at, '.')) {
         char *place = at;
@@ -421,7 +421,7 @@ TEST(imports, the_tables_are_well_formed) {
             EXPECT_EQ(row->cases[IMPORT_CASES - 1].verb, IMPORT_END);
             for (const import_case_t *one = row->cases; one->verb != IMPORT_END; one++)
                 EXPECT_TRUE(one->what || one->verb == IMPORT_NOTHING);
-            for (const import_row_t *other = peer->rows; other != row; other++) EXPECT_TRUE(strcmp(other->key, row->key) != 0);
+            for (const import_row_t *other = peer->rows; other != row; other++) EXPECT_NE(strcmp(other->key, row->key), 0);
         }
     }
 }
@@ -551,7 +551,7 @@ static strata_status_t make_in_need(uint64_t k) {
         &import);
     if (status == STRATA_OK) status = strata_config_load(&(strata_config_request_t){.import = import}, &strategy);
     strata_host_fail_at(0, 0);
-    EXPECT_TRUE((status == STRATA_OK) == (strategy != NULL));
+    EXPECT_EQ((status == STRATA_OK), (strategy != NULL));
     strata_strategy_delete(strategy);
     strata_import_delete(import);
     return status;

@@ -13,7 +13,7 @@ static void expect_all_failures(const strata_config_request_t *request) {
         strata_host_fail_at(++k, 0);
         status = strata_config_load(request, &strategy);
         strata_host_fail_at(0, 0);
-        EXPECT_TRUE((status == STRATA_OK) == (strategy != NULL));
+        EXPECT_EQ((status == STRATA_OK), (strategy != NULL));
     }
     EXPECT_EQ(status, STRATA_OK);
     EXPECT_GT(k, 4);
@@ -22,7 +22,7 @@ static void expect_all_failures(const strata_config_request_t *request) {
     strategy = NULL;
     EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_config_load(request, &strategy));
     strata_host_fail_at(0, 0);
-    EXPECT_TRUE(strategy == NULL);
+    EXPECT_EQ(strategy, NULL);
 }
 
 TEST(memory, every_allocation_of_a_load_fails) {

@@ -37,7 +37,7 @@ static void expect_pattern(const strata_strategy_t *strategy, const char *stream
 
 TEST(named, pools_and_streams_have_stacks_of_their_own) {
     strata_strategy_t *strategy = load_text(both);
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 3);
     EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "64MiB");
     const strata_model_named_t *weights = strata_strategy_named(strategy, STRATA_NAMED_POOL, "weights");
@@ -46,7 +46,7 @@ TEST(named, pools_and_streams_have_stacks_of_their_own) {
     EXPECT_EQ(weights->origin.line, 3);
     EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "cache")->stacks[STRATA_PLACE_GPU].count, 2);
     EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "same")->stacks[STRATA_PLACE_GPU].count, 0);
-    EXPECT_TRUE(strata_strategy_named(strategy, STRATA_NAMED_POOL, "copy*") == NULL);
+    EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "copy*"), NULL);
     expect_pattern(strategy, "copy0", "copy*");
     expect_pattern(strategy, "compute", "*");
     strata_strategy_delete(strategy);
@@ -86,7 +86,7 @@ TEST(named, a_file_lies_over_what_it_extends) {
                                                                 "streams:\n"
                                                                 "  \"copy1\": [system]\n"
                                                                 "  \"*\": [buffered, system]\n")});
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 4);
     EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "8MiB");
     /* What the file did not say of a pool stays. */
@@ -103,7 +103,7 @@ TEST(named, a_file_lies_over_what_it_extends) {
 TEST(named, values_have_paths) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
     strata_strategy_t *strategy = load_text(both);
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_OK(strata_strategy_set(strategy, "pools.weights.auto_growth.chunk_size", "3MiB", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "pools.weights.pinned.buffered.reuse_below", "1", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "pools.cache.stack.buffered.reuse_below", "1.5", &origin));
@@ -216,7 +216,7 @@ static char *text_of(FILE *file) {
 TEST(named, explain_tells_them) {
     const char *set[] = {"pools.weights.auto_growth.alignment=256"};
     strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = both, .set = set, .set_count = 1});
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = text_of(out);
@@ -280,7 +280,7 @@ static bool keeps(const char *text, const char *setting) {
         &(strata_config_request_t){.text = text, .set = &setting, .set_count = setting ? 1 : 0});
     const strata_model_named_t *pool = strategy ? strata_strategy_named(strategy, STRATA_NAMED_POOL, "p") : NULL;
     bool keep = pool && pool->keep;
-    EXPECT_TRUE(pool != NULL);
+    EXPECT_NE(pool, NULL);
     if (strategy) strata_strategy_delete(strategy);
     return keep;
 }
@@ -297,7 +297,7 @@ TEST(named, a_pool_may_keep_its_chunks) {
 
 TEST(named, keep_is_an_option_of_a_pool_that_is_there) {
     strata_strategy_t *strategy = load_text("pools: {p: [auto_growth, system]}");
-    ASSERT_TRUE(strategy != NULL);
+    ASSERT_NE(strategy, NULL);
     EXPECT_TRUE(strata_strategy_has(strategy, "pools.p.keep"));
     EXPECT_FALSE(strata_strategy_has(strategy, "pools.q.keep"));
     strata_strategy_delete(strategy);

@@ -27,23 +27,23 @@ static void expect_set(const char *name, const char *text, const char *printed) 
     options_t options = {.flag = false};
     char back[64] = "";
     const strata_option_row_t *row = strata_option_find(&type, name);
-    ASSERT_TRUE(row != NULL);
+    ASSERT_NE(row, NULL);
     EXPECT_OK(strata_option_set(row, &options, text));
     strata_option_print(row, &options, back, sizeof back);
     EXPECT_STREQ(back, printed);
     options_t again = {.flag = false};
     EXPECT_OK(strata_option_set(row, &again, back));
-    EXPECT_TRUE(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4) == 0);
+    EXPECT_EQ(memcmp((char *)&again + row->offset, (char *)&options + row->offset, row->kind == STRATA_OPTION_BOOL ? 1 : 4), 0);
 }
 
 static void expect_unset(const char *name, const char *text, const char *what) {
     options_t options = {.flag = true, .count = 7, .size = 7, .time = 7, .fraction = 7, .choice = 7}, before = options;
     const strata_option_row_t *row = strata_option_find(&type, name);
-    ASSERT_TRUE(row != NULL);
+    ASSERT_NE(row, NULL);
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_option_set(row, &options, text));
     EXPECT_CONTAINS(strata_last_error()->text, what);
-    EXPECT_TRUE(strncmp(strata_last_error()->text, name, strlen(name)) == 0);
-    EXPECT_TRUE(memcmp(&options, &before, sizeof options) == 0);
+    EXPECT_EQ(strncmp(strata_last_error()->text, name, strlen(name)), 0);
+    EXPECT_EQ(memcmp(&options, &before, sizeof options), 0);
 }
 
 TEST(options, defaults_come_from_the_rows) {
@@ -56,7 +56,7 @@ TEST(options, defaults_come_from_the_rows) {
     EXPECT_NEAR(options.fraction, 0.8, 1e-12);
     EXPECT_EQ(options.choice, 0);
     EXPECT_EQ(strata_option_count(&type), 7);
-    EXPECT_TRUE(strata_option_find(&type, "flags") == NULL);
+    EXPECT_EQ(strata_option_find(&type, "flags"), NULL);
 }
 
 TEST(options, values_are_set_and_printed) {

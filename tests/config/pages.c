@@ -8,13 +8,13 @@
 TEST(pages, examples_of_the_strategy_page_load) {
     static char page[32768];
     FILE *file = fopen(STRATA_SOURCE_DIR "/docs/strategy.md", "rb");
-    ASSERT_TRUE(file != NULL);
+    ASSERT_NE(file, NULL);
     page[fread(page, 1, sizeof page - 1, file)] = '\0';
     fclose(file);
     size_t count = 0;
     for (char *at = page, *begin; (begin = strstr(at, "```yaml\n")); count++) {
         char *end = strstr(begin += 8, "```");
-        ASSERT_TRUE(end != NULL);
+        ASSERT_NE(end, NULL);
         *end = '\0';
         strata_strategy_delete(load_text(begin));
         at = end + 1;
@@ -48,10 +48,10 @@ TEST(pages, the_strategy_page_has_every_key) {
     EXPECT_EQ(strata_config_check(file_of("no-key.yaml", "zzzzzzzzzzzzzzzz: 1\n"), false, errors), 1);
     rewind(errors);
     char line[1024] = "";
-    ASSERT_TRUE(fgets(line, sizeof line, errors) != NULL);
+    ASSERT_NE(fgets(line, sizeof line, errors), NULL);
     fclose(errors);
     char *list = strstr(line, "write one of ");
-    ASSERT_TRUE(list != NULL);
+    ASSERT_NE(list, NULL);
     size_t count = 0;
     for (char *key = strtok(list + strlen("write one of "), ", \n"); key; key = strtok(NULL, ", \n"), count++) {
         char wanted[128];

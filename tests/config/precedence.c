@@ -77,14 +77,14 @@ TEST(precedence, the_environment_names_a_preset_or_a_file) {
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.environment = true}, &strategy));
     EXPECT_STREQ(strata_last_error()->text,
                  "STRATA_STRATEGY: \"padle\" is neither a preset nor a file; write paddle, or a file's path");
-    EXPECT_TRUE(strategy == NULL);
+    EXPECT_EQ(strategy, NULL);
     unsetenv("STRATA_STRATEGY");
 }
 
 /* However short it is. */
 TEST(precedence, a_name_without_a_folder_may_be_a_file_of_the_current_folder) {
     char before[4096];
-    ASSERT_TRUE(getcwd(before, sizeof before) != NULL);
+    ASSERT_NE(getcwd(before, sizeof before), NULL);
     (void)file_of("s", "strategy: of one letter\nstack: [system]\n");
     ASSERT_EQ(chdir(STRATA_BINARY_DIR), 0);
     strata_strategy_t *strategy = load_text("extends: s\n");

@@ -231,10 +231,10 @@ TEST(own_stacks, are_of_one_device) {
     strata_strategy_t *strategy = load_text(two_devices);
     EXPECT_STREQ(strategy->devices, "sim:h100x2");
     const strata_model_stack_t *common = &strategy->stacks[STRATA_PLACE_GPU];
-    EXPECT_TRUE(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 0) == common);
+    EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 0), common);
     EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 1)->count, 2);
     EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_MANAGED, 1)->count, 1);
-    EXPECT_TRUE(strata_strategy_stack(strategy, STRATA_PLACE_PINNED, 1) == &strategy->stacks[STRATA_PLACE_PINNED]);
+    EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_PINNED, 1), &strategy->stacks[STRATA_PLACE_PINNED]);
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
     EXPECT_OK(strata_strategy_set(strategy, "gpu:1.auto_growth.chunk_size", "6MiB", &origin));
     FILE *out = tmpfile();

@@ -137,7 +137,7 @@ TEST(layers, as_text_have_every_option) {
     const char *text = read_all(out);
     const strata_layer_type_t *type;
     for (size_t i = 0; (type = strata_layer_at(i)); i++) {
-        EXPECT_TRUE(strata_layer_find(type->name) == type);
+        EXPECT_EQ(strata_layer_find(type->name), type);
         EXPECT_CONTAINS(text, type->name);
         EXPECT_CONTAINS(text, type->doc);
         for (const strata_option_row_t *row = type->options; row && row->name; row++) {
@@ -146,7 +146,7 @@ TEST(layers, as_text_have_every_option) {
         }
         for (const strata_stat_row_t *row = type->stats; row && row->name; row++) EXPECT_CONTAINS(text, row->doc);
     }
-    EXPECT_TRUE(strata_layer_find("no_such_layer") == NULL);
+    EXPECT_EQ(strata_layer_find("no_such_layer"), NULL);
 }
 
 TEST(layers, the_page_is_current) {
@@ -154,7 +154,7 @@ TEST(layers, the_page_is_current) {
     EXPECT_OK(strata_config_layers(out, true));
     char *now = strdup(read_all(out));
     FILE *page = fopen(STRATA_SOURCE_DIR "/docs/layers.md", "rb");
-    ASSERT_TRUE(page != NULL);
+    ASSERT_NE(page, NULL);
     const char *text = read_all(page);
     if (strcmp(text, now) != 0) FAIL_TEST("docs/layers.md is not what `strata layers --markdown` writes");
     free(now);

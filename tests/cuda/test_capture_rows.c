@@ -111,7 +111,7 @@ TEST(cuda, row3_recycled_handle_is_a_new_event) {
     ASSERT_OK(strata_device_event_destroy(things.device, things.event));
     EXPECT_EQ(strata_cuda_of(things.device)->captured_events, 0); /* queries take no lock again */
     ASSERT_OK(strata_device_event_create(things.device, &again));
-    EXPECT_TRUE(again == things.event);
+    EXPECT_EQ(again, things.event);
     EXPECT_OK(strata_device_event_query(things.device, again));
     strata_device_close(things.device);
 }
@@ -246,7 +246,7 @@ TEST(cuda, row5_captures_are_told_apart) {
     void *captured = NULL;
     ASSERT_EQ(pthread_create(&thread, NULL, capture_elsewhere, things.other_stream), 0);
     pthread_join(thread, &captured);
-    ASSERT_TRUE(captured == things.other_stream);
+    ASSERT_EQ(captured, things.other_stream);
     strata_capture_status_t status;
     uint64_t ids[2] = {0, 0}, address;
     EXPECT_OK(strata_device_capture_status(things.device, things.stream, &status, &ids[0]));
@@ -321,7 +321,7 @@ TEST(cuda, row7_capture_frees_only_memory_of_graphs) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_free_async(things.device, things.pool_address, things.stream));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.stream, &things.graph));
     EXPECT_EQ(strata_last_error()->device_code, 901);
-    EXPECT_TRUE(things.graph == NULL);
+    EXPECT_EQ(things.graph, NULL);
     /* The capture is over: waiting is allowed, the memory is the pool's still. */
     EXPECT_OK(strata_device_synchronise(things.device));
     EXPECT_OK(strata_device_free_async(things.device, things.pool_address, things.stream));

@@ -181,7 +181,7 @@ TEST(cuda, shutdown_heard_by_a_free) {
     if (!every_call_prepare(&things, STRATA_CALL_free)) return;
     fake_fail("MemFree", 1, CUDA_ERROR_DEINITIALIZED);
     EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
-    EXPECT_TRUE(strcmp(fake_call_at(fake_calls() - 1)->name, "MemFree") == 0);
+    EXPECT_STREQ(fake_call_at(fake_calls() - 1)->name, "MemFree");
     uint64_t before = fake_calls();
     strata_device_close(things.device);
     EXPECT_EQ(fake_calls(), before);

@@ -57,7 +57,7 @@ static void shut_down_under(const char *preset, const char *first) {
     fake_options.deinitialised = true;
     size_t at = 0;
     while ((call = ends_call(&(ends_t){.s = 0}, at, &status)) != NULL && strncmp(call, first, strlen(first)) != 0) at++;
-    ASSERT_TRUE(call != NULL);
+    ASSERT_NE(call, NULL);
     (void)ends_call(&ends, at, &status);
     strata_mem_info_t info = {.struct_size = sizeof info};
     EXPECT_STATUS(STRATA_E_SHUTDOWN, strata_mem_info(ends.s, ends.place, &info));

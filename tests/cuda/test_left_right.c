@@ -170,7 +170,7 @@ TEST(cuda_left_right, a_capture_on_a_recycled_handle_is_counted_once) {
     EXPECT_EQ(program.StreamDestroy((CUstream)things.other_stream), CUDA_SUCCESS);
     program.CtxPopCurrent(&popped);
     ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_NON_BLOCKING, 0, &again));
-    ASSERT_TRUE(again == things.other_stream);
+    ASSERT_EQ(again, things.other_stream);
     ASSERT_OK(strata_device_capture_begin(things.device, again, STRATA_CAPTURE_RELAXED));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
     ASSERT_OK(strata_device_capture_end(things.device, again, &things.graph));

@@ -27,7 +27,7 @@ TEST(cuda, row17_default_streams_and_recycled_handles) {
     ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_BLOCKING, -3, &second));
     EXPECT_EQ(fake_last("StreamCreateWithPriority")->value, CU_STREAM_DEFAULT);
     EXPECT_EQ((int)fake_last("StreamCreateWithPriority")->extra, -3);
-    EXPECT_TRUE(second == first);
+    EXPECT_EQ(second, first);
     EXPECT_OK(strata_device_stream_id(device, second, &ids[4]));
     EXPECT_NE(ids[3], ids[4]);
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_stream_destroy(device, (strata_handle_t)CU_STREAM_PER_THREAD));
@@ -58,7 +58,7 @@ TEST(cuda, row18_sticky_error_loses_the_device) {
         if (every_call_make(&things, (strata_device_call_t)call) != STRATA_E_DEVICE_LOST || every_call_answered(&things))
             FAIL_TEST("%s on a lost device", strata_device_call_name((strata_device_call_t)call));
         EXPECT_EQ(strata_last_error()->device_code, 700);
-        EXPECT_TRUE(strata_device_host_view(things.device, things.managed, 1) == NULL);
+        EXPECT_EQ(strata_device_host_view(things.device, things.managed, 1), NULL);
         strata_device_close(things.device);
         EXPECT_EQ(fake_calls(), calls);
         EXPECT_OK(strata_device_mem_info(other, &left, &total));
@@ -132,9 +132,9 @@ TEST(cuda, row19_forked_child_calls_nothing) {
     int status = -1;
     if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
     pid_t child = fork();
-    ASSERT_TRUE(child >= 0);
+    ASSERT_GE(child, 0);
     if (child == 0) _exit(in_child(&things));
-    ASSERT_TRUE(waitpid(child, &status, 0) == child);
+    ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
     /* The parent goes on. */

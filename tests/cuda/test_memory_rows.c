@@ -80,13 +80,13 @@ TEST(cuda, row10_default_and_shareable_pools) {
     EXPECT_EQ(fake_last("MemPoolCreate")->extra, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_malloc_async(device, shared, 4096, stream, &address));
-    EXPECT_TRUE((strata_handle_t)(uintptr_t)fake_last("MemAllocFromPoolAsync")->extra == shared);
+    EXPECT_EQ((strata_handle_t)(uintptr_t)fake_last("MemAllocFromPoolAsync")->extra, shared);
     ASSERT_OK(strata_device_free_async(device, address, stream));
     ASSERT_OK(strata_device_pool_trim(device, shared, 0));
     EXPECT_EQ(fake_used(0), FAKE_GRANULE);
     /* "Default" is the device's default, whichever pool the program has made current. */
     ASSERT_OK(strata_device_malloc_async(device, NULL, 4096, stream, &address));
-    EXPECT_TRUE((strata_handle_t)(uintptr_t)fake_last("MemAllocFromPoolAsync")->extra == pool);
+    EXPECT_EQ((strata_handle_t)(uintptr_t)fake_last("MemAllocFromPoolAsync")->extra, pool);
     ASSERT_OK(strata_device_free_async(device, address, stream));
     EXPECT_OK(strata_device_pool_set_access(device, shared, 1));
     EXPECT_EQ(fake_last("MemPoolSetAccess")->value, 1);
@@ -240,7 +240,7 @@ TEST(cuda, row15_address_space_and_mappings_run_out) {
     /* With the device full it is the memory. */
     fake_options.memory = fake_used(0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_set_access(device, range, FAKE_GRANULE, NULL, 0));
-    EXPECT_TRUE(strstr(strata_last_error()->text, "ran out") == NULL);
+    EXPECT_LACKS(strata_last_error()->text, "ran out");
     strata_device_close(device);
 }
 

@@ -20,7 +20,7 @@ TEST(cuda, open_tells_why_there_is_no_device) {
             EXPECT_STATUS(rows[i].status, strata_cuda_open(0, &device));
             EXPECT_EQ(strata_last_error()->device_code, rows[i].code);
             EXPECT_CONTAINS(strata_last_error()->text, calls[k]);
-            EXPECT_TRUE(device == NULL);
+            EXPECT_EQ(device, NULL);
             EXPECT_EQ(fake_retains(0), 0);
         }
     }
@@ -87,7 +87,7 @@ TEST(cuda, failures_leave_no_context_behind) {
         fake_reset();
         fake_fail(calls[i], 1, CUDA_ERROR_INVALID_VALUE);
         EXPECT_STATUS(STRATA_E_DEVICE, strata_cuda_open(0, &device));
-        EXPECT_TRUE(device == NULL);
+        EXPECT_EQ(device, NULL);
         EXPECT_EQ(fake_retains(0), 0);
         EXPECT_EQ(fake_depth(), 0);
     }
@@ -369,12 +369,12 @@ TEST(cuda, host_memory_and_its_view) {
         EXPECT_EQ(pinned & (alignment - 1), 0);
         EXPECT_EQ(fake_last("MemHostAlloc")->extra, CU_MEMHOSTALLOC_PORTABLE);
         memset((void *)(uintptr_t)pinned, 1, 1000);
-        if (alignment == 64) EXPECT_TRUE(strata_device_host_view(device, pinned, 1000) == (void *)(uintptr_t)pinned);
+        if (alignment == 64) EXPECT_EQ(strata_device_host_view(device, pinned, 1000), (void *)(uintptr_t)pinned);
         EXPECT_OK(strata_device_host_free(device, STRATA_MEMORY_PINNED, pinned));
         EXPECT_EQ(fake_live_objects(), 0);
         ASSERT_OK(strata_device_host_alloc(device, STRATA_MEMORY_HOST, 1000, alignment, 0, &host));
         EXPECT_EQ(host & (alignment - 1), 0);
-        EXPECT_TRUE(strata_device_host_view(device, host, 1000) == (void *)(uintptr_t)host);
+        EXPECT_EQ(strata_device_host_view(device, host, 1000), (void *)(uintptr_t)host);
         EXPECT_OK(strata_device_host_free(device, STRATA_MEMORY_HOST, host));
     }
     /* A pin that was moved up stays known when giving it back fails. */
@@ -385,10 +385,10 @@ TEST(cuda, host_memory_and_its_view) {
     EXPECT_EQ(fake_live_objects(), 0);
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 1000, &memory));
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_MANAGED, 1000, &managed));
-    EXPECT_TRUE(strata_device_host_view(device, memory, 1000) == NULL);
-    EXPECT_TRUE(strata_device_host_view(device, managed, 1000) == (void *)(uintptr_t)managed);
+    EXPECT_EQ(strata_device_host_view(device, memory, 1000), NULL);
+    EXPECT_EQ(strata_device_host_view(device, managed, 1000), (void *)(uintptr_t)managed);
     device->capabilities.concurrent_managed = false;
-    EXPECT_TRUE(strata_device_host_view(device, managed, 1000) == NULL);
+    EXPECT_EQ(strata_device_host_view(device, managed, 1000), NULL);
     strata_device_close(device);
     fake_reset();
 }

@@ -94,7 +94,7 @@ TEST(cuda_passed_on, a_pool_is_of_its_own_device) {
         ASSERT_OK(strata_device_free_async(device, address, stream));
         EXPECT_OK(strata_device_pool_trim(device, pool, 12345));
         EXPECT_EQ(fake_last("MemPoolTrimTo")->extra, 12345);
-        EXPECT_TRUE((strata_handle_t)(uintptr_t)fake_last("MemPoolTrimTo")->value == pool);
+        EXPECT_EQ((strata_handle_t)(uintptr_t)fake_last("MemPoolTrimTo")->value, pool);
         strata_device_close(device);
     }
 }

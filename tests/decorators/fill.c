@@ -136,7 +136,7 @@ TEST(fault, at_random_by_the_seed_alone) {
     draw("{fault: {probability: 0.25, seed: 42}}", again);
     draw("{fault: {probability: 0.25, seed: 43}}", other);
     EXPECT_STREQ(one, again);
-    EXPECT_TRUE(strcmp(one, other) != 0);
+    EXPECT_NE(strcmp(one, other), 0);
     EXPECT_NEAR(failures(one), 50, 20);
     EXPECT_NEAR(failures(other), 50, 20);
     draw("{fault: {probability: 1}}", one);

@@ -18,12 +18,12 @@ static void listen_begin(heard_t *heard) {
     ASSERT_TRUE(heard->file);
     (void)fflush(stderr);
     heard->saved = dup(STDERR_FILENO);
-    ASSERT_TRUE(dup2(fileno(heard->file), STDERR_FILENO) >= 0);
+    ASSERT_GE(dup2(fileno(heard->file), STDERR_FILENO), 0);
 }
 
 static void listen_end(heard_t *heard) {
     (void)fflush(stderr);
-    ASSERT_TRUE(dup2(heard->saved, STDERR_FILENO) >= 0);
+    ASSERT_GE(dup2(heard->saved, STDERR_FILENO), 0);
     (void)close(heard->saved);
     rewind(heard->file);
     heard->text[fread(heard->text, 1, sizeof heard->text - 1, heard->file)] = 0;
@@ -232,13 +232,13 @@ TEST(guard, keeps_the_last_freed_blocks_back) {
     void *freed[8];
     for (int i = 0; i < 8; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 1000);
-        for (int back = 1; back <= 3 && back <= i; back++) EXPECT_TRUE(freed[i - back] != b.ptr);
+        for (int back = 1; back <= 3 && back <= i; back++) EXPECT_NE(freed[i - back], b.ptr);
         freed[i] = b.ptr;
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_EQ(figure(&rig, "kept"), i < 3 ? i + 1 : 3);
         EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, b.ref));
     }
-    EXPECT_TRUE(freed[4] == freed[0]);
+    EXPECT_EQ(freed[4], freed[0]);
     EXPECT_EQ(figure(&rig, "kept_bytes"), 3 * 1536);
     rig_close(&rig);
 }
@@ -335,7 +335,7 @@ TEST(guard, tells_leaks_with_who_asked) {
     EXPECT_CONTAINS(heard.text, "guard: 124233 bytes in 2 blocks of gpu:0 were never freed:\n"
                                 "  123456 bytes in 1 block of attention.weights, the first at 0x");
     EXPECT_CONTAINS(heard.text, " (allocation 3)\n  777 bytes in 1 block of the first, the first at 0x");
-    EXPECT_TRUE(strstr(heard.text, "of freed") == NULL);
+    EXPECT_LACKS(heard.text, "of freed");
     rig_end(&rig);
 }
 
@@ -386,7 +386,7 @@ TEST(guard, tells_a_leak_once_however_many_guards_are_above_it) {
         open_guarded(&rig, stacks[i]);
         strata_block_t freed = allocate_for(&rig, "freed", 5000), leaked = allocate_for(&rig, "the leaked", 5000);
         EXPECT_OK(strata_free(rig.s, freed.ref));
-        EXPECT_TRUE(leaked.ref != 0);
+        EXPECT_NE(leaked.ref, 0);
         listen_begin(&heard);
         EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
         listen_end(&heard);
@@ -569,7 +569,7 @@ TEST(guard, what_is_freed_on_a_captured_stream_is_not_poisoned_by_the_graph) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_device_capture_end(rig.devices[0], stream, &graph));
     strata_block_t b = rig_allocate(&rig, stream, 4096);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     memset(bytes_of(&rig, &b), 7, 4096);
     EXPECT_OK(strata_device_graph_launch(rig.devices[0], graph, stream));
     EXPECT_OK(strata_device_stream_synchronise(rig.devices[0], stream));

@@ -178,7 +178,7 @@ TEST(scrub, host_memory_without_a_device_call) {
         options.tag = "activations";
         uint64_t calls = strata_sim_calls(rig.devices[0]);
         ASSERT_OK(strata_allocate_with(rig.s, places[i], NULL, &options, &b));
-        EXPECT_TRUE(b.ptr == a.ptr);
+        EXPECT_EQ(b.ptr, a.ptr);
         for (size_t k = 0; k < b.size; k++) EXPECT_EQ(((const unsigned char *)b.ptr)[k], 0);
         EXPECT_EQ(strata_sim_calls(rig.devices[0]), calls);
         EXPECT_OK(strata_free(rig.s, b.ref));
@@ -199,7 +199,7 @@ TEST(scrub, on_a_captured_stream_a_block_of_another_owner_is_refused) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocate_with(rig.s, rig.gpu, stream, &options, &b));
     rig_end_capture(&rig, stream);
     b = allocate_for(&rig, "b", stream, 4096);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(foreign(&rig, &b, 0), 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);

@@ -64,7 +64,7 @@ static void three_threads_and_a_series(const char *layers, uint64_t counted) {
     }
     for (int i = 0; i < 3; i++) {
         ASSERT_EQ(pthread_join(adders[i].thread, &failed), 0);
-        EXPECT_TRUE(failed == NULL);
+        EXPECT_EQ(failed, NULL);
     }
     EXPECT_EQ(decorated_figure(stack, "stat", "current_bytes"), 135 * 256);
     EXPECT_EQ(decorated_figure(stack, "stat", "peak_bytes"), 135 * 256);
@@ -99,7 +99,7 @@ TEST(stat, costs_a_hit_nothing_and_counts_it_all_the_same) {
     rig_t rig;
     decorated_open(&rig, "[stat, retry, stream_safe, auto_growth, system]", NULL, &(strata_sim_options_t){0});
     strata_stack_t *stack = rig_stack(&rig, NULL);
-    EXPECT_TRUE(stack->hit != NULL);
+    EXPECT_NE(stack->hit, NULL);
     for (int i = 0; i < 100; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 4096);
         EXPECT_EQ(decorated_figure(stack, "stat", "current_bytes"), 4096);

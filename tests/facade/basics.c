@@ -60,7 +60,7 @@ TEST(facade, nothing_is_served_without_the_device) {
     strata_block_t a, b;
     EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &a));
     EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &b));
-    EXPECT_TRUE(a.ptr == NULL);
+    EXPECT_EQ(a.ptr, NULL);
     EXPECT_EQ(a.size, 0);
     EXPECT_NE(a.ref, b.ref);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);

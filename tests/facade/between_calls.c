@@ -51,8 +51,8 @@ TEST(facade_between, a_block_freed_while_an_event_is_made_for_its_borrow_is_stal
     EXPECT_TRUE(between_end(&between));
     EXPECT_OK(other.status);
     /* Nobody borrows what comes to lie there. */
-    EXPECT_TRUE(served_at_once(&rig, owner).ptr == block.ptr);
-    EXPECT_TRUE(served_at_once(&rig, owner).ptr == block.ptr);
+    EXPECT_EQ(served_at_once(&rig, owner).ptr, block.ptr);
+    EXPECT_EQ(served_at_once(&rig, owner).ptr, block.ptr);
     EXPECT_EQ(rig_figures(&rig).borrows, 0);
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
     rig_close(&rig);
@@ -152,7 +152,7 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
         EXPECT_EQ(waited, refuses > 0);
         EXPECT_EQ(served_at_once(&rig, owner).ptr == block.ptr, waited);
         rig_pass(&rig, 2 * LONG);
-        EXPECT_TRUE(served_at_once(&rig, owner).ptr == block.ptr);
+        EXPECT_EQ(served_at_once(&rig, owner).ptr, block.ptr);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
         EXPECT_OK(strata_validate(rig.s));
         rig_close(&rig);
@@ -200,7 +200,7 @@ static void forget_twice(refused_t refused, bool told) {
     strata_sim_clear_faults(rig.devices[0]);
     EXPECT_EQ(domain->orphans, 1);
     rig_pass(&rig, 2 * LONG);
-    EXPECT_TRUE(served_at_once(&rig, next).ptr == block.ptr);
+    EXPECT_EQ(served_at_once(&rig, next).ptr, block.ptr);
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_destroy), rig_calls(&rig, STRATA_CALL_event_create));
     rig_end(&rig);
@@ -263,7 +263,7 @@ static void a_free_waits_for_a_stream_that_ends(const char *strategy, waited_for
     EXPECT_GE(strata_sim_now(rig.world), end);
     pthread_join(ending.thread, NULL);
     EXPECT_TRUE(between_end(&between));
-    EXPECT_TRUE(ending.next == stream);
+    EXPECT_EQ(ending.next, stream);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
     rig_close(&rig);
 }
@@ -301,7 +301,7 @@ TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
         before_lock_begin(&before, &stack->lock, n, sweep, &other);
         strata_block_t next = rig_allocate(&rig, asking, 2 * MIB);
         swept += before_lock_end(&before);
-        EXPECT_TRUE(next.ptr == block.ptr);
+        EXPECT_EQ(next.ptr, block.ptr);
         ASSERT_TRUE(stack->open);
         EXPECT_OK(strata_free(rig.s, next.ref));
         rig_close(&rig);

@@ -297,11 +297,11 @@ TEST(facade_borrows, where_no_layer_knows_borrows_an_owner_does_not_erase_itself
     EXPECT_OK(strata_free(rig.s, left.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
     strata_block_t block = rig_allocate(&rig, owner, MIB);
-    ASSERT_TRUE(block.ptr == left.ptr);
+    ASSERT_EQ(block.ptr, left.ptr);
     rig_work(&rig, owner, LONG, block.ref);
     EXPECT_OK(strata_erase_stream(rig.s, block.ref, owner));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_TRUE(rig_allocate(&rig, next, MIB).ptr == left.ptr);
+    EXPECT_EQ(rig_allocate(&rig, next, MIB).ptr, left.ptr);
     EXPECT_GE(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], owner));
     EXPECT_EQ(rig_figures(&rig).host_waits, 1);
     rig_close_by_force(&rig);

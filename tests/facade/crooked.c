@@ -276,7 +276,7 @@ TEST(facade_crooked, a_layer_that_no_strategy_can_have_is_told_without_an_exampl
     EXPECT_OK(strata_config_layer(out, "test_refusing", 80));
     EXPECT_OK(strata_config_layer(out, "stat", 80));
     fclose(out);
-    EXPECT_TRUE(strncmp(page, "test_refusing: decorator", strlen("test_refusing: decorator")) == 0);
-    EXPECT_TRUE(strstr(page, "\nexample\n") > strstr(page, "\nstat: "));
+    EXPECT_EQ(strncmp(page, "test_refusing: decorator", strlen("test_refusing: decorator")), 0);
+    EXPECT_GT(strstr(page, "\nexample\n"), strstr(page, "\nstat: "));
     free(page);
 }

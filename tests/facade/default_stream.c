@@ -228,11 +228,11 @@ TEST(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_wa
     ASSERT_TRUE(between_end(&between));
     EXPECT_GE(mine.at, first.end);
     EXPECT_LT(mine.at, second.end);
-    EXPECT_TRUE(mine.block.ptr != second.own.block.ptr);
+    EXPECT_NE(mine.block.ptr, second.own.block.ptr);
     /* The next thread's first request waits for it, and is served what it has left. */
     in_another_thread(allocate_and_leave, &next);
     EXPECT_GE(next.at, second.end);
-    EXPECT_TRUE(next.block.ptr == second.own.block.ptr);
+    EXPECT_EQ(next.block.ptr, second.own.block.ptr);
     const strata_block_t *left[] = {&first.kept, &second.kept, &mine.block, &next.block};
     for (size_t i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, left[i]->ref));
     EXPECT_OK(strata_validate(rig.s));

@@ -80,9 +80,9 @@ TEST(facade_devices, wrong_options_are_called_by_the_function_s_own_names) {
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     strata_t s = 77;
     EXPECT_STATUS(STRATA_E_STRATEGY, open_devices("cpu", &s));
-    EXPECT_TRUE(strncmp(strata_last_error()->text, "devices: \"cpu\" names no device", 29) == 0);
+    EXPECT_EQ(strncmp(strata_last_error()->text, "devices: \"cpu\" names no device", 29), 0);
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_open(&options, &s));
-    EXPECT_TRUE(strncmp(strata_last_error()->text, "set: ", 5) == 0);
+    EXPECT_EQ(strncmp(strata_last_error()->text, "set: ", 5), 0);
     EXPECT_EQ(s, 77);
 }
 

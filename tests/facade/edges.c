@@ -67,7 +67,7 @@ TEST(facade_edges, of_equal_idle_chunks_the_oldest_goes) {
     for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(&rig, NULL, 20 * MIB);
     for (int n = 2; n >= 0; n--) EXPECT_OK(strata_free(rig.s, blocks[n].ref));
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 20 * MIB, NULL));
-    EXPECT_TRUE(rig_allocate(&rig, NULL, 20 * MIB).ptr == blocks[2].ptr);
+    EXPECT_EQ(rig_allocate(&rig, NULL, 20 * MIB).ptr, blocks[2].ptr);
     rig_close_by_force(&rig);
 }
 

@@ -95,7 +95,7 @@ TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
             EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
             EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
             strata_stream_t fresh = rig_stream(&rig);
-            ASSERT_TRUE(fresh == old);
+            ASSERT_EQ(fresh, old);
             if (!on) EXPECT_OK(strata_record_stream(rig.s, block.ref, fresh));
             rig_work(&rig, fresh, 5 * 1000 * 1000, block.ref);
             uint64_t end = strata_sim_stream_end(rig.devices[0], fresh);

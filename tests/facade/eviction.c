@@ -14,7 +14,7 @@ static seen_t seen;
 
 static void see(const strata_snapshot_row_t *row, void *pool) {
     uint64_t only = *(const uint64_t *)pool; /* 0: any */
-    ASSERT_TRUE(seen.count < ROWS);
+    ASSERT_LT(seen.count, ROWS);
     if (!only || row->pool == (only == STRATA_POOL_ORDINARY ? 0 : only)) seen.rows[seen.count++] = *row;
 }
 

@@ -15,10 +15,11 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     size_t needed = 0, again = 0;
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, &needed));
     EXPECT_EQ(needed, strlen(text) + 1);
-    EXPECT_TRUE(strncmp(text,
-                        "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, "
-                        "\"allocated_bytes\": 6144, ",
-                        88) == 0);
+    EXPECT_EQ(strncmp(text,
+                      "{\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 6000, "
+                      "\"allocated_bytes\": 6144, ",
+                      88),
+              0);
     static const char *const parts[] = {"{\"place\": \"gpu:1\", ", "{\"place\": \"managed:0\", ", "{\"place\": \"pinned\", ",
                                         "{\"place\": \"host\", ",
                                         "{\"stream\": \"0x0\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 1000, "};
@@ -121,7 +122,7 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
     EXPECT_CONTAINS(text, "strata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"4\"} 5242880\n");
     EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"2\"} 1048576\n");
     EXPECT_CONTAINS(text, "strata_layer_system_oversubscribed{place=\"gpu:0\",layer=\"system\",number=\"5\"} 0\n");
-    EXPECT_TRUE(strstr(text, "strata_layer_guard") == NULL);
+    EXPECT_LACKS(text, "strata_layer_guard");
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
@@ -152,12 +153,12 @@ TEST(facade_figures, prometheus_has_no_sample_twice) {
     for (char *line = text, *end; *line; line = end + 1) {
         char key[512];
         end = strchr(line, '\n');
-        ASSERT_TRUE(end != NULL);
+        ASSERT_NE(end, NULL);
         const char *key_end = *line == '#' ? strchr(strchr(line + 2, ' ') + 1, ' ') : strchr(line, '}');
         size_t length = (size_t)(key_end - line);
         ASSERT_TRUE(length > 8 && length < sizeof key - 2);
         snprintf(key, sizeof key, "\n%.*s%c", (int)length, line, line[length]);
-        EXPECT_TRUE(strstr(end, key) == NULL);
+        EXPECT_LACKS(end, key);
     }
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
@@ -248,7 +249,7 @@ static void read_while_busy(const char *layers) {
     for (int i = 0; i < 2; i++) {
         void *failed = NULL;
         ASSERT_EQ(pthread_join(threads[i].thread, &failed), 0);
-        EXPECT_TRUE(failed == NULL);
+        EXPECT_EQ(failed, NULL);
     }
     EXPECT_OK(strata_statistics_json(rig.s, json, sizeof json, NULL));
     expect_sums(json, threads[0].done + threads[1].done);

@@ -59,7 +59,7 @@ TEST(facade_all_devices, a_default_stream_of_the_only_device_is_not_waited_for) 
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_synchronise) + rig_calls(&rig, STRATA_CALL_synchronise), waits);
     strata_block_t next = allocate(&rig);
-    EXPECT_TRUE(next.ptr != block.ptr);
+    EXPECT_NE(next.ptr, block.ptr);
     EXPECT_OK(strata_free(rig.s, next.ref));
     rig_close(&rig);
 }

@@ -11,7 +11,7 @@ static void forget_and_destroy(rig_t *rig, strata_stream_t stream) {
 /* A stream whose handle is `handle`: the simulated driver gives handles out again. */
 static strata_stream_t recycled(rig_t *rig, strata_stream_t handle) {
     strata_stream_t stream = rig_stream(rig);
-    EXPECT_TRUE(stream == handle);
+    EXPECT_EQ(stream, handle);
     return stream;
 }
 
@@ -117,7 +117,7 @@ TEST(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one) {
     EXPECT_NE(b.ptr, a.ptr);
     rig_pass(&rig, 2 * LONG);
     strata_block_t c = rig_allocate(&rig, owner, SIZE);
-    EXPECT_TRUE(c.ptr == a.ptr);
+    EXPECT_EQ(c.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
     rig_close(&rig);
@@ -158,7 +158,7 @@ TEST(facade_forget, a_borrow_of_a_dead_stream_costs_no_memory) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
     strata_block_t b = rig_allocate(&rig, owner, SIZE);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     rig_close(&rig);
 }
@@ -240,7 +240,7 @@ TEST(facade_forget, a_block_of_many_streams_outlives_them_all) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     rig_pass(&rig, 100ull * LONG);
     strata_block_t b = rig_allocate(&rig, owner, SIZE);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);

@@ -103,7 +103,7 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
         EXPECT_OK(strata_free(rig.s, first.ref));
         record->generation = STRATA_GENERATION_LAST - 1;
         strata_block_t last = rig_allocate(&rig, NULL, 1000);
-        EXPECT_TRUE(last.ptr == first.ptr);
+        EXPECT_EQ(last.ptr, first.ptr);
         uint32_t capacity = full ? shorten(slab, 0) : slab->capacity;
         EXPECT_OK(strata_free(rig.s, last.ref));
         slab->capacity = capacity;

@@ -85,19 +85,19 @@ TEST(facade_handles, a_handle_names_its_stack_until_that_is_forgotten) {
     strata_stack_t *stack = rig_stack(&rig, stream);
     strata_stack_handle_t handle = handle_of(&rig, stream);
     EXPECT_EQ(strata_stack_handle_number(handle), stack->number);
-    EXPECT_TRUE(strata_stack_enter(handle) == stack);
+    EXPECT_EQ(strata_stack_enter(handle), stack);
     EXPECT_EQ(stack->inside, 1);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
     EXPECT_TRUE(stack->open); /* a call is inside */
-    EXPECT_TRUE(strata_stack_enter(handle) == NULL);
+    EXPECT_EQ(strata_stack_enter(handle), NULL);
     strata_stack_leave(stack);
     strata_domain_sweep_orphans(rig_domain(&rig));
     EXPECT_FALSE(stack->open);
     strata_stack_t *next = rig_stack(&rig, stream);
-    EXPECT_TRUE(next == stack); /* the same number, another life */
+    EXPECT_EQ(next, stack); /* the same number, another life */
     EXPECT_NE(handle_of(&rig, stream), handle);
-    EXPECT_TRUE(strata_stack_enter(handle) == NULL);
-    EXPECT_TRUE(strata_stack_enter(0) == NULL);
+    EXPECT_EQ(strata_stack_enter(handle), NULL);
+    EXPECT_EQ(strata_stack_enter(0), NULL);
     rig_close(&rig);
 }
 

@@ -25,7 +25,7 @@ TEST(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
-    EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr == block.ptr);
+    EXPECT_EQ(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
     rig_close_by_force(&rig);
 }
 
@@ -62,7 +62,7 @@ TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_f
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
         EXPECT_EQ(rig_figures(&rig).host_waits, 2);
         rig_pass(&rig, 9 * MILLISECOND);
-        EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr != block.ptr);
+        EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         if (strata_test_has_failed()) FAIL_TEST("wait %u refused", refused);
         rig_close_by_force(&rig);
     }
@@ -109,7 +109,7 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
         EXPECT_OK(strata_free(rig.s, block.ref));
         rig_end_capture(&rig, captured);
         rig_pass(&rig, 9 * MILLISECOND);
-        EXPECT_TRUE(rig_allocate(&rig, owner, SIZE).ptr != block.ptr);
+        EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         EXPECT_OK(strata_validate(rig.s));
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
         rig_close_by_force(&rig);
@@ -135,7 +135,7 @@ TEST(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves)
         EXPECT_OK(strata_free(rig.s, used.ref));
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
         strata_block_t block = rig_allocate(&rig, next, 30 * MIB);
-        EXPECT_TRUE(block.ptr == used.ptr);
+        EXPECT_EQ(block.ptr, used.ptr);
         EXPECT_GE(strata_sim_now(rig.world), end);
         EXPECT_OK(strata_free(rig.s, block.ref));
         EXPECT_OK(strata_free(rig.s, kept.ref));

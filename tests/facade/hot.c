@@ -49,7 +49,7 @@ TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
              "fault, limit: {bytes: 1GiB}, system]\n",
              NULL, 0, 0, 1);
     strata_stack_t *stack = rig_stack(&rig, NULL);
-    EXPECT_TRUE(stack->hit != NULL);
+    EXPECT_NE(stack->hit, NULL);
     EXPECT_EQ(stack->attention_allocate | stack->attention_free, 0);
     for (int i = 0; i < 1000; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 65536).ref));
     uint64_t requests = 0;

@@ -139,7 +139,7 @@ TEST(facade_ladder, it_waits_for_a_pending_free_instead_of_failing) {
         strata_block_t b = rig_allocate(&rig, i ? borrower : owner, 40 * MIB);
         EXPECT_GE(strata_sim_now(rig.world), done);
         EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
-        if (i == 0) EXPECT_TRUE(b.ptr == a.ptr);
+        if (i == 0) EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
         rig_close(&rig);
     }

@@ -133,7 +133,7 @@ TEST(facade_log, what_cannot_be_held_for_its_function_is_told_at_once) {
     int kept = dup(STDERR_FILENO);
     ASSERT_TRUE(said != NULL && kept >= 0);
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_WARNING));
-    ASSERT_TRUE(dup2(fileno(said), STDERR_FILENO) >= 0);
+    ASSERT_GE(dup2(fileno(said), STDERR_FILENO), 0);
     strata_log_hold();
     strata_host_fail_at(1, 0);
     strata_log_tell(STRATA_LOG_WARNING, "no room for this");
@@ -143,7 +143,7 @@ TEST(facade_log, what_cannot_be_held_for_its_function_is_told_at_once) {
     (void)dup2(kept, STDERR_FILENO);
     (void)close(kept);
     rewind(said);
-    EXPECT_TRUE(fgets(text, sizeof text, said) != NULL);
+    EXPECT_NE(fgets(text, sizeof text, said), NULL);
     EXPECT_STREQ(text, "no room for this\n");
     EXPECT_EQ(heard.count, 0);
     fclose(said);

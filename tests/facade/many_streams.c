@@ -80,8 +80,8 @@ TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
         if (found) EXPECT_EQ((uintptr_t)found->stream, (uintptr_t)many.streams[i]);
         if (i % 3 == 0) many.blocks[i] = rig_allocate(&many.rig, many.streams[i], 1000);
     }
-    EXPECT_TRUE(strata_domain_find(domain, 7, many.streams[1], 0) == NULL);
-    EXPECT_TRUE(strata_domain_find(domain, 0, many.streams[1], strata_threads_self()) == NULL);
+    EXPECT_EQ(strata_domain_find(domain, 7, many.streams[1], 0), NULL);
+    EXPECT_EQ(strata_domain_find(domain, 0, many.streams[1], strata_threads_self()), NULL);
     close_many(&many);
 }
 

@@ -75,7 +75,7 @@ TEST(facade_noted_twice, who_has_a_forgotten_streams_block_cannot_take_itself_ba
             EXPECT_OK(strata_free(rig.s, left.ref));
             EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, gone));
             strata_block_t block = rig_allocate(&rig, guest, SIZE);
-            EXPECT_TRUE(block.ptr == left.ptr);
+            EXPECT_EQ(block.ptr, left.ptr);
             for (int n = 0; n < notes; n++) record(&rig, block.ref, guest);
             EXPECT_OK(strata_erase_stream(rig.s, block.ref, guest));
             rig_work(&rig, guest, MILLISECOND, block.ref);

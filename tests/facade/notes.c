@@ -53,7 +53,7 @@ TEST(facade_notes, leaks_are_told_with_tag_operator_and_step) {
         EXPECT_CONTAINS(told.text, "300 |conv?1|1;");
         EXPECT_CONTAINS(told.text, "500 ||0;");
         EXPECT_CONTAINS(told.text, "600 ||0;");
-        EXPECT_TRUE(strstr(told.text, "400") == NULL);
+        EXPECT_LACKS(told.text, "400");
         for (int k = 0; k < 6; k++)
             if (k != 3) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
         rig_close(&rig);

@@ -82,7 +82,7 @@ TEST(places_managed, oversubscribe) {
     rig_t rig;
     open_places(&rig, "strata", NULL, 0, 16 * MIB);
     uint64_t free_bytes, total;
-    ASSERT_TRUE(strata_device_mem_info(rig.devices[0], &free_bytes, &total) == STRATA_OK);
+    ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
     strata_block_t small = get(&rig, strata_managed(0), MIB);
     EXPECT_EQ(source_figure(&rig, strata_managed(0), "oversubscribed"), 0);
     strata_block_t a = get(&rig, strata_managed(0), 2 * total + sizeof(uint32_t));

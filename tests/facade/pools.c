@@ -119,13 +119,13 @@ TEST(facade_pools, no_cache_serves_another_pool) {
     strata_block_t o = rig_allocate(&rig, stream, SIZE);
     EXPECT_NE(o.ptr, first);
     w = get_from(&rig, weights, stream, SIZE);
-    EXPECT_TRUE(w.ptr == first);
+    EXPECT_EQ(w.ptr, first);
     /* Nor what a forgotten stream leaves behind. */
     EXPECT_OK(strata_free(rig.s, w.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
     strata_block_t next = rig_allocate(&rig, NULL, 2 * SIZE), own = get_from(&rig, weights, NULL, SIZE);
     EXPECT_NE(next.ptr, first);
-    EXPECT_TRUE(own.ptr == first);
+    EXPECT_EQ(own.ptr, first);
     expect_pool(&rig, own.ref, weights);
     strata_block_t all[] = {o, next, own};
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));

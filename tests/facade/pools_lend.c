@@ -40,7 +40,7 @@ static void one_is_out_of_memory(const char *options, bool other_stream, bool le
         expect_pool(&rig, block.ref, pool);
         EXPECT_OK(strata_free(rig.s, block.ref));
         strata_block_t again = get_from(&rig, pool, NULL, 20 * MIB);
-        EXPECT_TRUE(again.ptr == block.ptr);
+        EXPECT_EQ(again.ptr, block.ptr);
         EXPECT_OK(strata_free(rig.s, again.ref));
     }
     EXPECT_OK(strata_free(rig.s, inside.ref));
@@ -73,7 +73,7 @@ TEST(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways) {
     EXPECT_OK(strata_free(rig.s, own.ref));
     uint64_t before = zeroed(&rig);
     ASSERT_OK(strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &block));
-    EXPECT_TRUE(block.ptr == own.ptr);
+    EXPECT_EQ(block.ptr, own.ptr);
     EXPECT_EQ(zeroed(&rig), before + 1);
     EXPECT_OK(strata_free(rig.s, block.ref));
     own = get_from(&rig, pool, NULL, 20 * MIB);

@@ -40,8 +40,8 @@ static void check_marks(program_t *program, const program_block_t *b) {
         FAIL_TEST("the memory of a live block is gone");
         return;
     }
-    EXPECT_TRUE(memcmp(bytes, &b->mark, sizeof b->mark) == 0);
-    EXPECT_TRUE(memcmp(bytes + b->block.size - sizeof b->mark, &b->mark, sizeof b->mark) == 0);
+    EXPECT_EQ(memcmp(bytes, &b->mark, sizeof b->mark), 0);
+    EXPECT_EQ(memcmp(bytes + b->block.size - sizeof b->mark, &b->mark, sizeof b->mark), 0);
 }
 
 /* ---- operations ---- */

@@ -155,7 +155,7 @@ TEST(facade_refs, a_block_leaves_a_slot_that_is_used_up) {
         EXPECT_OK(strata_validate(rig.s));
         EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, ref + 1));
         strata_block_t again = rig_allocate(&rig, NULL, 1024);
-        EXPECT_TRUE(again.ptr == a.ptr);
+        EXPECT_EQ(again.ptr, a.ptr);
         EXPECT_NE(strata_ref_slot(again.ref), slot);
         EXPECT_OK(strata_free(rig.s, low.ref));
         EXPECT_OK(strata_free(rig.s, again.ref));
@@ -177,7 +177,7 @@ TEST(facade_refs, the_first_block_of_a_chunk_leaves_a_slot_that_is_used_up) {
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 1024);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     uint32_t slot = strata_ref_slot(blocks[3].ref);
-    EXPECT_TRUE(blocks[3].ptr < blocks[2].ptr);
+    EXPECT_LT(blocks[3].ptr, blocks[2].ptr);
     strata_slab_record(&stack->slab, slot)->generation = STRATA_GENERATION_LAST - 1;
     EXPECT_OK(strata_free(rig.s, strata_ref_make(stack->number, slot, STRATA_GENERATION_LAST - 1)));
     EXPECT_OK(strata_validate(rig.s));

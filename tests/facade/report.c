@@ -47,7 +47,7 @@ static const char *report_of(strata_stream_t one, strata_stream_t two) {
 /* The first lines are the cause and what helps. */
 static const char *figures_in(const char *text) {
     const char *figures = strstr(text, "\n  asked ");
-    EXPECT_TRUE(figures != NULL);
+    EXPECT_NE(figures, NULL);
     return figures ? figures : "";
 }
 
@@ -248,7 +248,7 @@ TEST(facade_report, many_owners_and_many_layers_stay_short) {
     strata_block_t none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * GIB, &none));
     EXPECT_CONTAINS(heard, "\n  layer l3: ");
-    EXPECT_TRUE(strstr(heard, "layer l4") == NULL);
+    EXPECT_LACKS(heard, "layer l4");
     EXPECT_CONTAINS(heard, "\n  and 3 layers more\n");
     /* 16 MiB of two and 3 MiB of three are told of 214 MiB. */
     EXPECT_CONTAINS(heard, "\n  live blocks: 8MiB in 1 block by owner ");
@@ -289,7 +289,7 @@ TEST(facade_report, is_made_of_no_other_failure) {
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, 1, true, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
-    EXPECT_TRUE(strstr(strata_last_error()->text, "out of memory") == NULL);
+    EXPECT_LACKS(strata_last_error()->text, "out of memory");
     strata_sim_clear_faults(rig.devices[0]);
     strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
     uint32_t capacity = slab->capacity;
@@ -399,7 +399,7 @@ TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
         strata_block_t none;
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &options, &none));
         EXPECT_STREQ(strata_last_error()->text, heard);
-        EXPECT_TRUE(strchr(heard, '\n') == NULL);
+        EXPECT_EQ(strchr(heard, '\n'), NULL);
         EXPECT_CONTAINS(heard, "out of memory in gpu:0 on stream (nil): 100MiB asked, 64MiB free on the device; ");
         EXPECT_EQ(last_event.cause, STRATA_CAUSE_UNKNOWN);
         EXPECT_EQ(last_event.size, 100 * MIB);

@@ -58,7 +58,7 @@ TEST(facade_rests, a_merged_block_waits_for_the_users_of_both_parts) {
             }
             for (int n = 0; n < 2; n++) EXPECT_OK(strata_free(rig.s, part[n ^ (order >> 1)].ref));
             strata_block_t all = rig_allocate(&rig, next, 90 * MIB);
-            EXPECT_TRUE((uintptr_t)all.ptr == begin);
+            EXPECT_EQ((uintptr_t)all.ptr, begin);
             EXPECT_GE(strata_sim_now(rig.world), last);
             EXPECT_OK(strata_free(rig.s, all.ref));
             rig_close(&rig);

@@ -29,7 +29,7 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 static const strata_record_t *find(strata_layer_t *self, uint64_t address) {
     (void)address;
     finds++;
-    EXPECT_TRUE(self->stack != incomplete);
+    EXPECT_NE(self->stack, incomplete);
     return NULL;
 }
 

@@ -26,7 +26,7 @@ static void recycle(scene_t *scene, strata_place_t device, strata_stream_t strea
     strata_stream_t again = NULL;
     EXPECT_OK(strata_stream_destroy(scene->rig.s, device, stream));
     EXPECT_OK(strata_stream_create(scene->rig.s, device, 0, &again));
-    EXPECT_TRUE(again == stream);
+    EXPECT_EQ(again, stream);
 }
 
 static bool is_ownerless(strata_place_t place) {

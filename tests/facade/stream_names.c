@@ -52,9 +52,9 @@ TEST(facade_streams, streams_of_one_pattern_have_a_stack_each) {
     strata_stream_t one = stream_called(&rig, "copy0"), two = stream_called(&rig, "copy1");
     strata_stack_t *first = rig_stack(&rig, one), *second = rig_stack(&rig, two);
     EXPECT_NE(first, second);
-    EXPECT_TRUE(first->group == second->group);
+    EXPECT_EQ(first->group, second->group);
     EXPECT_STREQ(first->group->name, "copy*");
-    EXPECT_TRUE(rig_stack(&rig, NULL)->group != first->group);
+    EXPECT_NE(rig_stack(&rig, NULL)->group, first->group);
     /* A pool's stack is the pool's, whatever the stream is called. */
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE};
     strata_block_t block;
@@ -155,7 +155,7 @@ TEST(facade_streams, a_forgotten_streams_name_is_forgotten) {
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
     strata_stream_t again = rig_stream(&rig);
-    EXPECT_TRUE(again == stream);
+    EXPECT_EQ(again, stream);
     expect_served_by(&rig, rig.gpu, again, "stream_safe > auto_growth | system");
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, again));
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, again, "copy1"));

@@ -16,7 +16,7 @@ static void see(const strata_snapshot_row_t *row, void *context) {
     sought_t *sought = context;
     for (int n = 0; n < 2; n++) {
         if (row->block.ref != sought[n].block.ref) continue;
-        EXPECT_TRUE(row->stream == sought[n].stream);
+        EXPECT_EQ(row->stream, sought[n].stream);
         EXPECT_EQ(row->requested, sought[n].block.size);
         sought[n].found++;
     }
@@ -70,7 +70,7 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             EXPECT_OK(strata_free(rig.s, place.ref));
             for (int n = 0; n < 2; n++) EXPECT_OK(strata_step(rig.s));
             last = tagged(&rig);
-            EXPECT_TRUE(last.ptr == place.ptr);
+            EXPECT_EQ(last.ptr, place.ptr);
             strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
             strata_survey_make(rig_domain(&rig), &whom, &survey);
             const strata_owner_t *owner = &survey.owners[survey.owners[0].note.tag ? 0 : 1];
@@ -104,16 +104,16 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
         EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
         strata_stream_t fresh = rig_stream(&rig);
-        ASSERT_TRUE(fresh == old);
+        ASSERT_EQ(fresh, old);
         leave_waiting(&rig, owner, fresh, 6 * MIB);
         strata_survey_for_t whom = {.stack = rig_stack(&rig, NULL), .size = MIB};
         strata_survey_make(rig_domain(&rig), &whom, &survey);
         ASSERT_EQ(survey.awaited_count, 2);
         for (uint32_t n = 0; n < 2; n++) {
             EXPECT_EQ(survey.awaited[n].bytes, survey.awaited[n].gone ? 4 * MIB : 6 * MIB);
-            if (!survey.awaited[n].gone) EXPECT_TRUE(survey.awaited[n].stream == fresh);
+            if (!survey.awaited[n].gone) EXPECT_EQ(survey.awaited[n].stream, fresh);
         }
-        EXPECT_TRUE(survey.awaited[0].gone != survey.awaited[1].gone);
+        EXPECT_NE(survey.awaited[0].gone, survey.awaited[1].gone);
         rig_pass(&rig, 90 * MILLISECOND);
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
         rig_close(&rig);
@@ -131,7 +131,7 @@ TEST(facade_surveyed, a_stream_that_only_worked_need_not_be_forgotten) {
     rig_work(&rig, old, 1000, 0);
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
     strata_stream_t fresh = rig_stream(&rig);
-    ASSERT_TRUE(fresh == old);
+    ASSERT_EQ(fresh, old);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, fresh, 1000).ref));
     rig_close(&rig);
     strata_strategy_delete(strategy);

@@ -62,7 +62,7 @@ static void close_failing(const trial_t *trial, strata_close_mode_t mode) {
     uint64_t first = trial_count(trial, &c.rig) + trial->k;
     trial_arm(trial, &c.rig);
     strata_status_t status = strata_close(c.rig.s, mode, count_leak, &c.told);
-    EXPECT_TRUE(trial_count(trial, &c.rig) >= first);
+    EXPECT_GE(trial_count(trial, &c.rig), first);
     trial_disarm(trial, &c.rig, first);
     end(&c, status);
     if (trial->cause == TRIAL_DEVICE_CALL) EXPECT_EQ(c.told, c.live);

@@ -50,8 +50,8 @@ static void check_marks(failing_program_t *p, const failing_block_t *b) {
         FAIL_TEST("the memory of a live block is gone");
         return;
     }
-    EXPECT_TRUE(memcmp(bytes, &b->mark, sizeof b->mark) == 0);
-    EXPECT_TRUE(memcmp(bytes + b->block.size - sizeof b->mark, &b->mark, sizeof b->mark) == 0);
+    EXPECT_EQ(memcmp(bytes, &b->mark, sizeof b->mark), 0);
+    EXPECT_EQ(memcmp(bytes + b->block.size - sizeof b->mark, &b->mark, sizeof b->mark), 0);
 }
 
 /* ---- answers ---- */

@@ -50,7 +50,7 @@ static void mark(stormer_t *t, parcel_t *p, bool write) {
     for (int end = 0; end < 2; end++) {
         unsigned char *at = end ? bytes + p->block.size - sizeof p->mark : bytes;
         if (write) memcpy(at, &p->mark, sizeof p->mark);
-        else EXPECT_TRUE(memcmp(at, &p->mark, sizeof p->mark) == 0);
+        else EXPECT_EQ(memcmp(at, &p->mark, sizeof p->mark), 0);
     }
 }
 

@@ -125,7 +125,7 @@ void failing_subjects_make(failing_subjects_t *subjects) {
     char name[160];
     subjects->count = 0;
     subjects->list = calloc(FAILING_SUBJECTS, sizeof *subjects->list);
-    ASSERT_TRUE(subjects->list != NULL);
+    ASSERT_NE(subjects->list, NULL);
     for (size_t i = 0; strata_preset_name(i); i++) {
         const char *preset = strata_preset_name(i);
         snprintf(name, sizeof name, "preset %s", preset);

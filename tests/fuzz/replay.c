@@ -14,12 +14,12 @@ enum { MOST_BYTES = 1 << 20 };
 static void run_file(const char *path, void (*target)(const uint8_t *, size_t)) {
     static uint8_t bytes[MOST_BYTES];
     FILE *file = fopen(path, "rbe");
-    ASSERT_TRUE(file != NULL);
+    ASSERT_NE(file, NULL);
     size_t count = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     /* A copy of its own size, so that a look behind the end is one behind a heap block. */
     uint8_t *copy = malloc(count + !count);
-    ASSERT_TRUE(copy != NULL);
+    ASSERT_NE(copy, NULL);
     memcpy(copy, bytes, count);
     fprintf(stderr, "%s\n", path); /* what was run last, when a target aborts */
     target(copy, count);

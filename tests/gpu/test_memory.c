@@ -5,7 +5,7 @@
 TEST(gpu, opens_and_says_what_it_is) {
     GPU_OR_SKIP(device);
     uint64_t left = 0, total = 0;
-    EXPECT_TRUE(device->name[0] != '\0');
+    EXPECT_NE(device->name[0], '\0');
     EXPECT_GE(device->capabilities.alignment, 256);
     EXPECT_FALSE(device->capabilities.simulated);
     EXPECT_OK(strata_device_mem_info(device, &left, &total));
@@ -34,7 +34,7 @@ TEST(gpu, malloc_and_free_of_many_sizes) {
     for (size_t i = 0; i < SIZES; i++) {
         ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, sizes[i], &addresses[i]));
         EXPECT_EQ(addresses[i] % device->capabilities.alignment, 0);
-        EXPECT_TRUE(strata_device_host_view(device, addresses[i], sizes[i]) == NULL);
+        EXPECT_EQ(strata_device_host_view(device, addresses[i], sizes[i]), NULL);
         for (size_t k = 0; k < i; k++)
             EXPECT_TRUE(addresses[i] + sizes[i] <= addresses[k] || addresses[k] + sizes[k] <= addresses[i]);
         EXPECT_OK(strata_device_fill(device, addresses[i], 0x5a, sizes[i], NULL));
@@ -113,7 +113,7 @@ TEST(gpu, pinned_memory_is_filled_by_the_device) {
         ASSERT_OK(strata_device_host_alloc(device, STRATA_MEMORY_PINNED, size, alignments[i], STRATA_HOST_PORTABLE, &address));
         EXPECT_EQ(address % alignments[i], 0);
         unsigned char *view = strata_device_host_view(device, address, size);
-        ASSERT_TRUE(view != NULL);
+        ASSERT_NE(view, NULL);
         memset(view, 1, size);
         EXPECT_OK(strata_device_fill(device, address, 0x77, size, NULL));
         EXPECT_OK(strata_device_synchronise(device));

@@ -187,13 +187,13 @@ TEST(gpu, forked_child_is_told) {
     uint32_t count;
     int status = -1;
     pid_t child = fork();
-    ASSERT_TRUE(child >= 0);
+    ASSERT_GE(child, 0);
     if (child == 0)
         _exit(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 64, &address) == STRATA_E_FORKED &&
                       strata_cuda_count(&count) == STRATA_E_FORKED
                   ? 0
                   : 1);
-    ASSERT_TRUE(waitpid(child, &status, 0) == child);
+    ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     strata_device_close(device);
 }

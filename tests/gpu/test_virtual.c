@@ -66,7 +66,7 @@ TEST(gpu, physical_memory_is_shared_by_descriptor) {
     int descriptor = -1;
     ASSERT_OK(strata_device_create(device, unit, true, &handle));
     ASSERT_OK(strata_device_export_memory(device, handle, &descriptor));
-    EXPECT_TRUE(descriptor >= 0);
+    EXPECT_GE(descriptor, 0);
     ASSERT_OK(strata_device_import_memory(device, descriptor, &imported));
     EXPECT_EQ(close(descriptor), 0);
     ASSERT_OK(strata_device_reserve(device, unit, unit, &range));

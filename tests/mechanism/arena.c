@@ -142,7 +142,7 @@ static uint32_t random_units(uint64_t *seed) {
 
 static void random_program(bool exact, uint64_t seed) {
     arena_t *arena = calloc(1, sizeof *arena);
-    ASSERT_TRUE(arena != NULL);
+    ASSERT_NE(arena, NULL);
     ASSERT_OK(strata_slab_init(&arena->slab, 1, 0, 1 << 16));
     strata_bins_init(&arena->bins, UNIT_SHIFT);
     arena->exact = exact;

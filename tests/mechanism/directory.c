@@ -191,7 +191,7 @@ TEST(directory, every_host_allocation_may_fail) {
         strata_host_fail_at(k, 0);
         EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_directory_new(8, &none));
         strata_host_fail_at(0, 0);
-        EXPECT_TRUE(none == NULL);
+        EXPECT_EQ(none, NULL);
     }
     /* The range lies in two inner nodes; the second one fails. */
     uint64_t edge = (1ull << 39) - 4 * MIB;

@@ -16,7 +16,7 @@ TEST(growing, begins_small_and_stays_where_it_is) {
     memory[4 * KIB - 1] = 7;
     ASSERT_OK(strata_growing_grow(&range, 64 * MIB));
     EXPECT_EQ(strata_growing_usable(&range), 64 * MIB);
-    EXPECT_TRUE(range.memory == (void *)memory);
+    EXPECT_EQ(range.memory, (void *)memory);
     EXPECT_EQ(memory[4 * KIB - 1], 7);
     EXPECT_EQ(memory[64 * MIB - 1], 0);
     EXPECT_EQ(strata_growing_most(&range), 64 * MIB);
@@ -61,7 +61,7 @@ TEST(growing, grows_what_wanted_to) {
     EXPECT_EQ(strata_growing_usable(&range), before);
     strata_growing_serve();
     EXPECT_GT(strata_growing_usable(&range), before);
-    EXPECT_TRUE(atomic_load(&strata_growing_wanted) == NULL);
+    EXPECT_EQ(atomic_load(&strata_growing_wanted), NULL);
     strata_growing_release(&range);
 }
 

@@ -99,7 +99,7 @@ TEST(index, validate_finds_planted_faults) {
     ASSERT_TRUE(open_table(&table));
     for (uint32_t i = 0; i < 20; i++) put(&table, i, i);
     strata_index_link_t *link = &at(&table, 8)->link;
-    ASSERT_TRUE(link->head != 0);
+    ASSERT_NE(link->head, 0);
     EXPECT_CAUGHT(strata_index_validate(&table.index), link->hash, 5);
     EXPECT_CAUGHT(strata_index_validate(&table.index), link->head, 0);
     EXPECT_CAUGHT(strata_index_validate(&table.index), link->head, 3);

@@ -87,7 +87,7 @@ TEST(slab, grows_in_place) {
     ASSERT_OK(strata_slab_init(&slab, 1, 0, STRATA_SLAB_SLOTS));
     strata_record_t *records = slab.records;
     for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(make_free(&slab, 256 * (uint64_t)i, 256), i);
-    EXPECT_TRUE(slab.records == records);
+    EXPECT_EQ(slab.records, records);
     for (uint32_t i = 1; i <= SLOTS; i++) ASSERT_EQ(records[i].ptr, 256 * (uint64_t)i);
     EXPECT_OK(strata_slab_validate(&slab));
     strata_slab_destroy(&slab);
@@ -107,7 +107,7 @@ TEST(slab, is_full_where_address_space_ends_and_goes_on_when_there_is_more) {
     const strata_error_t error = *strata_last_error();
     unbound_address_space(&before);
     EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
-    EXPECT_TRUE(strstr(error.text, "RLIMIT_AS") != NULL);
+    EXPECT_CONTAINS(error.text, "RLIMIT_AS");
     EXPECT_LT(slab.used, STRATA_SLAB_SLOTS);
     EXPECT_OK(strata_slab_validate(&slab));
     uint32_t used = slab.used;

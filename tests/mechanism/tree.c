@@ -180,7 +180,7 @@ TEST(tree, shape_does_not_depend_on_history) {
     for (uint32_t slot = N; slot >= 1; slot--) strata_tree_insert(&backward, &slab, slot);
     for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_remove(&backward, &slab, slot);
     for (uint32_t slot = 1; slot <= N; slot += 3) strata_tree_insert(&backward, &slab, slot);
-    EXPECT_TRUE(memcmp(backward.roots, forward.roots, sizeof forward.roots) == 0);
+    EXPECT_EQ(memcmp(backward.roots, forward.roots, sizeof forward.roots), 0);
     for (uint32_t slot = 1; slot <= N; slot++) {
         EXPECT_EQ(slab.records[slot].bin_prev, left[slot]);
         EXPECT_EQ(slab.records[slot].bin_next, right[slot]);

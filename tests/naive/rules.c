@@ -12,7 +12,7 @@ TEST(naive_rules, the_first_chunk_is_a_share_of_what_may_be_used) {
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 5 * GIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, share);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    EXPECT_TRUE((uintptr_t)b.ptr == (uintptr_t)a.ptr + 1280);
+    EXPECT_EQ((uintptr_t)b.ptr, (uintptr_t)a.ptr + 1280);
     EXPECT_EQ(naive_of(&rig, NULL)->max_block, share);
     give(&rig, a);
     give(&rig, b);

@@ -20,12 +20,12 @@ TEST(naive_streams, a_block_that_another_stream_used_waits_for_it) {
     give(&rig, a);
     /* Its own stream needs no wait. */
     strata_block_t b = rig_allocate(&rig, one, 2 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(waits(&rig), 0);
     give(&rig, b);
     EXPECT_LT(strata_sim_now(rig.world), end);
     b = rig_allocate(&rig, two, 2 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(waits(&rig), 1);
     EXPECT_GE(strata_sim_now(rig.world), end);
     give(&rig, b);
@@ -89,9 +89,9 @@ TEST(naive_streams, a_stream_that_was_forgotten_is_waited_for) {
     EXPECT_EQ(self->users.nodes.used, 1 + self->users.nodes.unused);
     /* The handle names another stream now. */
     strata_stream_t again = rig_stream(&rig);
-    EXPECT_TRUE(again == one);
+    EXPECT_EQ(again, one);
     strata_block_t b = rig_allocate(&rig, again, 2 * MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(self->waits, 1);
     EXPECT_GE(strata_sim_now(rig.world), 10 * MILLISECOND);
     give(&rig, b);
@@ -125,7 +125,7 @@ TEST(naive_streams, a_wait_that_fails_fails_the_request) {
     EXPECT_EQ(rig_figures(&rig).allocated_bytes, allocated);
     EXPECT_OK(strata_validate(rig.s));
     b = rig_allocate(&rig, two, MIB);
-    EXPECT_TRUE(b.ptr == a.ptr);
+    EXPECT_EQ(b.ptr, a.ptr);
     give(&rig, b);
     give(&rig, keep);
     rig_close(&rig);
@@ -138,12 +138,12 @@ TEST(naive_streams, each_has_a_pool_of_its_own_where_they_are_not_ignored) {
         naive_open(&rig, layers[i], "initial: 4MiB", 0);
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, one, MIB), b = rig_allocate(&rig, two, MIB);
-        EXPECT_TRUE(naive_of(&rig, one) != naive_of(&rig, two));
+        EXPECT_NE(naive_of(&rig, one), naive_of(&rig, two));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
         give(&rig, a);
         strata_block_t c = rig_allocate(&rig, two, MIB), d = rig_allocate(&rig, one, MIB);
-        EXPECT_TRUE(c.ptr != a.ptr);
-        EXPECT_TRUE(d.ptr == a.ptr);
+        EXPECT_NE(c.ptr, a.ptr);
+        EXPECT_EQ(d.ptr, a.ptr);
         EXPECT_EQ(naive_of(&rig, one)->waits + naive_of(&rig, two)->waits, 0);
         give(&rig, b);
         give(&rig, c);
@@ -223,7 +223,7 @@ TEST(naive_streams, the_own_stream_of_a_thread_that_exited_is_waited_for) {
     strata_block_t theirs = used_by_an_exited_thread(&rig);
     uint64_t end = strata_sim_device_end(rig.devices[0]);
     strata_block_t b = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 2 * MIB);
-    EXPECT_TRUE(b.ptr == theirs.ptr);
+    EXPECT_EQ(b.ptr, theirs.ptr);
     EXPECT_EQ(waits(&rig), 1);
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_OK(strata_validate(rig.s));

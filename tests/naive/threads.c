@@ -37,7 +37,7 @@ TEST(naive_threads, each_has_a_pool_and_its_streams_share_it) {
     rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB), b = rig_allocate(&rig, two, MIB);
-    EXPECT_TRUE(naive_of(&rig, one) == naive_of(&rig, two));
+    EXPECT_EQ(naive_of(&rig, one), naive_of(&rig, two));
     EXPECT_EQ(mallocs(&rig), 1);
     visit_t v = {.rig = &rig, .stream = one};
     join(take_one, &v);
@@ -63,9 +63,9 @@ TEST(naive_threads, what_another_frees_goes_home) {
     visit_t v = {.rig = &rig, .block = rig_allocate(&rig, NULL, MIB)};
     strata_block_t kept = rig_allocate(&rig, NULL, MIB);
     join(free_it, &v);
-    EXPECT_TRUE(v.kept.ptr != v.block.ptr);
+    EXPECT_NE(v.kept.ptr, v.block.ptr);
     strata_block_t again = rig_allocate(&rig, NULL, MIB);
-    EXPECT_TRUE(again.ptr == v.block.ptr);
+    EXPECT_EQ(again.ptr, v.block.ptr);
     EXPECT_OK(strata_free(rig.s, kept.ref));
     EXPECT_OK(strata_free(rig.s, again.ref));
     EXPECT_OK(strata_free(rig.s, v.kept.ref));

@@ -25,7 +25,7 @@ TEST(code, is_loaded_only_where_that_is_allowed) {
     strata_strategy_t *strategy = NULL;
     EXPECT_STATUS(STRATA_E_STRATEGY, load(yaml, false, &strategy));
     EXPECT_CONTAINS(strata_last_error()->text, "<text>:2:1: the strategy would load code");
-    EXPECT_TRUE(strata_layer_find("my_quota") == NULL);
+    EXPECT_EQ(strata_layer_find("my_quota"), NULL);
     ASSERT_OK(load(yaml, true, &strategy));
     EXPECT_STREQ(strategy->stacks[STRATA_PLACE_GPU].layers[0].type->name, "my_quota");
     strata_strategy_delete(strategy);
@@ -80,7 +80,7 @@ TEST(code, what_cannot_be_loaded_is_told_with_its_place) {
     expect_code_refused("load:\n  - " MODULES "/nothing.so\nstack: [system]\n", 2, 5, "no table strata_layers");
     expect_code_refused("load:\n  - " MODULES "/empty.so\nstack: [system]\n", 2, 5, "table strata_layers is empty");
     expect_code_refused("load:\n  - " MODULES "/taken.so\nstack: [untaken, system]\n", 2, 5, "a layer \"retry\" already");
-    EXPECT_TRUE(strata_layer_find("untaken") == NULL);
+    EXPECT_EQ(strata_layer_find("untaken"), NULL);
     expect_code_refused("load: some.so\nstack: [system]\n", 1, 1, "a list of shared objects");
     expect_code_refused("load: [[a]]\nstack: [system]\n", 1, 8, "a file's path");
     expect_code_refused("load: ['']\nstack: [system]\n", 1, 8, "a file's path");

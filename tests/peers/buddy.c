@@ -134,7 +134,7 @@ static void expect_facade(const char *const *set, size_t count) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         strata_block_t b = {0};
         EXPECT_OK(strata_allocate(rig.s, rows[i].place, NULL, rows[i].size, &b));
-        EXPECT_TRUE(b.ptr != NULL);
+        EXPECT_NE(b.ptr, NULL);
         EXPECT_GE(b.size, rows[i].size);
         EXPECT_EQ(look(&rig).huge, rows[i].huge);
         EXPECT_OK(strata_free(rig.s, b.ref));

@@ -21,7 +21,7 @@ TEST(peers_paddle, facade_test_allocator) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         strata_block_t b = {0};
         EXPECT_OK(strata_allocate(rig.s, rows[i].place, NULL, rows[i].size, &b));
-        EXPECT_TRUE(b.ptr != NULL);
+        EXPECT_NE(b.ptr, NULL);
         EXPECT_GE(b.size, rows[i].size);
         if (rows[i].exact) EXPECT_EQ(b.size, rows[i].size);
         EXPECT_OK(strata_free(rig.s, b.ref));

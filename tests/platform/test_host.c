@@ -51,17 +51,17 @@ TEST(platform_host, the_kth_allocation_fails_and_with_onward_all_behind_it) {
 
 TEST(platform_host, new_memory_is_zero_and_a_resize_that_fails_leaves_the_old) {
     uint8_t *memory = strata_host_new(3, 100);
-    ASSERT_TRUE(memory != NULL);
+    ASSERT_NE(memory, NULL);
     for (int i = 0; i < 300; i++) EXPECT_EQ(memory[i], 0);
     memset(memory, 7, 300);
-    EXPECT_TRUE(strata_host_resize(memory, SIZE_MAX / 2, 3) == NULL);
+    EXPECT_EQ(strata_host_resize(memory, SIZE_MAX / 2, 3), NULL);
     EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
     strata_host_fail_at(1, 0);
-    EXPECT_TRUE(strata_host_resize(memory, 2, 300) == NULL);
+    EXPECT_EQ(strata_host_resize(memory, 2, 300), NULL);
     strata_host_fail_at(0, 0);
     EXPECT_EQ(memory[299], 7);
     memory = strata_host_resize(memory, 2, 300);
-    ASSERT_TRUE(memory != NULL);
+    ASSERT_NE(memory, NULL);
     EXPECT_EQ(memory[299], 7);
     strata_host_delete(memory);
     char *copy = strata_host_strdup("words");
@@ -73,7 +73,7 @@ TEST(platform_host, new_memory_is_zero_and_a_resize_that_fails_leaves_the_old) {
 TEST(platform_host, a_reservation_is_halved_until_it_fits) {
     size_t got = 0, huge = (size_t)1 << 62;
     uint8_t *memory = strata_host_reserve(16 * PAGE, PAGE, &got);
-    ASSERT_TRUE(memory != NULL);
+    ASSERT_NE(memory, NULL);
     EXPECT_EQ(got, 16 * PAGE);
     EXPECT_EQ(memory[0] | memory[16 * PAGE - 1], 0);
     memset(memory, 9, 2 * PAGE);
@@ -82,11 +82,11 @@ TEST(platform_host, a_reservation_is_halved_until_it_fits) {
     EXPECT_EQ(memory[PAGE], 9);
     strata_host_unreserve(memory, got);
     got = 77;
-    EXPECT_TRUE(strata_host_reserve(huge, huge, &got) == NULL);
+    EXPECT_EQ(strata_host_reserve(huge, huge, &got), NULL);
     EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
     EXPECT_EQ(got, 77);
     memory = strata_host_reserve(huge, PAGE, &got);
-    ASSERT_TRUE(memory != NULL);
+    ASSERT_NE(memory, NULL);
     EXPECT_TRUE(got >= PAGE && got < huge && (got & (got - 1)) == 0);
     strata_host_unreserve(memory, got);
     EXPECT_FALSE(strata_host_discard((void *)(uintptr_t)3, PAGE));
@@ -104,7 +104,7 @@ static bool is_mapped(const uint8_t *page) {
 TEST(platform_host, memory_is_mapped_where_it_is_aligned) {
     for (size_t alignment = PAGE; alignment <= 64 * PAGE; alignment *= 4) {
         uint8_t *memory = strata_host_map(3 * PAGE, alignment);
-        ASSERT_TRUE(memory != NULL);
+        ASSERT_NE(memory, NULL);
         EXPECT_EQ((uintptr_t)memory % alignment, 0);
         memset(memory, 1, 3 * PAGE);
         EXPECT_FALSE(is_mapped(memory + 3 * PAGE)); /* what was only room to align in */
@@ -112,7 +112,7 @@ TEST(platform_host, memory_is_mapped_where_it_is_aligned) {
         strata_host_unmap(memory, 3 * PAGE);
         for (size_t i = 0; i < 3; i++) EXPECT_FALSE(is_mapped(memory + i * PAGE));
     }
-    EXPECT_TRUE(strata_host_map(SIZE_MAX - PAGE, 2 * PAGE) == NULL);
+    EXPECT_EQ(strata_host_map(SIZE_MAX - PAGE, 2 * PAGE), NULL);
 }
 
 /* ---- files ---- */
@@ -123,12 +123,12 @@ typedef struct folder {
 
 static void folder_open(folder_t *folder) {
     snprintf(folder->path, sizeof folder->path, "/tmp/strata-platform-XXXXXX");
-    ASSERT_TRUE(mkdtemp(folder->path) != NULL);
+    ASSERT_NE(mkdtemp(folder->path), NULL);
     snprintf(folder->file, sizeof folder->file, "%s/file", folder->path);
     snprintf(folder->pipe, sizeof folder->pipe, "%s/pipe", folder->path);
     snprintf(folder->none, sizeof folder->none, "%s/none", folder->path);
     FILE *file = fopen(folder->file, "w");
-    ASSERT_TRUE(file != NULL);
+    ASSERT_NE(file, NULL);
     fputs("bytes", file);
     fclose(file);
     ASSERT_EQ(mkfifo(folder->pipe, 0600), 0);

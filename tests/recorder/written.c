@@ -57,7 +57,7 @@ TEST(recorder, every_event_stands_in_the_file) {
     strata_allocate_options_t wanted = {.struct_size = sizeof wanted, .size = 1000, .tag = "layer \"7\",\nhead"};
     strata_block_t a, b = rig_allocate(&r.rig, NULL, 500), c;
     rig_pass(&r.rig, 10);
-    ASSERT_TRUE(strata_allocate_with(r.rig.s, r.rig.gpu, owner, &wanted, &a) == STRATA_OK);
+    ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, owner, &wanted, &a));
     EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
     rig_pass(&r.rig, 10);
     EXPECT_OK(strata_record_stream(r.rig.s, b.ref, owner));
@@ -298,7 +298,7 @@ TEST(recorder, the_name_may_hold_the_number_of_the_process) {
     char path[300];
     strata_t s;
     snprintf(path, sizeof path, "%s/recorded_%ld.csv", STRATA_BINARY_DIR, (long)getpid());
-    ASSERT_TRUE(open_path(STRATA_BINARY_DIR "/recorded_%p.csv", &s) == STRATA_OK);
+    ASSERT_OK(open_path(STRATA_BINARY_DIR "/recorded_%p.csv", &s));
     EXPECT_NE(access(path, F_OK), 0);
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(access(path, F_OK), 0);

@@ -17,8 +17,8 @@ TEST(cells, names_that_are_cut_stay_apart) {
             strata_cells_fit_apart(names, 3, width);
             for (size_t k = 0; k < 3; k++) {
                 EXPECT_LE(strlen(names[k].text), width);
-                EXPECT_TRUE(strchr(names[k].text, '?') == NULL); /* no letter is cut in two */
-                EXPECT_TRUE(strcmp(names[k].text, names[(k + 1) % 3].text) != 0);
+                EXPECT_EQ(strchr(names[k].text, '?'), NULL); /* no letter is cut in two */
+                EXPECT_NE(strcmp(names[k].text, names[(k + 1) % 3].text), 0);
                 if (strlen(groups[i][k]) <= width) EXPECT_STREQ(names[k].text, groups[i][k]);
             }
         }

@@ -203,5 +203,5 @@ TEST(checked, a_check_changes_no_other_figure) {
     EXPECT_EQ(with.figures.peak_reserved_bytes, without.figures.peak_reserved_bytes);
     EXPECT_EQ(with.figures.operations, without.figures.operations);
     EXPECT_TRUE(with.figures.end_ms >= without.figures.end_ms && with.figures.end_ms <= without.figures.end_ms);
-    EXPECT_TRUE(memcmp(&with.figures.device_calls, &without.figures.device_calls, sizeof with.figures.device_calls) == 0);
+    EXPECT_EQ(memcmp(&with.figures.device_calls, &without.figures.device_calls, sizeof with.figures.device_calls), 0);
 }

@@ -57,7 +57,7 @@ TEST(draw_maps, a_long_name_is_cut_and_three_take_two_rows) {
     for (int i = 0; i < 3; i++) one_chunk(&maps[i], &chunks[i], spans, 1);
     const char *text = drawn(75, false, STRATA_DRAW_ALL, maps, 3, &status);
     EXPECT_OK(status);
-    EXPECT_TRUE(strncmp(text, "one                                    two, whose name is longer than its s\n", 76) == 0);
+    EXPECT_EQ(strncmp(text, "one                                    two, whose name is longer than its s\n", 76), 0);
     EXPECT_CONTAINS(text, "\n|[                                     |[\n\nthree\n");
     text = drawn(1, false, STRATA_DRAW_ALL, maps, 1, &status);
     EXPECT_CONTAINS(text, "\nall chun\n|[\n");

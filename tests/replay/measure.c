@@ -25,7 +25,7 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     strata_handle_t event;
     double own_ns;
     strata_trace_t *trace = trace_of(COLUMNS);
-    ASSERT_TRUE(trace != NULL);
+    ASSERT_NE(trace, NULL);
     ASSERT_OK(strata_machine_open(&target, 1, &machine));
     ASSERT_OK(strata_device_event_create(machine.devices[0], &event));
     ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
@@ -55,7 +55,7 @@ TEST(measure, an_operation_that_was_not_made_took_no_time) {
     strata_figures_t figures = {0};
     double own_ns = 1;
     strata_trace_t *trace = trace_of(COLUMNS);
-    ASSERT_TRUE(trace != NULL);
+    ASSERT_NE(trace, NULL);
     ASSERT_OK(strata_machine_open(&target, 1, &machine));
     ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
     strata_measure_t measure = {.trace = trace, .machine = &machine, .timeline = &timeline, .figures = &figures};

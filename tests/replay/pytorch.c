@@ -27,7 +27,7 @@ static void expect_the_measured(const char *preset) {
         EXPECT_EQ(r.figures.failed_operations, 0);
         EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_free], 0);
         EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_synchronise], 0);
-        EXPECT_TRUE(r.figures.stall_ms <= 0);
+        EXPECT_LE(r.figures.stall_ms, 0);
         if (strata_test_has_failed()) FAIL_TEST("so far with %s on %s", preset, measured[i].trace);
     }
 }
@@ -44,7 +44,7 @@ TEST(pytorch, v2_9_makes_the_same_calls) {
     for (size_t i = 0; i < 6; i++) {
         strata_run_result_t then = replay_named(traces[i / 2], "pytorch-1.13", NULL, capacities[i % 2], LAG);
         strata_run_result_t now = replay_named(traces[i / 2], "pytorch", NULL, capacities[i % 2], LAG);
-        EXPECT_TRUE(memcmp(&then.figures.device_calls, &now.figures.device_calls, sizeof then.figures.device_calls) == 0);
+        EXPECT_EQ(memcmp(&then.figures.device_calls, &now.figures.device_calls, sizeof then.figures.device_calls), 0);
         EXPECT_EQ(then.figures.peak_reserved_bytes, now.figures.peak_reserved_bytes);
         EXPECT_EQ(then.figures.failed_operations, now.figures.failed_operations);
     }

@@ -90,7 +90,7 @@ static void expect_little_time(const char *const *set) {
     EXPECT_NEAR(roomy.figures.end_ms, 692, 1);
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
         strata_run_result_t tight = replay_named("streams-sharded-training.csv.gz", "strata", set, halves[i] * GIB / 2, LAG);
-        EXPECT_TRUE(tight.figures.end_ms <= roomy.figures.end_ms * 1.02);
+        EXPECT_LE(tight.figures.end_ms, roomy.figures.end_ms * 1.02);
         EXPECT_EQ(tight.figures.failed_operations, 0);
     }
 }
@@ -108,9 +108,9 @@ static double ratio(const strata_run_result_t *run) {
 TEST(recorded, patience_needs_a_third_of_the_memory) {
     strata_run_result_t without = replay_named("streams-sharded-training.csv.gz", "strata", impatient, 80 * GIB, LAG);
     strata_run_result_t with = replay_named("streams-sharded-training.csv.gz", "strata", NULL, 80 * GIB, LAG);
-    EXPECT_TRUE(ratio(&without) > 3.7);
-    EXPECT_TRUE(ratio(&with) <= 1.15);
-    EXPECT_TRUE(with.figures.end_ms <= without.figures.end_ms * 1.01);
+    EXPECT_GT(ratio(&without), 3.7);
+    EXPECT_LE(ratio(&with), 1.15);
+    EXPECT_LE(with.figures.end_ms, without.figures.end_ms * 1.01);
     EXPECT_EQ(with.figures.failed_operations, 0);
     EXPECT_EQ(with.figures.ladders, 0);
     EXPECT_GT(with.figures.stall_ms, 0);
@@ -122,7 +122,7 @@ TEST(recorded, patience_costs_no_other_program_anything) {
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
         strata_run_result_t without = replay_named(traces[i], "strata", impatient, 80 * GIB, LAG);
         strata_run_result_t with = replay_named(traces[i], "strata", NULL, 80 * GIB, LAG);
-        EXPECT_TRUE(with.figures.end_ms <= without.figures.end_ms * 1.005);
+        EXPECT_LE(with.figures.end_ms, without.figures.end_ms * 1.005);
         EXPECT_LE(with.figures.peak_reserved_bytes, without.figures.peak_reserved_bytes);
     }
 }
@@ -142,5 +142,5 @@ TEST(recorded, a_replay_is_deterministic) {
     strata_run_result_t two = replay_named("streams-serving.csv.gz", "strata", NULL, 16 * GIB, LAG);
     EXPECT_TRUE(one.figures.end_ms > 0 && one.figures.end_ms <= two.figures.end_ms && one.figures.end_ms >= two.figures.end_ms);
     EXPECT_EQ(one.figures.peak_reserved_bytes, two.figures.peak_reserved_bytes);
-    EXPECT_TRUE(memcmp(&one.figures.device_calls, &two.figures.device_calls, sizeof one.figures.device_calls) == 0);
+    EXPECT_EQ(memcmp(&one.figures.device_calls, &two.figures.device_calls, sizeof one.figures.device_calls), 0);
 }

@@ -98,7 +98,7 @@ TEST(reports, json_has_every_field) {
     figures[1].label = "a\"\\\n\x01\xff\xc3\xa9\xc2\x85\xc2\x9b\xe2\x80\xae";
     figures[1].host_ns_per_op.count = 0;
     char *json = json_of(figures, 2);
-    ASSERT_TRUE(json != NULL);
+    ASSERT_NE(json, NULL);
     EXPECT_TRUE(is_json(json));
     EXPECT_CONTAINS(json, "{\"schema\": 1, \"runs\": [{");
 #define EXPECT_FIELD(kind, name, unit, meaning) EXPECT_CONTAINS(json, "\"" #name "\": ");
@@ -109,7 +109,7 @@ TEST(reports, json_has_every_field) {
     EXPECT_CONTAINS(json, "\"fragmentation\": null");
     EXPECT_CONTAINS(json, "\"device_calls\": {\"malloc\": 48663, \"free\": 0, \"malloc_async\": 0");
     EXPECT_CONTAINS(json, "\"host_alloc\": 0, \"host_free\": 0}");
-    EXPECT_TRUE(strstr(json, "event_create") == NULL);
+    EXPECT_LACKS(json, "event_create");
     EXPECT_CONTAINS(json, "\"host_ns_per_op\": {\"min\": 1.000, \"median\": 2.000, \"max\": 3.000}");
     EXPECT_CONTAINS(json, "\"label\": \"a\\\"\\\\\\u000a\\u0001\\ufffd\xc3\xa9\\u0085\\u009b\\u202e\"");
     free(json);
@@ -169,21 +169,21 @@ static void print_spreads(FILE *out) {
 
 TEST(reports, a_row_is_cut_in_all_columns_or_none) {
     char *table = printed(print_spreads);
-    ASSERT_TRUE(table != NULL);
+    ASSERT_NE(table, NULL);
     char line[256] = "", first[32], second[32];
     const char *row = strstr(table, "  host_ns_per_op ");
-    ASSERT_TRUE(row != NULL);
+    ASSERT_NE(row, NULL);
     snprintf(line, sizeof line, "%.*s", (int)strcspn(row, "\n"), row);
     EXPECT_EQ(sscanf(line, " host_ns_per_op %31s ns %31s ns", first, second), 2);
     EXPECT_STREQ(first, "4729.7");
     EXPECT_STREQ(second, "2.0");
-    EXPECT_TRUE(strchr(line, '(') == NULL);
+    EXPECT_EQ(strchr(line, '('), NULL);
     free(table);
 }
 
 TEST(reports, the_table_can_be_read) {
     char *table = printed(print_table);
-    ASSERT_TRUE(table != NULL);
+    ASSERT_NE(table, NULL);
     EXPECT_CONTAINS(table, "t.csv\n  label ");
     EXPECT_CONTAINS(table, "\nu.csv\n");
     EXPECT_CONTAINS(table, "5 ms");

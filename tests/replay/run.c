@@ -54,7 +54,7 @@ TEST(run, the_last_third_may_cost_nothing) {
     EXPECT_NEAR(run_text(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n", "system", 0).figures.steady_device_ms, 0, 1e-9);
     strata_run_result_t r = run_text(WORK_COLUMNS "alloc,1,256,0,0,,\nalloc,2,256,0,0,,\nwork,1,0,0,5,9,\nwork,2,0,0,5,9,\n",
                                      "system", 0);
-    EXPECT_TRUE(r.figures.device_call_ms > 0);
+    EXPECT_GT(r.figures.device_call_ms, 0);
     EXPECT_NEAR(r.figures.steady_device_ms, 0, 1e-9);
 }
 
@@ -202,7 +202,7 @@ TEST(run, pools_that_a_strategy_does_not_name_are_none) {
     strata_strategy_t *strategy = strategy_of("stack: [system]\n", NULL);
     uint64_t others = 5, *pools = &others;
     EXPECT_OK(strata_names_of_pools(strategy, trace, 0, &pools));
-    EXPECT_TRUE(pools == NULL);
+    EXPECT_EQ(pools, NULL);
     strata_strategy_delete(strategy);
     strata_trace_delete(trace);
 }
@@ -227,8 +227,8 @@ TEST(run, what_is_preallocated_serves_stream_0_and_counts) {
             strata_run_result_t r = run_text(rows[i], text, 0);
             EXPECT_EQ(r.figures.peak_reserved_bytes, reserved[i]);
             EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_malloc], calls[i]);
-            EXPECT_TRUE(r.figures.device_call_ms > (i == 2 ? 0.001 : 0.0001 * (double)(reserved[i] / MIB)));
-            EXPECT_TRUE(r.figures.end_ms >= r.figures.device_call_ms);
+            EXPECT_GT(r.figures.device_call_ms, (i == 2 ? 0.001 : 0.0001 * (double)(reserved[i] / MIB)));
+            EXPECT_GE(r.figures.end_ms, r.figures.device_call_ms);
             EXPECT_EQ(r.figures.failed_operations, 0);
         }
     }

@@ -15,7 +15,7 @@ static void begin_on(world_t *world, const char *text, uint64_t lag_ns, bool leg
     strata_target_t target = {.profile = profile};
     strata_timeline_options_t options = {.lag_ns = lag_ns, .legacy_default = legacy};
     *world = (world_t){.trace = trace_of(text)};
-    ASSERT_TRUE(world->trace != NULL);
+    ASSERT_NE(world->trace, NULL);
     ASSERT_OK(strata_machine_open(&target, world->trace->devices, &world->machine));
     world->good = true;
     ASSERT_OK(strata_timeline_begin(&world->timeline, world->trace, &world->machine, &options));
@@ -226,7 +226,7 @@ TEST(timeline, devices_by_name) {
     EXPECT_STREQ(target.profile->name, "h100");
     EXPECT_EQ(target.capacity, 7);
     EXPECT_OK(strata_target_parse("gpu:12", &target));
-    EXPECT_TRUE(target.profile == NULL);
+    EXPECT_EQ(target.profile, NULL);
     EXPECT_EQ(target.ordinal, 12);
     EXPECT_OK(strata_target_parse("gpu", &target));
     EXPECT_EQ(target.ordinal, 0);

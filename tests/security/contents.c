@@ -88,7 +88,7 @@ TEST(contents, the_search_finds_what_is_planted) {
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
         all.length = 0;
         gather_text("nothing but 0x7f00 and 123456 here");
-        EXPECT_TRUE(found_as() == NULL);
+        EXPECT_EQ(found_as(), NULL);
         gather_text(planted[i]);
         if (!found_as()) FAIL_TEST("\"%s\" is not found", planted[i]);
     }
@@ -217,13 +217,13 @@ static void listen_to_errors(scene_t *scene) {
     ASSERT_TRUE(scene->errors);
     (void)fflush(stderr);
     scene->saved = dup(STDERR_FILENO);
-    ASSERT_TRUE(dup2(fileno(scene->errors), STDERR_FILENO) >= 0);
+    ASSERT_GE(dup2(fileno(scene->errors), STDERR_FILENO), 0);
 }
 
 static void gather_errors(scene_t *scene) {
     static char text[1 << 16];
     (void)fflush(stderr);
-    ASSERT_TRUE(dup2(scene->saved, STDERR_FILENO) >= 0);
+    ASSERT_GE(dup2(scene->saved, STDERR_FILENO), 0);
     (void)close(scene->saved);
     rewind(scene->errors);
     gather(text, fread(text, 1, sizeof text, scene->errors));
@@ -277,9 +277,9 @@ TEST(contents, no_layer_tells_them_in_reports_or_files) {
              "bfc: {memory_debug: true, memory_limit: 4MiB, memory_dump: \"%s-map\"}, limit: {bytes: 64MiB}, system]\n%s",
              files, files, tail);
     EXPECT_GT(tell_all(text, true), 10000);
-    EXPECT_TRUE(memmem(all.bytes, all.length, "was written", 11) != NULL);
-    EXPECT_TRUE(memmem(all.bytes, all.length, "memory map in ", 14) != NULL);
-    EXPECT_TRUE(memmem(all.bytes, all.length, "were never freed", 16) != NULL);
+    EXPECT_NE(memmem(all.bytes, all.length, "was written", 11), NULL);
+    EXPECT_NE(memmem(all.bytes, all.length, "memory map in ", 14), NULL);
+    EXPECT_NE(memmem(all.bytes, all.length, "were never freed", 16), NULL);
     size_t told = all.length;
     snprintf(tail, sizeof tail, "%s-*", files);
     gather_files(tail);

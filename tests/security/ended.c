@@ -106,7 +106,7 @@ TEST(ended, a_pipe_whose_end_fails_is_told) {
     snprintf(path, sizeof path, "%s", temporary("ended_pipe"));
     ASSERT_EQ(mkfifo(path, 0600), 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK);
-    ASSERT_TRUE(reader >= 0);
+    ASSERT_GE(reader, 0);
     EXPECT_OK(write_and_fail(path, ENDING_FSYNC, EIO));
     EXPECT_OK(write_and_fail(path, ENDING_RENAME, EIO));
     EXPECT_STATUS(STRATA_E_IO, write_and_fail(path, ENDING_CLOSE, EIO));

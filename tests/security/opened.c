@@ -75,7 +75,7 @@ TEST(opened, the_environment_is_asked_for_what_is_documented) {
     const char *path = kept(write_text("plain.yaml", MENTIONS));
     note_begin();
     EXPECT_OK(load_file(path, false));
-    EXPECT_TRUE(strstr(note_end(), "ask ") == NULL);
+    EXPECT_LACKS(note_end(), "ask ");
     note_begin();
     strata_strategy_t *strategy = NULL;
     EXPECT_OK(strata_config_load(&(strata_config_request_t){.environment = true}, &strategy));
@@ -120,7 +120,7 @@ TEST(opened, code_is_loaded_where_it_is_allowed_and_from_the_path_named) {
     strata_strategy_t *strategy = NULL;
     note_begin();
     EXPECT_STATUS(STRATA_E_STRATEGY, load_file(path, false));
-    EXPECT_TRUE(strstr(note_end(), "load ") == NULL);
+    EXPECT_LACKS(note_end(), "load ");
     note_begin();
     EXPECT_OK(strata_config_load(&(strata_config_request_t){.file = path, .allow_code = true}, &strategy));
     strata_strategy_delete(strategy);
@@ -206,7 +206,7 @@ TEST(opened, hostile_paths_are_errors_with_their_place) {
         snprintf(text, sizeof text, "extends: %s\n", paths[i]);
         EXPECT_STATUS(STRATA_E_STRATEGY, load_file(kept(write_text("hostile.yaml", text)), false));
         EXPECT_CONTAINS(strata_last_error()->text, "hostile.yaml:1:10: ");
-        EXPECT_TRUE(strchr(strata_last_error()->text, '\n') == NULL);
+        EXPECT_EQ(strchr(strata_last_error()->text, '\n'), NULL);
     }
     for (size_t length = 255; length <= 4096; length = 2 * length + 1) {
         snprintf(text, sizeof text, "extends: ./%0*d.yaml\n", (int)length - 7, 0);

@@ -63,10 +63,10 @@ TEST(shown, what_a_terminal_obeys_becomes_a_question_mark) {
 TEST(shown, errors_are_of_one_line_but_the_report) {
     (void)strata_fail(STRATA_E_IO, 0, "%s: no\nsuch", EVIL);
     expect_shown("error", strata_last_error()->text);
-    EXPECT_TRUE(strchr(strata_last_error()->text, '\n') == NULL);
+    EXPECT_EQ(strchr(strata_last_error()->text, '\n'), NULL);
     (void)strata_fail_context("in\n" EVIL);
     expect_shown("context", strata_last_error()->text);
-    EXPECT_TRUE(strchr(strata_last_error()->text, '\n') == NULL);
+    EXPECT_EQ(strchr(strata_last_error()->text, '\n'), NULL);
     (void)strata_fail(STRATA_E_NO_MEMORY, 0, "out\n  of " EVIL);
     expect_shown("report", strata_last_error()->text);
     EXPECT_CONTAINS(strata_last_error()->text, "out\n  of ");
@@ -84,7 +84,7 @@ TEST(shown, a_programs_names_in_its_reports) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, GIB, &none));
     expect_shown("report", strata_last_error()->text);
     EXPECT_CONTAINS(strata_last_error()->text, "tag?");
-    EXPECT_TRUE(strstr(strata_last_error()->text, "\n  asked 0") == NULL);
+    EXPECT_LACKS(strata_last_error()->text, "\n  asked 0");
     EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, &needed));
     expect_shown("prometheus", text);
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, &needed));

@@ -196,7 +196,7 @@ TEST(written, a_pipe_is_written_into_and_stays_one) {
     EXPECT_STATUS(STRATA_E_IO, write_much(path, 16));
     EXPECT_CONTAINS(strata_last_error()->text, "pipe.txt cannot be written: nobody reads the pipe");
     int reader = open(path, O_RDONLY | O_NONBLOCK);
-    ASSERT_TRUE(reader >= 0);
+    ASSERT_GE(reader, 0);
     EXPECT_OK(write_much(path, 16));
     EXPECT_EQ(read(reader, text, sizeof text), 16);
     (void)close(reader);

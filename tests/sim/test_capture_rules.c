@@ -259,7 +259,7 @@ TEST(sim_capture_rules, fills_happen_in_the_order_of_their_capture) {
     for (uint8_t byte = 1; byte <= 3; byte++) ASSERT_OK(strata_device_fill(s.d, p + byte, byte, 100, s.a));
     ASSERT_OK(strata_device_graph_launch(s.d, graph_of(&s), s.b));
     const uint8_t *bytes = strata_device_host_view(s.d, p, 200);
-    ASSERT_TRUE(bytes != NULL);
+    ASSERT_NE(bytes, NULL);
     for (int i = 0; i < 4; i++) EXPECT_EQ(bytes[i], i);
     EXPECT_EQ(bytes[102], 3);
     EXPECT_EQ(bytes[103], 0);

@@ -214,13 +214,13 @@ TEST(sim_memory, contents_are_seen_by_the_host) {
         ASSERT_OK(strata_device_fill(f.device, a, 0x11, sizes[i], NULL));
         ASSERT_OK(strata_device_fill(f.device, b, 0x22, sizes[i], NULL));
         const uint8_t *view = strata_device_host_view(f.device, a + 10, sizes[i] - 10);
-        ASSERT_TRUE(view != NULL);
+        ASSERT_NE(view, NULL);
         EXPECT_EQ(view[0], 0x11);
         EXPECT_EQ(view[sizes[i] - 11], 0x11);
-        EXPECT_TRUE(strata_device_host_view(f.device, a, sizes[i] + 1) == NULL);
+        EXPECT_EQ(strata_device_host_view(f.device, a, sizes[i] + 1), NULL);
         EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f.device, a, 0, sizes[i] + 1, NULL));
         put(f.device, a);
-        EXPECT_TRUE(strata_device_host_view(f.device, a, 1) == NULL);
+        EXPECT_EQ(strata_device_host_view(f.device, a, 1), NULL);
         EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f.device, a, 0, 1, NULL));
         put(f.device, b);
     }
@@ -230,7 +230,7 @@ TEST(sim_memory, contents_are_seen_by_the_host) {
 TEST(sim_memory, without_contents_there_is_nothing_to_see) {
     fixture_t f = fixture_open((strata_sim_options_t){0});
     strata_address_t a = get(f.device, 1 * MIB);
-    EXPECT_TRUE(strata_device_host_view(f.device, a, 1) == NULL);
+    EXPECT_EQ(strata_device_host_view(f.device, a, 1), NULL);
     EXPECT_OK(strata_device_fill(f.device, a, 1, 1 * MIB, NULL));
     EXPECT_FALSE(f.device->capabilities.contents);
     put(f.device, a);
@@ -310,9 +310,9 @@ TEST(sim_memory, contents_in_a_file_of_descriptor_0_go_with_their_world) {
     close(0);
     fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
     map_new(f.device, 2 * MIB);
-    EXPECT_TRUE(fcntl(0, F_GETFD) >= 0);
+    EXPECT_GE(fcntl(0, F_GETFD), 0);
     fixture_close(&f);
-    EXPECT_FALSE(fcntl(0, F_GETFD) >= 0);
+    EXPECT_LT(fcntl(0, F_GETFD), 0);
     if (input < 0) return;
     dup2(input, 0);
     close(input);

@@ -120,7 +120,7 @@ TEST(sim_memory_rules, memory_to_be_filled_is_busy_until_the_stream_gets_there) 
     strata_sim_clear_faults(f.device);
     ASSERT_OK(strata_device_map(f.device, m.address, 2 * MIB, m.physical));
     const uint8_t *bytes = strata_device_host_view(f.device, m.address, 2 * MIB);
-    ASSERT_TRUE(bytes != NULL);
+    ASSERT_NE(bytes, NULL);
     EXPECT_EQ(bytes[0], 0xDB);
     EXPECT_EQ(bytes[2 * MIB - 1], 0xDB);
     fixture_close(&f);
@@ -164,8 +164,8 @@ TEST(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_way) {
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f.other, NULL, 1, &of_a, 1));
     strata_sim_clear_faults(f.other);
     EXPECT_OK(strata_device_work(f.other, NULL, 1, &managed, 1));
-    EXPECT_TRUE(strata_device_host_view(f.device, a + MIB, MIB) != NULL);
-    EXPECT_TRUE(strata_device_host_view(f.device, a + MIB, MIB + 1) == NULL);
+    EXPECT_NE(strata_device_host_view(f.device, a + MIB, MIB), NULL);
+    EXPECT_EQ(strata_device_host_view(f.device, a + MIB, MIB + 1), NULL);
     fixture_close(&f);
 }
 

@@ -184,8 +184,8 @@ TEST(sim_random, the_tree_answers_as_a_list_would) {
             if (items[i].in && items[i].node.key <= key) floor = &items[i];
             if (items[i].in && items[i].node.key >= key && !ceiling) ceiling = &items[i];
         }
-        EXPECT_TRUE(sim_tree_floor(&tree, key) == (floor ? &floor->node : NULL));
-        EXPECT_TRUE(sim_tree_ceiling(&tree, key, 0) == (ceiling ? &ceiling->node : NULL));
+        EXPECT_EQ(sim_tree_floor(&tree, key), (floor ? &floor->node : NULL));
+        EXPECT_EQ(sim_tree_ceiling(&tree, key, 0), (ceiling ? &ceiling->node : NULL));
         EXPECT_TRUE(sim_tree_valid(&tree));
     }
 }

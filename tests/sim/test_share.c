@@ -115,13 +115,13 @@ TEST(sim_share, memory_of_another_program_is_refused) {
     ASSERT_EQ(pipe(from), 0);
     pid_t child = fork();
     if (child == 0) export_and_wait(to, from);
-    ASSERT_TRUE(child > 0);
+    ASSERT_GT(child, 0);
     fixture_t f = fixture_open((strata_sim_options_t){0});
     int own = export_new(f.device);
     ASSERT_EQ(read(to[0], &number, sizeof number), (ssize_t)sizeof number);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, number);
     int others = open(path, O_RDONLY | O_CLOEXEC);
-    EXPECT_TRUE(others >= 0);
+    EXPECT_GE(others, 0);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f.device, others, &none));
     EXPECT_OK(strata_device_import_memory(f.device, own, &none));
     for (int i = 0; i < 2; i++) {

@@ -109,8 +109,8 @@ TEST(sim_streams, handles_are_recycled_with_new_ids) {
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_device_work(f.device, b, 1, NULL, 0));
     EXPECT_EQ(strata_last_error()->device_code, 400);
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_device_stream_destroy(f.device, b));
-    EXPECT_TRUE(stream_new(f.device, STRATA_STREAM_BLOCKING) == b);
-    EXPECT_TRUE(stream_new(f.device, STRATA_STREAM_BLOCKING) == a);
+    EXPECT_EQ(stream_new(f.device, STRATA_STREAM_BLOCKING), b);
+    EXPECT_EQ(stream_new(f.device, STRATA_STREAM_BLOCKING), a);
     ASSERT_OK(strata_device_stream_id(f.device, b, &ids[2]));
     ASSERT_OK(strata_device_stream_id(f.device, a, &ids[3]));
     ASSERT_OK(strata_device_stream_id(f.device, NULL, &ids[4]));

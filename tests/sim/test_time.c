@@ -77,8 +77,8 @@ TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
 TEST(sim_time, profiles_are_found_by_name) {
     EXPECT_STREQ(strata_sim_profile_name(0), "h100");
     EXPECT_STREQ(strata_sim_profile_name(1), "a100");
-    EXPECT_TRUE(strata_sim_profile_name(2) == NULL);
-    EXPECT_TRUE(strata_sim_profile("b9000") == NULL);
+    EXPECT_EQ(strata_sim_profile_name(2), NULL);
+    EXPECT_EQ(strata_sim_profile("b9000"), NULL);
     for (size_t i = 0; strata_sim_profile_name(i); i++)
         EXPECT_STREQ(strata_sim_profile(strata_sim_profile_name(i))->name, strata_sim_profile_name(i));
 }

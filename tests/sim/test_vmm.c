@@ -158,7 +158,7 @@ TEST(sim_vmm, each_mapping_under_running_work_loses_its_own_bytes) {
         strata_sim_clear_faults(f.device);
         ASSERT_OK(strata_device_map(f.device, range + gone * 2 * MIB, 2 * MIB, handles[gone]));
         const uint8_t *view = strata_device_host_view(f.device, range, 6 * MIB);
-        ASSERT_TRUE(view != NULL);
+        ASSERT_NE(view, NULL);
         for (uint64_t byte = 0; byte < 6 * MIB; byte += 2 * MIB - 1) EXPECT_EQ(view[byte] != 7, byte / (2 * MIB) == gone);
         fixture_close(&f);
     }
@@ -173,7 +173,7 @@ TEST(sim_vmm, unmapping_after_the_work_is_seen_done_is_no_fault) {
     ASSERT_OK(strata_device_synchronise(f.device));
     EXPECT_OK(strata_device_unmap(f.device, m.address, 2 * MIB));
     EXPECT_OK(strata_device_synchronise(f.device));
-    EXPECT_TRUE(strata_device_host_view(f.device, m.address, 1) == NULL);
+    EXPECT_EQ(strata_device_host_view(f.device, m.address, 1), NULL);
     ASSERT_OK(strata_device_map(f.device, m.address, 2 * MIB, m.physical));
     EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.device, m.address, 1), 7);
     fixture_close(&f);
@@ -192,7 +192,7 @@ TEST(sim_vmm, a_handle_mapped_twice_shows_the_same_bytes) {
     ASSERT_OK(strata_device_fill(f.device, a, 1, 2 * MIB, NULL));
     ASSERT_OK(strata_device_fill(f.device, a + 2 * MIB, 2, 2 * MIB, NULL));
     const uint8_t *view = strata_device_host_view(f.device, a, 6 * MIB);
-    ASSERT_TRUE(view != NULL);
+    ASSERT_NE(view, NULL);
     EXPECT_EQ(view[2 * MIB - 1], 1);
     EXPECT_EQ(view[2 * MIB], 2);
     EXPECT_EQ(view[5 * MIB], 1);

@@ -65,7 +65,7 @@ void expect_legal(const strata_layer_type_t *const *types) {
     EXPECT_EQ(plan.count, strategy->stacks[STRATA_PLACE_PINNED].count);
     EXPECT_EQ(plan.place, STRATA_PLACE_PINNED);
     for (uint32_t i = 1; i <= plan.count; i++) {
-        EXPECT_TRUE(plan.nodes[i].type == types[i - 1]);
+        EXPECT_EQ(plan.nodes[i].type, types[i - 1]);
         EXPECT_EQ(plan.nodes[i].below_count, i < plan.count);
         if (i < plan.count) EXPECT_EQ(plan.nodes[i].below[0], i + 1);
     }

@@ -108,22 +108,22 @@ TEST(model, traits_are_spelt_in_small_letters) {
     strata_traits_text(0, ", ", text, sizeof text);
     EXPECT_STREQ(text, "");
     strata_traits_text(~0u, ", ", text, 20);
-    EXPECT_TRUE(strlen(text) < 20);
+    EXPECT_LT(strlen(text), 20);
 }
 
 TEST(arena, gives_zeroed_aligned_memory_of_any_size) {
     strata_arena_t *arena = strata_arena_new();
-    ASSERT_TRUE(arena != NULL);
+    ASSERT_NE(arena, NULL);
     for (size_t size = 1; size < 100000; size = size * 3 + 1) {
         unsigned char *memory = strata_arena_take(arena, size, 1);
-        ASSERT_TRUE(memory != NULL);
+        ASSERT_NE(memory, NULL);
         EXPECT_EQ((uintptr_t)memory % 16, 0);
         for (size_t i = 0; i < size; i++) ASSERT_EQ(memory[i], 0);
         memset(memory, 0xff, size);
     }
     EXPECT_STREQ(strata_arena_text(arena, "some words", 4), "some");
-    EXPECT_TRUE(strata_arena_take(arena, SIZE_MAX / 2, 3) == NULL);
-    EXPECT_TRUE(strata_arena_take(arena, SIZE_MAX, 1) == NULL);
+    EXPECT_EQ(strata_arena_take(arena, SIZE_MAX / 2, 3), NULL);
+    EXPECT_EQ(strata_arena_take(arena, SIZE_MAX, 1), NULL);
     EXPECT_EQ(strata_last_error()->status, STRATA_E_HOST_MEMORY);
     strata_arena_delete(arena);
     strata_arena_delete(NULL);

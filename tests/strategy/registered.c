@@ -44,8 +44,8 @@ TEST(registered, a_layer_is_found_by_name_and_by_index) {
     EXPECT_OK(strata_register_layer(&type));
     const strata_layer_type_t *found = strata_layer_find("registered_one");
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found == strata_layer_at(before));
-    EXPECT_TRUE(strata_layer_at(before + 1) == NULL);
+    EXPECT_EQ(found, strata_layer_at(before));
+    EXPECT_EQ(strata_layer_at(before + 1), NULL);
     EXPECT_TRUE(found != &type && found->free == give);
 }
 
@@ -64,10 +64,10 @@ TEST(registered, several_are_registered_together_or_not_at_all) {
     strata_layer_type_t a = good("together_a"), b = good("together_a");
     const strata_layer_type_t *list[] = {&a, &b};
     EXPECT_STATUS(STRATA_E_INVALID, strata_layers_register(list, 2, false));
-    EXPECT_TRUE(strata_layer_find("together_a") == NULL);
+    EXPECT_EQ(strata_layer_find("together_a"), NULL);
     b.name = "together_b";
     EXPECT_OK(strata_layers_register(list, 2, false));
-    EXPECT_TRUE(strata_layer_find("together_b") != NULL);
+    EXPECT_NE(strata_layer_find("together_b"), NULL);
 }
 
 TEST(registered, of_thread_scope_are_caches_alone) {
@@ -246,7 +246,7 @@ TEST(registered, threads_register_at_once) {
     for (size_t i = 0; i < 4; i++) {
         void *wrong = NULL;
         EXPECT_EQ(pthread_join(threads[i], &wrong), 0);
-        EXPECT_TRUE(wrong == NULL);
+        EXPECT_EQ(wrong, NULL);
     }
     while (strata_layer_at(after)) after++;
     EXPECT_EQ(after - before, 32);

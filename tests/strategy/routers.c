@@ -102,6 +102,6 @@ TEST(branches, options_of_branches_end_in_their_number) {
     }
     const strata_layer_type_t *binning = strata_layer_find("binning");
     EXPECT_STREQ(strata_branch_option(binning, "up_to", 3)->name, "up_to_3");
-    EXPECT_TRUE(strata_branch_option(binning, "up", 3) == NULL);
-    EXPECT_TRUE(strata_branch_option(binning, "up_to", 8) == NULL);
+    EXPECT_EQ(strata_branch_option(binning, "up", 3), NULL);
+    EXPECT_EQ(strata_branch_option(binning, "up_to", 8), NULL);
 }

@@ -178,7 +178,7 @@ TEST(command, labels_and_sets) {
     const char *at = ran.out;
     for (size_t i = 0; i < 5 && at; i++) {
         at = strstr(at, labels[i]);
-        EXPECT_TRUE(at != NULL);
+        EXPECT_NE(at, NULL);
         const char *said = at ? strstr(at, "\"options\": ") : NULL;
         if (!said || strncmp(said + strlen("\"options\": "), options[i], strlen(options[i])) != 0)
             FAIL_TEST("%s: the options are not %s", labels[i], options[i]);
@@ -226,7 +226,7 @@ TEST(command, writes_json_beside_the_table) {
     EXPECT_CONTAINS(ran.out, "lm-small-bf16-forward.csv.gz\n");
     size_t count = 0, runs = 0;
     char *json = read_bytes(temporary("figures.json"), &count);
-    ASSERT_TRUE(json != NULL);
+    ASSERT_NE(json, NULL);
     json[count] = '\0';
     for (const char *at = json; (at = strstr(at, "\"label\"")); at++) runs++;
     EXPECT_EQ(runs, 4);
@@ -280,7 +280,7 @@ TEST(command, simulates_where_there_is_no_gpu) {
     bool simulated = strstr(ran.errors, "strata: no GPU (") != NULL;
     if (!simulated) TEST_SKIP("this machine has a GPU");
     EXPECT_CONTAINS(ran.errors, "): simulating h100\n");
-    EXPECT_TRUE(strstr(strstr(ran.errors, "no GPU") + 1, "no GPU") == NULL); /* told once */
+    EXPECT_LACKS(strstr(ran.errors, "no GPU") + 1, "no GPU"); /* told once */
     EXPECT_CONTAINS(ran.out, "sim:h100");
     ran = run_command("compare --device gpu:0 --repeat 1 --strategy paddle %s", SMALL);
     EXPECT_EQ(ran.exit_status, 2);
@@ -316,10 +316,10 @@ TEST(command, a_checked_run_tells_its_hazards) {
     EXPECT_CONTAINS(ran.out, "  hazards ");
     EXPECT_CONTAINS(ran.errors, "strata: streams-prefetch.csv.gz: paddle: 79 hazards; the first:\nhazard 1: a new owner");
     EXPECT_CONTAINS(ran.errors, "the other side");
-    EXPECT_TRUE(strstr(ran.errors, "strata: streams-prefetch.csv.gz: strata") == NULL);
+    EXPECT_LACKS(ran.errors, "strata: streams-prefetch.csv.gz: strata");
     size_t count = 0;
     char *json = read_bytes(temporary("checked.json"), &count);
-    ASSERT_TRUE(json != NULL);
+    ASSERT_NE(json, NULL);
     json[count] = '\0';
     EXPECT_CONTAINS(json, "\"hazards\": 0");
     EXPECT_CONTAINS(json, "\"hazards\": 79");
@@ -328,7 +328,7 @@ TEST(command, a_checked_run_tells_its_hazards) {
     EXPECT_EQ(ran.exit_status, 0);
     EXPECT_CONTAINS(ran.out, "  hazards ");
     ran = run_command("replay " BATCH " --strategy strata %s", SMALL);
-    EXPECT_TRUE(strstr(ran.out, "hazards") == NULL);
+    EXPECT_LACKS(ran.out, "hazards");
 }
 
 /* A file that a layer could not write is known when its stack ends, behind the last row. */

@@ -57,7 +57,7 @@ TEST(help, is_as_wide_as_the_terminal) {
     for (size_t i = 0; i < 3; i++) {
         ran_t ran = run_command("COLUMNS=%d -- help torture", widths[i]);
         const char *example = strstr(ran.out, "\nexample:");
-        ASSERT_TRUE(example != NULL);
+        ASSERT_NE(example, NULL);
         for (const char *at = ran.out; at < example; at += strcspn(at, "\n") + 1) EXPECT_LE((int)strcspn(at, "\n"), widths[i]);
     }
 }
@@ -164,13 +164,13 @@ TEST(help, a_value_may_stand_behind_a_sign_everywhere) {
 TEST(help, one_layer_is_told_alone) {
     ran_t ran = run_command("layers auto_growth");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_TRUE(strncmp(ran.out, "auto_growth: cache of scope stream\n", 35) == 0);
+    EXPECT_EQ(strncmp(ran.out, "auto_growth: cache of scope stream\n", 35), 0);
     EXPECT_CONTAINS(ran.out, "\n  gives     stream_ordered");
     EXPECT_CONTAINS(ran.out, "\n  chunk_size: size, 0 to 16TiB, by default 0\n");
     EXPECT_CONTAINS(ran.out, "\n  order: choice, address, any, by default address\n");
     EXPECT_CONTAINS(ran.out, "\n  idle_bytes, bytes\n");
     EXPECT_CONTAINS(ran.out, "\nexample\n  stack:\n");
-    EXPECT_TRUE(strstr(ran.out, "retry") == NULL);
+    EXPECT_LACKS(ran.out, "retry");
     expect_wrong("layers auto_grow", "there is no layer \"auto_grow\"; write auto_growth");
     ran = run_command("layers system retry");
     EXPECT_CONTAINS(ran.out, "system: source");
@@ -202,7 +202,7 @@ TEST(help, presets_are_described) {
     for (const char *at = ran.out; *at; at += strcspn(at, "\n") + 1) EXPECT_LE((int)strcspn(at, "\n"), 80);
     ran = run_command("presets"); /* for programs: a line each, the name first */
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_TRUE(strstr(ran.out, "\n ") == NULL);
+    EXPECT_LACKS(ran.out, "\n ");
     EXPECT_CONTAINS(ran.out,
                     "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
     EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
@@ -217,6 +217,6 @@ TEST(help, the_short_explanation_has_what_differs_from_the_defaults) {
     EXPECT_CONTAINS(ran.out, "\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
                              "    chunk_size               2MiB         said.yaml:3:31\n  system:");
     EXPECT_CONTAINS(ran.out, "    event                    use          --set\n");
-    EXPECT_TRUE(strstr(ran.out, "default\n") == NULL);
+    EXPECT_LACKS(ran.out, "default\n");
     EXPECT_CONTAINS(run_command("explain said.yaml").out, "alignment                256          default\n");
 }

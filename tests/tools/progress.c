@@ -65,8 +65,8 @@ TEST(progress, is_one_line_on_a_terminal_and_taken_away) {
     }
     close(terminal);
     close(end);
-    EXPECT_TRUE(strncmp(said, TAKEN_AWAY, strlen(TAKEN_AWAY)) == 0);
+    EXPECT_EQ(strncmp(said, TAKEN_AWAY, strlen(TAKEN_AWAY)), 0);
     EXPECT_CONTAINS(said, " of 4 programs, 0 failed so far");
-    EXPECT_TRUE(strchr(said, '\n') == NULL);
+    EXPECT_EQ(strchr(said, '\n'), NULL);
     EXPECT_TRUE(ends_with(said, TAKEN_AWAY));
 }

@@ -63,10 +63,10 @@ static const char *missing_line(const char *shown, const char *printed) {
 }
 
 TEST(readme, what_is_compared) {
-    EXPECT_TRUE(missing_line("a  b\nc\n", "a b\nc\n") == NULL);
-    EXPECT_TRUE(missing_line("a\n...\nd\n", "a\nb\nc\nd\n") == NULL);
-    EXPECT_TRUE(missing_line("a\n...\n", "a\nb\n") == NULL);
-    EXPECT_TRUE(missing_line("host_ns_per_op 1 ns\n", " host_ns_per_op  2.5 ns\n") == NULL);
+    EXPECT_EQ(missing_line("a  b\nc\n", "a b\nc\n"), NULL);
+    EXPECT_EQ(missing_line("a\n...\nd\n", "a\nb\nc\nd\n"), NULL);
+    EXPECT_EQ(missing_line("a\n...\n", "a\nb\n"), NULL);
+    EXPECT_EQ(missing_line("host_ns_per_op 1 ns\n", " host_ns_per_op  2.5 ns\n"), NULL);
     EXPECT_STREQ(missing_line("a\nc\n", "a\nb\nc\n"), "c");
     EXPECT_STREQ(missing_line("a\n...\nd\n", "a\nb\n"), "d");
     EXPECT_STREQ(missing_line("a\n", "a\nb\n"), "(the end)");
@@ -110,7 +110,7 @@ TEST(readme, shows_what_the_command_prints) {
     static char shown[SHOWN];
     size_t length = 0, commands = 0;
     char *page = read_bytes(STRATA_SOURCE_DIR "/README.md", &length);
-    ASSERT_TRUE(page != NULL);
+    ASSERT_NE(page, NULL);
     page[length] = '\0';
     write_strategies(page);
     for (const char *at = page; (at = strstr(at, prompt)) != NULL; commands++) {
@@ -122,7 +122,7 @@ TEST(readme, shows_what_the_command_prints) {
         while (*at == '\n' || (strncmp(at, "    ", 4) == 0 && strncmp(at, prompt, strlen(prompt)) != 0)) {
             next_line(&at, line);
             used += (size_t)snprintf(shown + used, SHOWN - used, "%s\n", *line ? line + 4 : "");
-            ASSERT_TRUE(used < SHOWN);
+            ASSERT_LT(used, SHOWN);
             if (*line) kept = used;
         }
         shown[kept] = '\0';

@@ -129,7 +129,7 @@ TEST(signals, a_file_that_grows_too_large_is_taken_away) {
              "cd %s && ulimit -f 2 && exec %s replay --device sim --repeat 1 --strategy recorded.yaml %s 2>&1", folder,
              STRATA_COMMAND, project_trace_path("alexnet-training.csv.gz"));
     FILE *said = popen(command, "r");
-    ASSERT_TRUE(said != NULL);
+    ASSERT_NE(said, NULL);
     int how = pclose(said);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGXFSZ);
     expect_before("recorded.csv");

@@ -121,12 +121,12 @@ TEST(stats, the_peak_is_the_comparisons) {
     for (int i = 0; i < SAME; i++) {
         ran_t ran = run_command("replay --device sim --repeat 1 --strategy strata --json - %s", project_trace_path(names[i]));
         const char *at = ran.out ? strstr(ran.out, "\"peak_reserved_bytes\": ") : NULL;
-        ASSERT_TRUE(at != NULL);
+        ASSERT_NE(at, NULL);
         unsigned long long peak = strtoull(at + strlen("\"peak_reserved_bytes\": "), NULL, 10);
         ran = run_command("stats --device sim --strategy strata --json %s", project_trace_path(names[i]));
         EXPECT_EQ(ran.exit_status, 0);
         at = ran.out ? strstr(ran.out, "\"reserved_bytes\": ") : NULL;
-        ASSERT_TRUE(at != NULL);
+        ASSERT_NE(at, NULL);
         EXPECT_EQ(strtoull(at + strlen("\"reserved_bytes\": "), NULL, 10), peak);
         EXPECT_GT(peak, 0);
     }
@@ -144,7 +144,7 @@ TEST(stats, json_has_streams_blocks_and_the_facades_own) {
                     "\n\"statistics\": {\"places\": [\n  {\"place\": \"gpu:0\", \"total\": {\"requested_bytes\": 1048576, ");
     EXPECT_CONTAINS(ran.out, "{\"layer\": \"limit\", \"type\": \"limit\", \"number\": 3, \"figures\": {\"limit_bytes\": 104857600, "
                              "\"used_bytes\": 16777216, ");
-    EXPECT_TRUE(strstr(ran.out, "\"blocks\"") == NULL);
+    EXPECT_LACKS(ran.out, "\"blocks\"");
     ran = run_command(STATS "--at 5 --json --blocks two.csv");
     EXPECT_CONTAINS(ran.out, "\"size\": 4194304, \"requested\": 0, \"state\": \"deferred\"},\n");
     EXPECT_CONTAINS(ran.out, "\"size\": 4194304, \"requested\": 0, \"state\": \"free\"},\n");
@@ -157,7 +157,7 @@ TEST(stats, prometheus_text) {
     write_files();
     ran_t ran = run_command(STATS "--at 5 --prometheus two.csv");
     EXPECT_EQ(ran.exit_status, 0);
-    EXPECT_TRUE(strncmp(ran.out, "# HELP strata_requested_bytes ", 30) == 0);
+    EXPECT_EQ(strncmp(ran.out, "# HELP strata_requested_bytes ", 30), 0);
     EXPECT_CONTAINS(ran.out, "\nstrata_requested_bytes{place=\"gpu:0\"} 1048576\n");
     EXPECT_CONTAINS(ran.out, "\nstrata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"3\"} 16777216\n");
 }

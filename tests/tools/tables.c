@@ -59,9 +59,9 @@ TEST(tables, long_labels_are_told_apart) {
     EXPECT_EQ(ran.exit_status, 0);
     const char *row = strstr(ran.out, "  label ");
     char first[64] = "", second[64] = "";
-    ASSERT_TRUE(row != NULL);
+    ASSERT_NE(row, NULL);
     EXPECT_EQ(sscanf(row, " label %63s %63s", first, second), 2);
-    EXPECT_TRUE(strcmp(first, second) != 0);
+    EXPECT_NE(strcmp(first, second), 0);
     EXPECT_EQ(count_lines(ran.out, 80, "  label "), 1);
 }
 

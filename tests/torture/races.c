@@ -33,7 +33,7 @@ static void forget_while_it_is_freed(rig_t *rig) {
     strata_stream_t stream = rig_stream(rig);
     freeing_t freeing = {rig->s, rig_allocate(rig, stream, 4096).ref};
     pthread_t thread;
-    ASSERT_TRUE(pthread_create(&thread, NULL, free_it, &freeing) == 0);
+    ASSERT_EQ(pthread_create(&thread, NULL, free_it, &freeing), 0);
     sem_wait(&inside);
     EXPECT_OK(strata_stream_forget(rig->s, rig->gpu, stream));
     EXPECT_OK(strata_stream_destroy(rig->s, rig->gpu, stream));
@@ -49,7 +49,7 @@ TEST(torture_races, a_stream_is_forgotten_while_its_last_block_is_freed) {
     strata_device_operations_t slow = *real;
     slow.free_async = slow_free_async;
     rig.devices[0]->operations = &slow;
-    ASSERT_TRUE(sem_init(&inside, 0, 0) == 0);
+    ASSERT_EQ(sem_init(&inside, 0, 0), 0);
     for (int i = 0; i < ROUNDS && !strata_test_has_failed(); i++) forget_while_it_is_freed(&rig);
     rig.devices[0]->operations = real;
     sem_destroy(&inside);

@@ -37,7 +37,7 @@ TEST(trace_exact, a_tag_of_two_hundred_and_fifty_five_bytes) {
     memset(tag, 't', STRATA_TRACE_TAG_BYTES - 1);
     snprintf(text, sizeof text, TAGGED "alloc,1,8,0,0,%s,\n", tag);
     strata_trace_t *trace = load(text);
-    ASSERT_TRUE(trace != NULL);
+    ASSERT_NE(trace, NULL);
     EXPECT_STREQ(trace->tags[trace->events[0].tag], tag);
     strata_trace_delete(trace);
     strata_trace_writer_t *writer = NULL;
@@ -89,7 +89,7 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
         for (unsigned d = 0; d < STRATA_TRACE_DEVICES; d++)
             length += (size_t)sprintf(text + length, "alloc,%u,8,%u,0,%u\n", i * STRATA_TRACE_DEVICES + d, i, d);
     strata_trace_t *trace = load(text);
-    ASSERT_TRUE(trace != NULL);
+    ASSERT_NE(trace, NULL);
     EXPECT_EQ(trace->stream_count, NUMBERS * STRATA_TRACE_DEVICES);
     for (size_t i = 0; i < trace->count; i++) {
         EXPECT_EQ(trace->streams[trace->events[i].stream].number, i / STRATA_TRACE_DEVICES);
@@ -106,7 +106,7 @@ TEST(trace_exact, what_a_lifetime_keeps_from_its_alloc) {
     static const strata_place_kind_t places[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED,
                                                  STRATA_PLACE_MANAGED, STRATA_PLACE_HOST,    STRATA_PLACE_HOST,
                                                  STRATA_PLACE_GPU};
-    ASSERT_TRUE(trace != NULL);
+    ASSERT_NE(trace, NULL);
     for (size_t i = 0; i < trace->count; i++) EXPECT_EQ(trace->events[i].place, places[i]);
     EXPECT_EQ(trace->peak_requested, 100);
     EXPECT_EQ(trace->places, 1u << STRATA_PLACE_MANAGED | 1u << STRATA_PLACE_HOST | 1u << STRATA_PLACE_GPU);

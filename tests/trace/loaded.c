@@ -128,7 +128,7 @@ static void expect_same(const char *a, const char *b) {
     ASSERT_OK(strata_trace_load(b, &two));
     ASSERT_EQ(one->count, two->count);
     EXPECT_EQ(one->stream_count, two->stream_count);
-    EXPECT_TRUE(memcmp(one->streams, two->streams, one->stream_count * sizeof *one->streams) == 0);
+    EXPECT_EQ(memcmp(one->streams, two->streams, one->stream_count * sizeof *one->streams), 0);
     size_t different = 0;
     for (size_t i = 0; i < one->count; i++) {
         strata_trace_event_t x = one->events[i], y = two->events[i];
@@ -265,12 +265,12 @@ TEST(trace, a_file_is_whole_or_not_there) {
     snprintf(path, sizeof path, "%s", temporary("whole.csv"));
     strata_trace_writer_t *writer = NULL;
     ASSERT_OK(strata_trace_writer_open(path, 0, &writer));
-    EXPECT_TRUE(stat(path, &status) != 0);
+    EXPECT_NE(stat(path, &status), 0);
     strata_trace_writer_abandon(writer);
-    EXPECT_TRUE(stat(path, &status) != 0);
+    EXPECT_NE(stat(path, &status), 0);
     ASSERT_OK(strata_trace_writer_open(path, 0, &writer));
     ASSERT_OK(strata_trace_writer_finish(writer));
-    EXPECT_TRUE(stat(path, &status) == 0);
+    EXPECT_EQ(stat(path, &status), 0);
     EXPECT_STATUS(STRATA_E_IO, strata_trace_writer_open("/nonexistent/x.csv", 0, &writer));
     EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv cannot be written");
 }

@@ -74,7 +74,7 @@ TEST(trace, mutated_files_are_read_or_refused) {
     EXPECT_LT(read, 3000);
     size_t count;
     char *packed = read_bytes(write_gzip("mutated.csv.gz", text, strlen(text)), &count);
-    ASSERT_TRUE(packed != NULL);
+    ASSERT_NE(packed, NULL);
     read = 0;
     mutate_often(packed, count, 1000, &read);
     EXPECT_LT(read, 100);

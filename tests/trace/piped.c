@@ -45,7 +45,7 @@ static strata_trace_t *load_piped(const char *bytes, size_t count) {
     EXPECT_OK(strata_trace_load(path, &trace));
     atomic_store(&given.over, true);
     pthread_join(thread, &good);
-    EXPECT_TRUE(good != NULL);
+    EXPECT_NE(good, NULL);
     EXPECT_EQ(unlink(temporary("pipe")), 0);
     return trace;
 }
@@ -56,7 +56,7 @@ TEST(piped, a_first_byte_that_comes_alone_is_read_with_the_others) {
     for (int packed = 0; packed < 2; packed++) {
         size_t count = 0;
         char *bytes = read_bytes(packed ? write_gzip("whole", text, strlen(text)) : write_text("whole", text), &count);
-        ASSERT_TRUE(bytes != NULL);
+        ASSERT_NE(bytes, NULL);
         strata_trace_t *trace = load_piped(bytes, count);
         free(bytes);
         if (!trace) continue;

@@ -259,7 +259,7 @@ TEST(trace, says_what_cannot_be_read) {
     EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/nonexistent/x.csv", &trace));
     EXPECT_CONTAINS(strata_last_error()->text, "/nonexistent/x.csv: the file cannot be read: No such file");
     EXPECT_STATUS(STRATA_E_IO, strata_trace_load("/", &trace));
-    EXPECT_TRUE(trace == NULL);
+    EXPECT_EQ(trace, NULL);
 }
 
 /* Each host allocation of a load failed in turn: a clear status and nothing left behind (the sanitizer build sees leaks). */
