@@ -91,9 +91,9 @@ static void add_bfc(subject_t *list, size_t *count) {
 
 static size_t subjects(subject_t *list) {
     size_t count = 0;
-    for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i));
-    (void)subjects_of_layer(list, &count, &test_counter_type);
-    (void)subjects_of_layer(list, &count, older_cache());
+    for (size_t i = 0; strata_layer_at(i); i++) (void)subjects_of_layer(list, &count, strata_layer_at(i), NULL, NULL);
+    (void)subjects_of_layer(list, &count, &test_counter_type, NULL, NULL);
+    (void)subjects_of_layer(list, &count, older_cache(), NULL, NULL);
     for (size_t i = 0; strata_strategy_name(i); i++) subject_of_preset(list, &count, strata_strategy_name(i));
     subjects_of_routers(list, &count);
     add_pools(list, &count);
@@ -106,7 +106,7 @@ static void every_subject_has_its_cases(void) {
     static subject_t list[SUBJECTS];
     size_t count = 0;
     EXPECT_LE(subjects(all), SUBJECTS);
-    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_GT(subjects_of_layer(list, &count, strata_layer_at(i)), 0);
+    for (size_t i = 0; strata_layer_at(i); i++) EXPECT_GT(subjects_of_layer(list, &count, strata_layer_at(i), NULL, NULL), 0);
 }
 
 __attribute__((constructor)) static void register_suite(void) {
