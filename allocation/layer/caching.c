@@ -53,7 +53,7 @@ static const strata_option_row_t options[] = {
 
 static const strata_stat_row_t stats[] = {
     {"limit_bytes", "bytes", offsetof(caching_t, allowed), "the most that may be reserved"},
-    {"used_bytes", "bytes", offsetof(caching_t, asked_bytes), "segments, those that are being asked for included"},
+    {"used_bytes", "bytes", offsetof(caching_t, chunks.held), "segments, those that are being asked for included"},
     {"retries", "", offsetof(caching_t, retries), "segments asked for again after every idle one was given back"},
     {"waits_for_all", "", offsetof(caching_t, waits_for_all), "waits of the host for every borrow"},
     {"collected_bytes", "bytes", offsetof(caching_t, collected_bytes), "segments given back as garbage"},
@@ -192,43 +192,21 @@ static strata_record_t *search_pools(caching_t *self, const want_t *want) {
 
 /* ---- growth ---- */
 
-static strata_status_t reserve(caching_t *self, uint64_t size) {
-    if (self->asked_bytes <= self->allowed && size <= self->allowed - self->asked_bytes) {
-        self->asked_bytes += size;
-        return STRATA_OK;
-    }
-    return strata_refuse_by_bound(&self->base, "memory_fraction", size, self->asked_bytes, self->allowed);
-}
-
-/* The lock is open. */
-static strata_status_t ask_below(caching_t *self, uint64_t size, const strata_request_t *request, strata_record_t **below) {
-    strata_request_t chunk = *request;
-    chunk.alignment = STRATA_CACHING_ALIGNMENT;
-    strata_status_t status = strata_chunk_allocate(&self->base, size, &chunk, below);
-    if (status != STRATA_OK || ((*below)->ptr & (STRATA_CACHING_ALIGNMENT - 1)) == 0) return status;
-    strata_chunk_free(*below);
-    return strata_fail(STRATA_E_UNSUPPORTED, 0, "the layer below gives segments at smaller multiples than %d bytes",
-                       STRATA_CACHING_ALIGNMENT);
-}
-
 /* Where streams are ignored: what came from below is the asking stream's until the host has waited for it, since memory of a pool is
  * valid in that stream's order, and a layer may have filled it there. What the device itself gives is anybody's. */
 static void mark_fresh(caching_t *self, strata_record_t *block, strata_stream_t stream) {
-    if (self->ordered_below) strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
+    if (self->chunks.ordered) strata_mark(block, ++self->frees, strata_caching_stream(self, stream));
     else strata_mark(block, 0, 0);
 }
 
-/* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left (E_LIMIT), it goes back. */
-static strata_record_t *take_in(caching_t *self, strata_record_t *below, const want_t *want) {
-    uint64_t size = below->size;
-    uint32_t slot = strata_caching_publish(self, below, want->bank, want->kind);
-    if (slot == 0) {
-        self->asked_bytes -= size;
-        strata_opened_t opened = strata_call_unlock(want->request->call);
-        strata_chunk_free(below);
-        strata_call_lock(want->request->call, opened);
-        return NULL;
-    }
+/* The segment's block is the request's, whoever else waits for memory. NULL: no slot is left to cut it (E_LIMIT). */
+static strata_record_t *take_in(caching_t *self, uint32_t number, const want_t *want) {
+    caching_segment_t *segment = caching_segment_at(self, number);
+    uint32_t slot = segment->chunk.first;
+    segment->bank = want->bank;
+    segment->kind = want->kind;
+    caching_bank_at(self, want->bank)->segments++;
+    caching_block(self, slot)->pool = caching_code(want->bank, want->kind);
     mark_fresh(self, caching_block(self, slot), want->request->stream);
     self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
     strata_record_t *block = hand_out(self, slot, want);
@@ -239,18 +217,13 @@ static strata_record_t *take_in(caching_t *self, strata_record_t *below, const w
 }
 
 static strata_status_t grow(caching_t *self, const want_t *want, uint64_t size, strata_record_t **record) {
-    strata_record_t *below;
-    strata_status_t status = reserve(self, size);
+    uint64_t held = self->chunks.held;
+    uint32_t number;
+    if (held > self->allowed || size > self->allowed - held)
+        return strata_refuse_by_bound(&self->base, "memory_fraction", size, held, self->allowed);
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, STRATA_CACHING_ALIGNMENT, want->request, &number);
     if (status != STRATA_OK) return status;
-    strata_opened_t opened = strata_call_unlock(want->request->call);
-    status = ask_below(self, size, want->request, &below);
-    strata_call_lock(want->request->call, opened);
-    if (status != STRATA_OK) {
-        self->asked_bytes -= size;
-        return status;
-    }
-    self->asked_bytes += below->size - size;
-    *record = take_in(self, below, want);
+    *record = take_in(self, number, want);
     return *record ? STRATA_OK : STRATA_E_LIMIT;
 }
 
@@ -306,23 +279,6 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     return freed > 0 || self->base.stack->figures.growths != growths;
 }
 
-/* One thread grows a bank, the others that miss wait for it and look again. */
-static strata_status_t grow_or_wait(caching_t *self, const want_t *want, strata_record_t **record) {
-    caching_bank_t *bank = caching_bank_at(self, want->bank);
-    strata_call_t *call = want->request->call;
-    while (bank->growing[want->kind]) {
-        self->waiting++;
-        strata_call_wait(call, self->base.stack, &self->grown, UINT64_MAX);
-        self->waiting--;
-        if (!bank->growing[want->kind] && (*record = search(self, want)) != NULL) return STRATA_OK;
-    }
-    bank->growing[want->kind] = true;
-    strata_status_t status = grow_by_the_rules(self, want, record);
-    bank->growing[want->kind] = false;
-    if (self->waiting) strata_condition_broadcast(&self->grown);
-    return status;
-}
-
 static strata_status_t serve(caching_t *self, const want_t *want, strata_record_t **record) {
     const strata_request_t *request = want->request;
     if ((*record = search(self, want)) != NULL) return STRATA_OK;
@@ -331,7 +287,12 @@ static strata_status_t serve(caching_t *self, const want_t *want, strata_record_
                            (unsigned long long)want->rounded);
     if (strata_caching_bury_threads(self, request->call) && (*record = search(self, want)) != NULL) return STRATA_OK;
     if (ask_callbacks(self, request) && (*record = search(self, want)) != NULL) return STRATA_OK;
-    return grow_or_wait(self, want, record);
+    bool *growing = &caching_bank_at(self, want->bank)->growing[want->kind];
+    while (!strata_chunks_begin_growth(&self->chunks, growing, request->call))
+        if ((*record = search(self, want)) != NULL) return STRATA_OK;
+    strata_status_t status = grow_by_the_rules(self, want, record);
+    strata_chunks_end_growth(&self->chunks, growing);
+    return status;
 }
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
@@ -407,58 +368,28 @@ static strata_status_t read_limits(caching_t *self) {
     return STRATA_OK;
 }
 
-static void end_tables(caching_t *self) {
+/* Every segment goes back, whatever is still live in it. */
+static void destroy(strata_layer_t *base) {
+    caching_t *self = (caching_t *)base;
+    strata_chunks_destroy(base);
     strata_caching_streams_destroy(self);
     strata_nodes_destroy(&self->banks);
-    strata_nodes_destroy(&self->segments);
     strata_nodes_destroy(&self->pools);
 }
 
 static strata_status_t create(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
-    const strata_layer_type_t *below = base->below[0]->type;
-    bool anybodys = below->role == STRATA_SOURCE && !(below->gives & STRATA_TRAIT_STREAM_ORDERED);
-    self->ordered_below = caching_ignores_streams(self) && !anybodys;
-    strata_status_t status = strata_caching_read_divisions(caching_options_of(self)->roundup_power2_divisions, self->divisions);
+    strata_status_t status = strata_chunks_init(base, &strata_caching_policy, sizeof(caching_segment_t), STRATA_CACHING_SEGMENTS);
+    if (status != STRATA_OK) return status;
+    self->chunks.ordered = self->chunks.ordered && caching_ignores_streams(self);
+    status = strata_caching_read_divisions(caching_options_of(self)->roundup_power2_divisions, self->divisions);
     if (status == STRATA_OK) status = read_limits(self);
     if (status == STRATA_OK) status = strata_caching_streams_init(self);
     if (status == STRATA_OK) status = strata_nodes_init(&self->banks, sizeof(caching_bank_t), 1 << 16);
     if (status == STRATA_OK) strata_order_init(&self->bank_order, &self->banks, offsetof(caching_bank_t, link));
-    if (status == STRATA_OK) status = strata_nodes_init(&self->segments, sizeof(caching_segment_t), STRATA_CACHING_SEGMENTS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->pools, sizeof(caching_pool_t), 1 << 12);
-    if (status == STRATA_OK) strata_condition_init(&self->grown);
-    else end_tables(self);
+    if (status != STRATA_OK) destroy(base);
     return status;
-}
-
-/* Every segment goes back, whatever is still live in it. */
-static void destroy(strata_layer_t *base) {
-    caching_t *self = (caching_t *)base;
-    strata_caching_give_all_back(self);
-    strata_condition_destroy(&self->grown);
-    end_tables(self);
-}
-
-static void walk(strata_layer_t *base, strata_walk_fn block, void *context) {
-    const caching_t *self = (const caching_t *)base;
-    for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next)
-        for (uint32_t slot = caching_segment_at(self, node)->first; slot; slot = caching_block(self, slot)->next)
-            block(caching_block(self, slot), context);
-}
-
-static const strata_record_t *find_block(strata_layer_t *base, uint64_t address) {
-    const caching_t *self = (const caching_t *)base;
-    uint32_t node = self->first_segment;
-    while (node && address - caching_segment_at(self, node)->base >= caching_segment_at(self, node)->size)
-        node = caching_segment_at(self, node)->next;
-    if (!node) return NULL;
-    const strata_record_t *block = caching_block(self, caching_segment_at(self, node)->first);
-    while (address - block->ptr >= block->size) block = caching_block(self, block->next);
-    return block;
-}
-
-static const strata_record_t *chunk_of(strata_layer_t *base, const strata_record_t *block) {
-    return caching_segment_at((const caching_t *)base, block->chunk)->below;
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) { return caching_idle((const caching_t *)base); }
@@ -487,10 +418,10 @@ const strata_layer_type_t strata_caching_type = {
     .stream_gone = strata_caching_stream_gone,
     .capture_begin = strata_caching_capture_begin,
     .capture_end = strata_caching_capture_end,
-    .trim = strata_caching_trim,
-    .find = find_block,
-    .walk = walk,
-    .chunk_of = chunk_of,
+    .trim = strata_chunks_trim,
+    .find = strata_chunks_find,
+    .walk = strata_chunks_walk,
+    .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
     .figures = strata_caching_figures,
     .waits = strata_caching_waits,

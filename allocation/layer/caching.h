@@ -5,11 +5,9 @@
 #ifndef STRATA_ALLOCATION_LAYER_CACHING_H
 #define STRATA_ALLOCATION_LAYER_CACHING_H
 
+#include "allocation/chunks/chunks.h"
 #include "allocation/mechanism/marks.h"
-#include "allocation/mechanism/pieces.h"
 #include "allocation/mechanism/tree.h"
-#include "allocation/stack/layer.h"
-#include "allocation/tables/order.h"
 #include "allocation/uses/users.h"
 
 enum { STRATA_CACHING_SMALL, STRATA_CACHING_LARGE, STRATA_CACHING_KINDS };
@@ -49,12 +47,8 @@ typedef struct caching_bank {
 } caching_bank_t;
 
 typedef struct caching_segment {
-    strata_record_t *below; /* the record of the layer below */
-    uint64_t base, size;
-    uint32_t first; /* slot of the block at the base */
-    uint32_t next, prev; /* in order of making */
-    uint32_t bank;
-    uint32_t kind;
+    strata_chunk_t chunk;
+    uint32_t bank, kind;
 } caching_segment_t;
 
 /* A private pool that somebody holds: its idle segments stay. */
@@ -70,27 +64,25 @@ typedef struct caching_pool {
 #define CACHING_GIVEN_UP (UINT32_MAX - 1)
 
 typedef struct caching {
-    strata_layer_t base;
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks; /* caching_segment_t */
+    };
     uint32_t divisions[STRATA_CACHING_OCTAVES]; /* from 1 MiB on; 0 and 1: multiples of 512 alone */
     uint64_t allowed; /* bytes of the memory fraction; UINT64_MAX: any */
     uint64_t collect_above; /* reserved bytes from which garbage is collected; UINT64_MAX: never */
-    _Atomic uint64_t asked_bytes; /* of the segments, and of those that are under way below; read by reports without the lock */
-    uint64_t segment_bytes, used_bytes;
+    uint64_t used_bytes;
     uint64_t searches; /* of the large blocks that are in no pool: what ages are counted in */
     uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
     strata_users_t streams; /* caching_stream_t */
-    strata_nodes_t banks, segments, borrows, uses, pools;
+    strata_nodes_t banks, borrows, uses, pools;
     strata_order_t bank_order; /* by pool, then by the streams' handles: the peer's order of streams; last by node */
-    uint32_t first_segment, last_segment, segment_count;
     uint32_t use_count, lost_blocks, gone_banks, captures;
     uint32_t uses_awaited; /* by the host, with the locks open: they are in no stream's list */
     uint32_t counts_held; /* frees under way: each holds one count of its block's uses */
     uint32_t kept; /* slot of the first block freed in a capture, linked by bin_next: it gets its events at the end */
     uint64_t pending_bytes;
-    bool ordered_below; /* `streams: ignored` over memory that comes and goes in the order of a stream */
     bool burying; /* a thread waits for what exited threads have left; the others do not */
-    uint32_t waiting;
-    strata_condition_t grown;
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
         split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
@@ -111,7 +103,7 @@ static inline uint32_t caching_next_bank(const caching_t *self, uint32_t node) {
     return strata_order_next(&self->bank_order, node);
 }
 static inline caching_segment_t *caching_segment_at(const caching_t *self, uint32_t node) {
-    return strata_node(&self->segments, node);
+    return strata_node(&self->chunks.nodes, node);
 }
 
 /* The bank and the kind of a block, in its record: among many segments the segment's node is a cache miss more. 0: the number
@@ -126,7 +118,7 @@ static inline uint32_t caching_kind_of(const caching_t *self, const strata_recor
     return block->pool ? block->pool % STRATA_CACHING_KINDS : caching_segment_at(self, block->chunk)->kind;
 }
 
-static inline uint64_t caching_idle(const caching_t *self) { return self->segment_bytes - self->used_bytes; }
+static inline uint64_t caching_idle(const caching_t *self) { return self->chunks.bytes - self->used_bytes; }
 static inline bool caching_is_split(const strata_record_t *block) { return block->prev != 0 || block->next != 0; }
 
 /* ---- sizes (caching_sizes.c) ---- */
@@ -211,21 +203,19 @@ uint32_t strata_caching_reach(strata_layer_t *base, const strata_record_t *block
 
 /* ---- segments (caching_segments.c) ---- */
 
-/* A chunk from below becomes one block, in no index; its slot, 0: E_LIMIT. */
-uint32_t strata_caching_publish(caching_t *self, strata_record_t *below, uint32_t bank, uint32_t kind);
+extern const strata_chunk_policy_t strata_caching_policy;
+
 /* A block comes back: it merges with its free neighbours and into the bank. */
 void strata_caching_put_back(caching_t *self, strata_record_t *block);
 /* Into the bank of its segment, and out of it. */
 void strata_caching_index(caching_t *self, uint32_t slot);
 void strata_caching_unindex(caching_t *self, uint32_t slot);
-/* These open the lock for each segment that they give back; the bytes. All of them spare blocks that are split. */
+/* These open the lock to give segments back; the bytes. All of them spare blocks that are split. */
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call);
-uint64_t strata_caching_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call);
 /* Blocks of a bank that are larger than may be split: one that is enough, or several. Whether it was enough. */
 bool strata_caching_release_oversize(caching_t *self, uint32_t bank, uint32_t kind, uint64_t rounded, strata_call_t *call);
 /* Large blocks of at least the mean age, until no more is reserved than the threshold allows. */
 void strata_caching_collect(caching_t *self, strata_call_t *call);
-void strata_caching_give_all_back(caching_t *self);
 
 strata_status_t strata_caching_validate(strata_layer_t *base);
 void strata_caching_figures(strata_layer_t *base);

@@ -9,8 +9,7 @@ static strata_status_t corrupt(const char *what, uint32_t slot) {
 
 typedef struct tally {
     strata_pieces_tally_t pieces;
-    uint64_t segment_bytes, reserved_bytes, uses, pending_bytes;
-    uint32_t segments;
+    uint64_t uses, pending_bytes;
 } tally_t;
 
 /* A free block lies in the order of its bank's tree: it can be found there. */
@@ -23,22 +22,17 @@ static bool is_indexed(const caching_t *self, const caching_segment_t *segment, 
 static strata_status_t validate_segment(const caching_t *self, uint32_t node, tally_t *tally) {
     const caching_segment_t *segment = caching_segment_at(self, node);
     if (segment->bank == 0 || segment->bank >= self->banks.used || segment->kind >= STRATA_CACHING_KINDS)
-        return corrupt("a segment belongs to no bank", segment->first);
-    strata_status_t status = strata_pieces_validate("caching", caching_slab(self), segment->first, node, segment->base,
-                                                    segment->size, &tally->pieces);
-    for (uint32_t slot = segment->first; slot && status == STRATA_OK; slot = caching_block(self, slot)->next) {
+        return corrupt("a segment belongs to no bank", segment->chunk.first);
+    STRATA_EACH_BLOCK(&self->chunks, node, slot) {
         const strata_record_t *block = caching_block(self, slot);
         bool lost = block->state == STRATA_RECORD_FREE && !is_indexed(self, segment, block);
-        if (lost) status = corrupt("a free block is in no bank", slot);
-        if (block->pool != caching_code(segment->bank, segment->kind)) status = corrupt("a block names another bank", slot);
+        if (lost) return corrupt("a free block is in no bank", slot);
+        if (block->pool != caching_code(segment->bank, segment->kind)) return corrupt("a block names another bank", slot);
         if (block->state != STRATA_RECORD_DEFERRED) continue;
         tally->uses += block->bin_prev;
         tally->pending_bytes += block->bin_next == CACHING_PENDING ? block->size : 0;
     }
-    tally->segment_bytes += segment->size;
-    tally->reserved_bytes += strata_record_reserved(segment->below);
-    tally->segments++;
-    return status;
+    return STRATA_OK;
 }
 
 typedef struct bank_tally {
@@ -70,38 +64,28 @@ static strata_status_t validate_banks(const caching_t *self, const tally_t *bloc
     if (status != STRATA_OK) return status;
     if (tally.blocks != blocks->pieces.free_blocks || tally.bytes != blocks->pieces.free_bytes)
         return corrupt("the banks do not have the free blocks", 0);
-    if (tally.segments != self->segment_count) return corrupt("the banks do not have the segments", 0);
+    if (tally.segments != self->chunks.count) return corrupt("the banks do not have the segments", 0);
     return tally.gone == self->gone_banks ? STRATA_OK : corrupt("the number of banks of destroyed streams is wrong", 0);
 }
 
 strata_status_t strata_caching_validate(strata_layer_t *base) {
     caching_t *self = (caching_t *)base;
-    tally_t tally = {0};
-    for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next) {
-        if (node >= self->segments.used || tally.segments >= self->segment_count)
-            return corrupt("the list of segments is broken", 0);
-        strata_status_t status = validate_segment(self, node, &tally);
-        if (status != STRATA_OK) return status;
-    }
     const strata_statistics_t *f = &base->stack->figures;
-    if (tally.segments != self->segment_count || tally.segment_bytes != self->segment_bytes || f->chunks < tally.segments ||
-        f->reserved_bytes < tally.reserved_bytes || self->asked_bytes < self->segment_bytes)
-        return corrupt("the sum of segments is wrong", 0);
+    tally_t tally = {0};
+    strata_status_t status = strata_chunks_validate(&self->chunks, &tally.pieces);
+    STRATA_EACH_CHUNK(&self->chunks, node)
+        if (status == STRATA_OK) status = validate_segment(self, node, &tally);
+    if (status != STRATA_OK) return status;
     if (tally.pieces.free_bytes != caching_idle(self)) return corrupt("the sum of free blocks is wrong", 0);
     if (tally.uses != (uint64_t)self->use_count + self->lost_blocks + self->counts_held)
         return corrupt("the uses of freed blocks are not those of the streams", 0);
     if (self->pending_bytes != tally.pending_bytes || self->pending_bytes > f->deferred_bytes)
         return corrupt("the sum of pending bytes is wrong", 0);
-    strata_status_t status = validate_banks(self, &tally);
+    status = validate_banks(self, &tally);
     return status == STRATA_OK ? strata_caching_validate_streams(self) : status;
 }
 
 /* ---- figures ---- */
-
-static bool is_whole(const caching_t *self, const caching_segment_t *segment) {
-    const strata_record_t *block = caching_block(self, segment->first);
-    return strata_slab_is_idle(caching_slab(self), segment->first) && !caching_is_split(block);
-}
 
 /* PyTorch's small_pool and large_pool: counted when they are asked for, segment by segment. */
 void strata_caching_figures(strata_layer_t *base) {
@@ -112,10 +96,10 @@ void strata_caching_figures(strata_layer_t *base) {
         for (uint32_t node = caching_first_bank(self); node; node = caching_next_bank(self, node))
             idle[kind] += caching_bank_at(self, node)->idle[kind].bytes;
     }
-    for (uint32_t node = self->first_segment; node; node = caching_segment_at(self, node)->next) {
+    STRATA_EACH_CHUNK(&self->chunks, node) {
         const caching_segment_t *segment = caching_segment_at(self, node);
-        self->of_kind[segment->kind] += segment->size;
-        if (is_whole(self, segment)) whole[segment->kind] += segment->size;
+        self->of_kind[segment->kind] += segment->chunk.size;
+        if (strata_chunk_is_idle(base, &segment->chunk)) whole[segment->kind] += segment->chunk.size;
     }
     for (int kind = 0; kind < STRATA_CACHING_KINDS; kind++) {
         self->active[kind] = self->of_kind[kind] - idle[kind];

@@ -23,8 +23,8 @@ TEST(caching_structure, planted_faults_of_lists_are_found) {
     rig_work(&rig, two, MILLISECOND, borrowed.ref);
     EXPECT_OK(strata_free(rig.s, borrowed.ref));
     EXPECT_FOUND(caching_segment_at(self, block->chunk)->bank, 0, "a segment belongs to no bank");
-    EXPECT_FOUND(self->segment_count, 0, "the list of segments is broken");
-    EXPECT_FOUND(self->first_segment, self->segments.used, "the list of segments is broken");
+    EXPECT_FOUND(self->chunks.count, 0, "the list of chunks is broken");
+    EXPECT_FOUND(self->chunks.first, self->chunks.nodes.used, "the list of chunks is broken");
     EXPECT_FOUND(deferred->state, STRATA_RECORD_LIVE, "");
     EXPECT_OK(strata_free(rig.s, kept.ref));
     rig_close(&rig);

@@ -78,12 +78,9 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     caching_segment_t *segment = caching_segment_at(self, p.block->chunk);
     caching_bank_t *bank = caching_bank_at(self, segment->bank), *other = caching_bank_at(self, 3 - segment->bank);
     PLANT(self->used_bytes, self->used_bytes + 512, "the sum of free blocks is wrong");
-    PLANT(self->segment_bytes, self->segment_bytes + MIB, "the sum of segments is wrong");
-    PLANT(self->segment_count, self->segment_count + 1, "the sum of segments is wrong");
-    uint64_t asked = self->asked_bytes;
-    self->asked_bytes = MIB;
-    expect_corrupt(&p, "the sum of segments is wrong");
-    self->asked_bytes = asked;
+    PLANT(self->chunks.bytes, self->chunks.bytes + MIB, "the sum of chunks is wrong");
+    PLANT(self->chunks.count, self->chunks.count + 1, "the sum of chunks is wrong");
+    PLANT(self->chunks.held, MIB, "the sum of chunks is wrong");
     PLANT(segment->bank, 3 - segment->bank, "a block names another bank");
     PLANT(segment->kind, STRATA_CACHING_SMALL, "a block names another bank");
     PLANT(bank->idle[STRATA_CACHING_LARGE].roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bank");

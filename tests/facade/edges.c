@@ -129,14 +129,14 @@ TEST(facade_edges, caching_counts_its_segments_as_they_were_granted) {
     bool entered = strata_call_enter(&call, &self->base);
     EXPECT_GE(self->base.type->release(&self->base, &call), 30 * MIB);
     strata_call_leave(&call, &self->base, entered);
-    EXPECT_EQ(self->asked_bytes, 0);
+    EXPECT_EQ(self->chunks.held, 0);
     /* What bfc keeps is less than twice a segment, and goes whole. */
     strata_block_t block = rig_allocate(&rig, NULL, 2 * MIB);
-    EXPECT_GE(self->segment_bytes, 30 * MIB);
-    EXPECT_EQ(self->asked_bytes, self->segment_bytes);
+    EXPECT_GE(self->chunks.bytes, 30 * MIB);
+    EXPECT_EQ(self->chunks.held, self->chunks.bytes);
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
-    EXPECT_EQ(self->asked_bytes, 0);
+    EXPECT_EQ(self->chunks.held, 0);
     rig_close(&rig);
 }
 
@@ -318,7 +318,7 @@ TEST(facade_edges, a_segment_without_a_slot_counts_for_nothing) {
     /* One is left, for the record of the source. */
     slab->capacity = slab->used + 1 - slab->unused;
     EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 30 * MIB, &none));
-    EXPECT_EQ(self->asked_bytes, 30 * MIB);
+    EXPECT_EQ(self->chunks.held, 30 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 30 * MIB);
     slab->capacity = capacity;
     EXPECT_OK(strata_free(rig.s, block.ref));
