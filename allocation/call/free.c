@@ -181,8 +181,8 @@ static void go_back(strata_call_t *call, strata_record_t *record, bool known) {
         (void)strata_call_unlock(call);
         return;
     }
-    if (known && record->attention & STRATA_ATTENTION_CORE) known = strata_host_wait_all(call, record);
     if (!known) server->figures.quarantined_bytes += record->size;
+    else if (record->attention & STRATA_ATTENTION_CORE) known = strata_host_wait_all(call, record);
     (void)strata_call_unlock(call);
     if (known) strata_below_free(record, call);
 }

@@ -351,7 +351,7 @@ static strata_status_t create(strata_layer_t *base) {
     self->chunks.joins = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
     self->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
     status = read_limits(self);
-    if (status == STRATA_OK) status = strata_users_init(&self->users, sizeof(strata_user_t));
+    if (status == STRATA_OK) status = strata_users_init(&self->users, &base->domain->events);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);
     if (status == STRATA_OK) status = strata_bfc_debug_init(self);
     if (status != STRATA_OK) destroy(base);

@@ -6,22 +6,19 @@
 /* The name of a destroyed stream is one of its holders, until no mark that counts bears it. */
 static void let_go_if_waited(bfc_t *self, uint32_t node) {
     strata_user_t *user = strata_user_at(&self->users, node);
-    if (user->state != STRATA_USER_BEHIND || user->waited > self->waited) return;
+    if (user->state != STRATA_USER_GONE || user->count > self->waited) return;
     user->state = STRATA_USER_LOST;
     strata_users_let_go(&self->users, node);
 }
 
 /* Nobody takes the name as long as marks bear it: those of the frees so far, until the host has waited for them. */
 static void leave_behind(bfc_t *self, uint32_t node) {
-    strata_users_leave(&self->users, node, STRATA_USER_BEHIND);
-    strata_user_at(&self->users, node)->waited = self->frees;
+    strata_users_leave(&self->users, node, STRATA_USER_GONE);
+    strata_user_at(&self->users, node)->count = self->frees;
     let_go_if_waited(self, node);
 }
 
-static void bury_threads(bfc_t *self) {
-    for (uint32_t node = 0; (node = strata_users_next_of_the_dead(&self->users, node, STRATA_USER_NAMED)) != 0;)
-        leave_behind(self, node);
-}
+static void bury(void *self, uint32_t node) { leave_behind(self, node); }
 
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
     uint32_t *hint = &self->hints[request->call->stack->number];
@@ -31,7 +28,7 @@ uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request) {
         if (user->stream == stream && strata_user_is_nameable(user)) return *hint;
     }
     uint32_t node = strata_users_find(&self->users, request->stream);
-    if (node == 0 && request->stream == STRATA_STREAM_PER_THREAD) bury_threads(self);
+    if (node == 0 && request->stream == STRATA_STREAM_PER_THREAD) strata_users_bury(&self->users, bury, self);
     if (node == 0 && (node = strata_users_make(&self->users, request->stream)) != 0) strata_user_at(&self->users, node)->holds = 1;
     *hint = node;
     return node;

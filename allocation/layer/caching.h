@@ -27,14 +27,6 @@ typedef struct caching_options {
     char roundup_power2_divisions[STRATA_OPTION_TEXT_BYTES];
 } caching_options_t;
 
-/* A stream that owns or borrows; an entry outlives its stream's handle. */
-typedef struct caching_stream {
-    strata_user_t user;
-    strata_handle_t gone; /* of a destroyed stream: the event behind all its work; NULL: done, or not destroyed */
-    uint32_t first, last; /* the uses of freed blocks that it has not passed, in its order; 0: none */
-    uint64_t marked; /* `streams: ignored`: frees that marks may name it by, once it is destroyed; it holds itself */
-} caching_stream_t;
-
 typedef struct caching_bank {
     uint32_t unused;
     uint64_t pool; /* 0: none */
@@ -74,7 +66,7 @@ typedef struct caching {
     uint64_t used_bytes;
     uint64_t searches; /* of the large blocks that are in no pool: what ages are counted in */
     uint64_t frees, waited; /* `streams: ignored`: frees so far, and those that the host has waited for */
-    strata_users_t streams; /* caching_stream_t */
+    strata_users_t streams;
     strata_nodes_t banks, borrows, uses, pools;
     strata_order_t bank_order; /* by pool, then by the streams' handles: the peer's order of streams; last by node */
     uint32_t use_count, lost_blocks, gone_banks, captures;
@@ -94,7 +86,7 @@ static inline strata_slab_t *caching_slab(const caching_t *self) { return &self-
 static inline strata_record_t *caching_block(const caching_t *self, uint32_t slot) {
     return strata_slab_record(caching_slab(self), slot);
 }
-static inline caching_stream_t *caching_stream_at(const caching_t *self, uint32_t node) {
+static inline strata_user_t *caching_stream_at(const caching_t *self, uint32_t node) {
     return strata_node(&self->streams.nodes, node);
 }
 static inline caching_bank_t *caching_bank_at(const caching_t *self, uint32_t node) { return strata_node(&self->banks, node); }

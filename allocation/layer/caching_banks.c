@@ -4,14 +4,14 @@
 /* ---- banks ---- */
 
 static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *bank) {
-    return bank->stream ? caching_stream_at(self, bank->stream)->user.stream : NULL;
+    return bank->stream ? caching_stream_at(self, bank->stream)->stream : NULL;
 }
 
 /* Whether the bank serves this stream of the calling thread in this pool. */
 static bool serves(const caching_t *self, const caching_bank_t *bank, bool streams, strata_stream_t stream, uint64_t pool) {
     if (bank->pool != pool) return false;
     if (!streams) return bank->stream == 0;
-    const strata_user_t *user = &caching_stream_at(self, bank->stream)->user;
+    const strata_user_t *user = caching_stream_at(self, bank->stream);
     strata_stream_t key = stream == STRATA_STREAM_LEGACY ? NULL : stream;
     return bank->stream != 0 && user->stream == key && strata_user_is_nameable(user);
 }
@@ -30,7 +30,7 @@ static uint64_t pool_of(const caching_t *self, const strata_request_t *request) 
 
 /* A stream's handle stays in its entry as long as the bank holds that. */
 strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream) {
-    uintptr_t handle = stream ? (uintptr_t)caching_stream_at(self, stream)->user.stream : 0;
+    uintptr_t handle = stream ? (uintptr_t)caching_stream_at(self, stream)->stream : 0;
     return (strata_order_key_t){pool, handle, stream};
 }
 
@@ -51,7 +51,7 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
     }
     caching_bank_t *bank = caching_bank_at(self, node);
     *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
-    if (stream) caching_stream_at(self, stream)->user.holds++;
+    if (stream) caching_stream_at(self, stream)->holds++;
     strata_order_key_t key = strata_caching_bank_key(self, bank->pool, stream);
     strata_order_add(&self->bank_order, node, &key);
     return node;
@@ -70,14 +70,14 @@ uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request) {
 
 bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank) {
     if (bank->stream == 0) return false;
-    const caching_stream_t *stream = caching_stream_at(self, bank->stream);
-    return stream->user.state != STRATA_USER_NAMED && strata_caching_stream_has_passed(self, bank->stream);
+    const strata_user_t *stream = caching_stream_at(self, bank->stream);
+    return stream->state != STRATA_USER_NAMED && strata_caching_stream_has_passed(self, bank->stream);
 }
 
 void strata_caching_bank_settle(caching_t *self, uint32_t node) {
     const caching_bank_t *bank = caching_bank_at(self, node);
     if (bank->segments > 0 || bank->busy > 0 || bank->stream == 0) return;
-    if (caching_stream_at(self, bank->stream)->user.state == STRATA_USER_NAMED) return;
+    if (caching_stream_at(self, bank->stream)->state == STRATA_USER_NAMED) return;
     strata_order_remove(&self->bank_order, node);
     uint32_t stream = bank->stream;
     self->gone_banks--;

@@ -52,7 +52,7 @@ static strata_status_t validate_bank(const caching_t *self, uint32_t node, bank_
     const strata_order_key_t key = strata_caching_bank_key(self, bank->pool, bank->stream);
     if (memcmp(&bank->link.key, &key, sizeof key) != 0) return corrupt("a bank does not stand where its stream belongs", 0);
     tally->segments += bank->segments;
-    tally->gone += bank->stream && caching_stream_at(self, bank->stream)->user.state != STRATA_USER_NAMED;
+    tally->gone += bank->stream && caching_stream_at(self, bank->stream)->state != STRATA_USER_NAMED;
     return status;
 }
 

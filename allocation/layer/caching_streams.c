@@ -29,7 +29,7 @@ static strata_device_t *device_of(const caching_t *self) { return self->base.dom
 static strata_events_t *events_of(const caching_t *self) { return &self->base.domain->events; }
 
 strata_status_t strata_caching_streams_init(caching_t *self) {
-    strata_status_t status = strata_users_init(&self->streams, sizeof(caching_stream_t));
+    strata_status_t status = strata_users_init(&self->streams, events_of(self));
     if (status == STRATA_OK) status = strata_nodes_init(&self->borrows, sizeof(borrow_t), BORROWS);
     if (status == STRATA_OK) status = strata_nodes_init(&self->uses, sizeof(use_t), USES);
     return status;
@@ -38,9 +38,8 @@ strata_status_t strata_caching_streams_init(caching_t *self) {
 /* The device has been waited for. */
 void strata_caching_streams_destroy(caching_t *self) {
     for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
-        const caching_stream_t *stream = caching_stream_at(self, node);
-        if (stream->user.state == STRATA_USER_UNUSED) continue;
-        if (stream->gone) strata_events_give(events_of(self), stream->gone);
+        const strata_user_t *stream = caching_stream_at(self, node);
+        if (stream->state == STRATA_USER_UNUSED) continue;
         for (uint32_t use = stream->first; use; use = use_at(self, use)->next)
             if (use_at(self, use)->event) strata_events_give(events_of(self), use_at(self, use)->event);
     }
@@ -57,32 +56,18 @@ uint32_t strata_caching_stream(caching_t *self, strata_stream_t handle) {
     if (handle == STRATA_STREAM_PER_THREAD) strata_caching_give_up_threads(self);
     uint32_t node = strata_users_make(&self->streams, handle);
     if (node) {
-        caching_stream_t *stream = caching_stream_at(self, node);
+        strata_user_t *stream = caching_stream_at(self, node);
         stream->gone = NULL;
         stream->first = stream->last = 0;
-        stream->marked = 0;
-        stream->user.holds += caching_ignores_streams(self);
+        stream->count = 0;
+        stream->holds += caching_ignores_streams(self);
     }
     return node;
 }
 
-void strata_caching_stream_let_go(caching_t *self, uint32_t node) {
-    caching_stream_t *stream = caching_stream_at(self, node);
-    bool ends = stream->user.holds == 1 && stream->user.state != STRATA_USER_NAMED;
-    if (ends && stream->gone) strata_events_give(events_of(self), stream->gone);
-    if (ends) stream->gone = NULL;
-    strata_users_let_go(&self->streams, node);
-}
+void strata_caching_stream_let_go(caching_t *self, uint32_t node) { strata_users_let_go(&self->streams, node); }
 
-bool strata_caching_stream_has_passed(caching_t *self, uint32_t node) {
-    caching_stream_t *stream = caching_stream_at(self, node);
-    if (stream->user.state != STRATA_USER_BEHIND) return false;
-    if (stream->gone && strata_device_event_query(device_of(self), stream->gone) == STRATA_OK) {
-        strata_events_give(events_of(self), stream->gone);
-        stream->gone = NULL;
-    }
-    return stream->gone == NULL;
-}
+bool strata_caching_stream_has_passed(caching_t *self, uint32_t node) { return strata_users_has_passed(&self->streams, node); }
 
 /* ---- borrows ---- */
 
@@ -110,7 +95,7 @@ strata_status_t strata_caching_note_borrow(caching_t *self, strata_record_t *blo
     if (node == 0) return strata_fail(STRATA_E_LIMIT, 0, "caching notes %d borrows at a time, its most", BORROWS - 1);
     *borrow_at(self, node) = (borrow_t){.stream = stream, .owning = owning};
     *link = node;
-    caching_stream_at(self, stream)->user.holds++;
+    caching_stream_at(self, stream)->holds++;
     self->base.stack->figures.borrows++;
     return STRATA_OK;
 }
@@ -160,14 +145,14 @@ static bool wait_for_all(caching_t *self, strata_call_t *call) {
 
 void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream) {
     block->bin_next = strata_caching_stream(self, stream);
-    if (block->bin_next) caching_stream_at(self, block->bin_next)->user.holds++;
+    if (block->bin_next) caching_stream_at(self, block->bin_next)->holds++;
 }
 
 /* A destroyed stream's node may soon be another's: the mark names none. */
 uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block) {
     uint32_t node = block->bin_next;
     if (node == 0) return 0;
-    bool named = caching_stream_at(self, node)->user.state == STRATA_USER_NAMED;
+    bool named = caching_stream_at(self, node)->state == STRATA_USER_NAMED;
     strata_caching_stream_let_go(self, node);
     return named ? node : 0;
 }
@@ -182,9 +167,9 @@ bool strata_caching_wait_for_users(caching_t *self, strata_call_t *call) {
     if (!wait_for_all(self, call)) return false;
     if (frees <= self->waited) return true;
     for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
-        const caching_stream_t *stream = caching_stream_at(self, node);
-        bool waits = stream->user.state == STRATA_USER_BEHIND && stream->marked > self->waited;
-        if (waits && stream->marked <= frees) strata_caching_stream_let_go(self, node);
+        const strata_user_t *stream = caching_stream_at(self, node);
+        bool waits = stream->state == STRATA_USER_GONE && stream->count > self->waited;
+        if (waits && stream->count <= frees) strata_caching_stream_let_go(self, node);
     }
     self->waited = frees;
     return true;
@@ -206,9 +191,9 @@ static strata_handle_t take_event(caching_t *self, strata_call_t *call) {
 
 /* The end of a destroyed stream's work, or of a stream's work so far. False: it cannot be marked. */
 static bool append_use(caching_t *self, strata_record_t *block, uint32_t node, strata_handle_t event) {
-    caching_stream_t *stream = caching_stream_at(self, node);
+    strata_user_t *stream = caching_stream_at(self, node);
     uint32_t use = strata_nodes_take(&self->uses);
-    bool marked = use != 0 && (!event || strata_domain_record_event(self->base.domain, event, stream->user.stream) == STRATA_OK);
+    bool marked = use != 0 && (!event || strata_domain_record_event(self->base.domain, event, stream->stream) == STRATA_OK);
     if (!marked) {
         if (use) strata_nodes_give(&self->uses, use);
         return false;
@@ -217,7 +202,7 @@ static bool append_use(caching_t *self, strata_record_t *block, uint32_t node, s
     if (stream->last) use_at(self, stream->last)->next = use;
     else stream->first = use;
     stream->last = use;
-    stream->user.holds++;
+    stream->holds++;
     self->use_count++;
     block->bin_prev++;
     return true;
@@ -225,19 +210,18 @@ static bool append_use(caching_t *self, strata_record_t *block, uint32_t node, s
 
 /* One borrower's use of a freed block; false: nothing tells when it is over. */
 static bool make_use(caching_t *self, strata_record_t *block, uint32_t node, strata_call_t *call) {
-    if (strata_user_is_nameable(&caching_stream_at(self, node)->user)) {
+    if (strata_user_is_nameable(caching_stream_at(self, node))) {
         strata_handle_t event = take_event(self, call);
         /* The lock may have been open, and the stream be gone since. */
-        if (event && strata_user_is_nameable(&caching_stream_at(self, node)->user) && append_use(self, block, node, event))
-            return true;
+        if (event && strata_user_is_nameable(caching_stream_at(self, node)) && append_use(self, block, node, event)) return true;
         if (event) strata_events_give(events_of(self), event);
     }
     if (strata_caching_stream_has_passed(self, node)) return true;
-    if (caching_stream_at(self, node)->user.state == STRATA_USER_BEHIND && append_use(self, block, node, NULL)) return true;
+    if (caching_stream_at(self, node)->state == STRATA_USER_GONE && append_use(self, block, node, NULL)) return true;
     return wait_for_all(self, call);
 }
 
-static uint64_t ready_at(const caching_t *self, const caching_stream_t *stream, const use_t *use) {
+static uint64_t ready_at(const caching_t *self, const strata_user_t *stream, const use_t *use) {
     strata_handle_t event = use->event ? use->event : stream->gone;
     return event ? strata_device_event_ready_at(device_of(self), event) : 0;
 }
@@ -246,8 +230,8 @@ static uint64_t ready_at(const caching_t *self, const caching_stream_t *stream, 
 static uint64_t block_ready_at(const caching_t *self, uint32_t slot) {
     uint64_t latest = 0;
     for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
-        const caching_stream_t *stream = caching_stream_at(self, node);
-        if (stream->user.state == STRATA_USER_UNUSED || !stream->last || use_at(self, stream->last)->slot != slot) continue;
+        const strata_user_t *stream = caching_stream_at(self, node);
+        if (stream->state == STRATA_USER_UNUSED || !stream->last || use_at(self, stream->last)->slot != slot) continue;
         uint64_t at = ready_at(self, stream, use_at(self, stream->last));
         if (at > latest) latest = at;
     }
@@ -272,7 +256,7 @@ static void keep(caching_t *self, strata_record_t *block) {
 }
 
 /* Nothing tells when a user of the block is done: it is never reused, and goes back with its segment when the shared stack ends. */
-static void give_up(caching_t *self, strata_record_t *block) {
+static void quarantine(caching_t *self, strata_record_t *block) {
     strata_statistics_t *figures = &self->base.stack->figures;
     if (block->bin_next == CACHING_GIVEN_UP) return;
     if (block->bin_next == CACHING_PENDING) {
@@ -299,7 +283,7 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
     }
     self->counts_held--;
     if (!known) {
-        give_up(self, block);
+        quarantine(self, block);
         self->lost_blocks++;
         return false;
     }
@@ -312,7 +296,7 @@ bool strata_caching_free_borrowed(caching_t *self, strata_record_t *block, strat
 
 /* The first use of a stream is over; the bytes that go back. */
 static uint64_t end_use(caching_t *self, uint32_t node) {
-    caching_stream_t *stream = caching_stream_at(self, node);
+    strata_user_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;
     strata_record_t *block = caching_block(self, use_at(self, use)->slot);
     uint64_t size = block->size;
@@ -332,7 +316,7 @@ static uint64_t end_use(caching_t *self, uint32_t node) {
 /* The first use of a stream was recorded in a capture: it is never over, since the graph may be launched again and again. Its count
  * stays with its block, which is quarantined; the uses behind it go on. */
 static void lose_use(caching_t *self, uint32_t node) {
-    caching_stream_t *stream = caching_stream_at(self, node);
+    strata_user_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;
     strata_record_t *block = caching_block(self, use_at(self, use)->slot);
     strata_events_give(events_of(self), use_at(self, use)->event);
@@ -342,19 +326,19 @@ static void lose_use(caching_t *self, uint32_t node) {
     self->use_count--;
     self->lost_blocks++;
     strata_caching_stream_let_go(self, node);
-    give_up(self, block);
+    quarantine(self, block);
 }
 
 static strata_status_t how_far(caching_t *self, uint32_t node) {
-    const caching_stream_t *stream = caching_stream_at(self, node);
+    const strata_user_t *stream = caching_stream_at(self, node);
     strata_handle_t event = use_at(self, stream->first)->event;
     if (!event) return strata_caching_stream_has_passed(self, node) ? STRATA_OK : STRATA_E_NOT_READY;
     return strata_device_event_query(device_of(self), event);
 }
 
 static bool has_uses(const caching_t *self, uint32_t node) {
-    const caching_stream_t *stream = caching_stream_at(self, node);
-    return stream->user.state != STRATA_USER_UNUSED && stream->first != 0;
+    const strata_user_t *stream = caching_stream_at(self, node);
+    return stream->state != STRATA_USER_UNUSED && stream->first != 0;
 }
 
 static uint64_t poll_stream(caching_t *self, uint32_t node) {
@@ -383,7 +367,7 @@ static bool is_captured(const caching_t *self, strata_handle_t event) {
  * device fails, all of it is waited for, and if that fails too the use stays. So does one that was recorded in a capture, which any
  * wait would end. False: nothing more can be done for this stream. */
 static bool wait_for_first(caching_t *self, uint32_t node, strata_call_t *call) {
-    caching_stream_t *stream = caching_stream_at(self, node);
+    strata_user_t *stream = caching_stream_at(self, node);
     uint32_t use = stream->first;
     strata_handle_t event = use_at(self, use)->event;
     if (!event) return !is_captured(self, stream->gone) && wait_for_all(self, call) && strata_caching_stream_has_passed(self, node);
@@ -417,7 +401,7 @@ void strata_caching_poll(strata_layer_t *base, strata_call_t *call, strata_pendi
     pending->freed_bytes += strata_caching_poll_uses(self);
     pending->pending_bytes += self->pending_bytes;
     for (uint32_t node = 1; node < self->streams.nodes.used && self->use_count > 0; node++) {
-        const caching_stream_t *stream = caching_stream_at(self, node);
+        const strata_user_t *stream = caching_stream_at(self, node);
         uint64_t at = has_uses(self, node) ? ready_at(self, stream, use_at(self, stream->first)) : UINT64_MAX;
         if (at < pending->ready_at) pending->ready_at = at;
     }
@@ -427,10 +411,10 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
     caching_t *self = (caching_t *)base;
     for (uint32_t node = 1; node < self->streams.nodes.used; node++) {
         if (!has_uses(self, node)) continue;
-        const caching_stream_t *stream = caching_stream_at(self, node);
-        bool gone = stream->user.state != STRATA_USER_NAMED;
+        const strata_user_t *stream = caching_stream_at(self, node);
+        bool gone = stream->state != STRATA_USER_NAMED;
         for (uint32_t use = stream->first; use; use = use_at(self, use)->next)
-            wait(stream->user.stream, gone, caching_block(self, use_at(self, use)->slot)->size, context);
+            wait(stream->stream, gone, caching_block(self, use_at(self, use)->slot)->size, context);
     }
 }
 
@@ -438,7 +422,7 @@ void strata_caching_waits(strata_layer_t *base, strata_wait_fn wait, void *conte
 
 /* From now on no use goes by the stream's handle; what its banks have is anybody's once its work is done. */
 static void leave_behind(caching_t *self, uint32_t node, strata_user_state_t state, strata_handle_t event) {
-    caching_stream_t *stream = caching_stream_at(self, node);
+    strata_user_t *stream = caching_stream_at(self, node);
     stream->gone = event;
     strata_users_leave(&self->streams, node, state);
     for (uint32_t bank = caching_first_bank(self), next; bank; bank = next) {
@@ -451,10 +435,10 @@ static void leave_behind(caching_t *self, uint32_t node, strata_user_state_t sta
 
 /* Nobody may take the node as long as marks name it: those that were written so far, until the host has waited for them. */
 static void forget_marks(caching_t *self, uint32_t node) {
-    caching_stream_t *stream = caching_stream_at(self, node);
-    strata_users_leave(&self->streams, node, STRATA_USER_BEHIND);
-    stream->marked = self->frees;
-    if (stream->marked <= self->waited) strata_caching_stream_let_go(self, node);
+    strata_user_t *stream = caching_stream_at(self, node);
+    strata_users_leave(&self->streams, node, STRATA_USER_GONE);
+    stream->count = self->frees;
+    if (stream->count <= self->waited) strata_caching_stream_let_go(self, node);
 }
 
 /* All work of the stream gets one event, which stands for every use by it that is still to come. */
@@ -466,32 +450,27 @@ void strata_caching_stream_gone(strata_layer_t *base, strata_stream_t handle, st
         forget_marks(self, node);
         return;
     }
-    caching_stream_at(self, node)->user.holds++;
+    caching_stream_at(self, node)->holds++;
     strata_handle_t event = take_event(self, call);
     bool marked = event && strata_domain_record_event(self->base.domain, event, handle) == STRATA_OK;
     if (event && !marked) strata_events_give(events_of(self), event);
     bool done = marked || wait_for_all(self, call);
     /* The lock was open: another thread that forgets it may have been here. */
-    if (caching_stream_at(self, node)->user.state == STRATA_USER_NAMED)
-        leave_behind(self, node, done ? STRATA_USER_BEHIND : STRATA_USER_LOST, marked ? event : NULL);
+    if (caching_stream_at(self, node)->state == STRATA_USER_NAMED)
+        leave_behind(self, node, done ? STRATA_USER_GONE : STRATA_USER_LOST, marked ? event : NULL);
     else if (marked) strata_events_give(events_of(self), event);
     strata_caching_stream_let_go(self, node);
 }
 
-/* The next own default stream behind `node` of a thread that has exited, which holds something; 0: none. */
-static uint32_t next_of_the_dead(caching_t *self, uint32_t node, strata_user_state_t state) {
-    do node = strata_users_next_of_the_dead(&self->streams, node, state);
-    while (node && caching_stream_at(self, node)->user.holds == 0);
-    return node;
+static void give_up(void *owner, uint32_t node) {
+    caching_t *self = owner;
+    if (caching_ignores_streams(self)) forget_marks(self, node);
+    else leave_behind(self, node, STRATA_USER_LOST, NULL);
 }
 
 /* Not while a thread waits for what was given up before: its wait may not have seen the work of these. */
 void strata_caching_give_up_threads(caching_t *self) {
-    if (self->burying) return;
-    for (uint32_t node = 0; (node = next_of_the_dead(self, node, STRATA_USER_NAMED)) != 0;) {
-        if (caching_ignores_streams(self)) forget_marks(self, node);
-        else leave_behind(self, node, STRATA_USER_LOST, NULL);
-    }
+    if (!self->burying) strata_users_bury(&self->streams, give_up, self);
 }
 
 bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
@@ -499,11 +478,11 @@ bool strata_caching_bury_threads(caching_t *self, strata_call_t *call) {
     if (self->burying || caching_ignores_streams(self)) return false;
     strata_caching_give_up_threads(self);
     /* Those too for whom an earlier wait has failed. */
-    if (next_of_the_dead(self, 0, STRATA_USER_LOST) == 0) return false;
+    if (strata_users_next_lost_thread(&self->streams, 0) == 0) return false;
     self->burying = true;
     done = wait_for_all(self, call);
-    for (uint32_t node = 0; done && (node = next_of_the_dead(self, node, STRATA_USER_LOST)) != 0;)
-        caching_stream_at(self, node)->user.state = STRATA_USER_BEHIND;
+    for (uint32_t node = 0; done && (node = strata_users_next_lost_thread(&self->streams, node)) != 0;)
+        caching_stream_at(self, node)->state = STRATA_USER_GONE;
     self->burying = false;
     return done;
 }
@@ -531,14 +510,14 @@ void strata_caching_capture_end(strata_layer_t *base, uint64_t pool, strata_call
 static strata_status_t corrupt(const char *what) { return strata_fail(STRATA_E_CORRUPT, 0, "caching: %s", what); }
 
 static strata_status_t validate_uses(const caching_t *self, uint32_t node, uint32_t *count) {
-    const caching_stream_t *stream = caching_stream_at(self, node);
+    const strata_user_t *stream = caching_stream_at(self, node);
     uint32_t last = 0;
     for (uint32_t use = stream->first; use; use = use_at(self, use)->next) {
         if (use >= self->uses.used || ++*count > self->use_count) return corrupt("a stream has more uses than there are");
         uint32_t slot = use_at(self, use)->slot;
         if (slot == 0 || slot >= caching_slab(self)->used || caching_block(self, slot)->state != STRATA_RECORD_DEFERRED)
             return corrupt("a use is of a block that was not freed");
-        if (!use_at(self, use)->event && stream->user.state == STRATA_USER_NAMED) return corrupt("a use has no event");
+        if (!use_at(self, use)->event && stream->state == STRATA_USER_NAMED) return corrupt("a use has no event");
         last = use;
     }
     return last == stream->last ? STRATA_OK : corrupt("the end of a stream's uses is wrong");
@@ -548,7 +527,7 @@ strata_status_t strata_caching_validate_streams(caching_t *self) {
     uint32_t count = 0;
     strata_status_t status = STRATA_OK;
     for (uint32_t node = 1; node < self->streams.nodes.used && status == STRATA_OK; node++)
-        if (caching_stream_at(self, node)->user.state != STRATA_USER_UNUSED) status = validate_uses(self, node, &count);
+        if (caching_stream_at(self, node)->state != STRATA_USER_UNUSED) status = validate_uses(self, node, &count);
     if (status == STRATA_OK && count + self->uses_awaited != self->use_count) status = corrupt("the number of uses is wrong");
     if (status == STRATA_OK) status = strata_users_validate(&self->streams);
     if (status == STRATA_OK) status = strata_nodes_validate(&self->borrows);

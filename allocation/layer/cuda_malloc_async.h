@@ -5,7 +5,6 @@
 #include "allocation/layer/default_pool.h"
 #include "allocation/stack/layer.h"
 #include "allocation/uses/free_stream.h"
-#include "allocation/uses/users.h"
 
 enum { STRATA_ASYNC_POOL_DEFAULT, STRATA_ASYNC_POOL_OWN };
 
@@ -19,10 +18,8 @@ typedef struct async_options {
 
 typedef struct async_layer {
     strata_layer_t base;
-    strata_users_t users;
-    strata_nodes_t borrows;
+    strata_uses_t uses; /* in `bin_next` of a record the user that owns it */
     strata_free_stream_t frees;
-    strata_condition_t left; /* a call has ended that used the handle of a stream which is to be destroyed */
     bool started;
     strata_handle_t pool;
     strata_handle_t spare; /* a pool of its own that could not be set up, nor be destroyed; NULL: none */

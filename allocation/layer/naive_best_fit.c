@@ -56,7 +56,7 @@ static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, siz
     block->bin_prev = user;
     block->bin_next = 0;
     block->state = STRATA_RECORD_LIVE;
-    if (user) naive_user_at(self, user)->user.holds++;
+    if (user) naive_user_at(self, user)->holds++;
 }
 
 strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, size_t alignment) {
@@ -192,7 +192,7 @@ strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request
     if (status != STRATA_OK) return status;
     if (!strata_naive_user(self, request->stream, &want.user)) return STRATA_E_LIMIT;
     /* Until it holds a block the entry must not end. */
-    if (want.user) naive_user_at(self, want.user)->user.holds++;
+    if (want.user) naive_user_at(self, want.user)->holds++;
     self->asking += want.user != 0;
     strata_record_t *block = NULL;
     bool huge = want.rounded > self->max_block;
@@ -296,7 +296,7 @@ strata_status_t strata_naive_create(strata_layer_t *base) {
     self->one_user = (o->streams == STRATA_NAIVE_OWN_STREAMS && !base->stack->is_shared) || base->stack->ownerless;
     strata_status_t status = strata_chunks_init(base, &policy, sizeof(strata_chunk_t), STRATA_NAIVE_CHUNKS);
     if (status != STRATA_OK || self->one_user) return status;
-    status = strata_users_init(&self->users, sizeof(naive_user_t));
+    status = strata_users_init(&self->users, &base->domain->events);
     if (status != STRATA_OK) strata_chunks_destroy(base);
     return status;
 }

@@ -26,12 +26,6 @@ typedef struct naive_options {
  * goes with it. */
 enum { STRATA_NAIVE_POOLED, STRATA_NAIVE_HUGE };
 
-/* A stream that owns live blocks, where the pool serves several. An entry outlives its stream's handle. */
-typedef struct naive_user {
-    strata_user_t user;
-    uint64_t mark; /* of what it used last; made anew when it is not above buddy.several */
-} naive_user_t;
-
 typedef struct naive {
     union {
         strata_layer_t base;
@@ -42,7 +36,7 @@ typedef struct naive {
     bool sized; /* max_block is told */
     bool one_user; /* a stream's own, or of memory without owner streams: no marks are kept */
     uint32_t asking; /* requests under way that hold their user */
-    strata_users_t users; /* naive_user_t */
+    strata_users_t users; /* `count`: the mark of what it used last; made anew when it is not above buddy.several */
     uint64_t huge_bytes;
     uint64_t used_bytes, waits, huge_blocks; /* figures */
 } naive_t;
@@ -52,7 +46,7 @@ static inline strata_slab_t *naive_slab(const naive_t *self) { return &self->bas
 static inline strata_record_t *naive_block(const naive_t *self, uint32_t slot) {
     return strata_slab_record(naive_slab(self), slot);
 }
-static inline naive_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_node(&self->users.nodes, node); }
+static inline strata_user_t *naive_user_at(const naive_t *self, uint32_t node) { return strata_user_at(&self->users, node); }
 static inline uint64_t naive_idle(const naive_t *self) { return self->buddy.idle.bytes; }
 /* Bytes of the chunks that are no huge blocks. */
 static inline uint64_t naive_pool_bytes(const naive_t *self) { return self->chunks.bytes - self->huge_bytes; }

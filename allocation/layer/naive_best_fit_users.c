@@ -9,27 +9,24 @@ static void leave_behind(naive_t *self, uint32_t node) {
 }
 
 /* Entries of exited threads' own default streams: nobody can name them any more. */
-static void bury_threads(naive_t *self) {
-    for (uint32_t node = 0; (node = strata_users_next_of_the_dead(&self->users, node, STRATA_USER_NAMED)) != 0;)
-        leave_behind(self, node);
-}
+static void bury(void *self, uint32_t node) { leave_behind(self, node); }
 
 bool strata_naive_user(naive_t *self, strata_stream_t stream, uint32_t *node) {
     *node = 0;
     if (self->one_user) return true;
     *node = strata_users_find(&self->users, stream);
     if (*node) return true;
-    if (stream == STRATA_STREAM_PER_THREAD) bury_threads(self);
+    if (stream == STRATA_STREAM_PER_THREAD) strata_users_bury(&self->users, bury, self);
     *node = strata_users_make(&self->users, stream);
-    if (*node) naive_user_at(self, *node)->mark = 0;
+    if (*node) naive_user_at(self, *node)->count = 0;
     return *node != 0;
 }
 
 uint64_t strata_naive_mark(naive_t *self, uint32_t node) {
     if (node == 0) return 0;
-    naive_user_t *user = naive_user_at(self, node);
-    if (user->mark <= self->buddy.several) user->mark = strata_buddy_new_mark(&self->buddy);
-    return user->mark;
+    strata_user_t *user = naive_user_at(self, node);
+    if (user->count <= self->buddy.several) user->count = strata_buddy_new_mark(&self->buddy);
+    return user->count;
 }
 
 void strata_naive_let_go(naive_t *self, uint32_t node) {
@@ -64,11 +61,11 @@ void strata_naive_stream_gone(strata_layer_t *base, strata_stream_t stream, stra
 strata_status_t strata_naive_validate_users(const naive_t *self) {
     uint64_t holds = 0, live = 0;
     for (uint32_t node = 1; !self->one_user && node < self->users.nodes.used; node++) {
-        const naive_user_t *user = naive_user_at(self, node);
-        if (user->user.state == STRATA_USER_UNUSED) continue;
-        if (user->mark > self->buddy.last)
+        const strata_user_t *user = naive_user_at(self, node);
+        if (user->state == STRATA_USER_UNUSED) continue;
+        if (user->count > self->buddy.last)
             return strata_fail(STRATA_E_CORRUPT, 0, "%s: a stream has a mark that was never made", self->base.type->name);
-        holds += user->user.holds;
+        holds += user->holds;
     }
     STRATA_EACH_CHUNK(&self->chunks, number)
         STRATA_EACH_BLOCK(&self->chunks, number, slot) {

@@ -5,6 +5,7 @@
 
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+#include "allocation/uses/host_wait.h"
 #include "platform/host/host_memory.h"
 
 strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
@@ -348,13 +349,13 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->record_notes = NULL;
     stack->record_notes_count = 0;
     strata_layer_t **layers = stack->layers;
-    strata_nodes_t waits = stack->host_waits;
+    strata_uses_t *waits = stack->host_uses;
     stack->layers = NULL;
-    memset(&stack->host_waits, 0, sizeof stack->host_waits);
+    stack->host_uses = NULL;
     /* The device whose observer this was may end before the number lives again. */
     stack->lock.observer = NULL;
     strata_unlock(&stack->lock);
     strata_host_delete(layers);
-    strata_nodes_destroy(&waits);
+    strata_host_wait_end(waits);
     give_number(stack->number, next);
 }

@@ -28,6 +28,7 @@ enum {
 typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;
 typedef uint64_t strata_stack_handle_t;
+typedef struct strata_uses strata_uses_t;
 
 struct strata_stack {
     /* Read on every call, written rarely: a line of its own. What may change while the stack is open is guarded by the lock. */
@@ -75,8 +76,8 @@ struct strata_stack {
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Likewise */
     strata_growing_t record_notes_range;
-    strata_nodes_t host_waits; /* streams to wait for at free, where no layer knows borrows; guarded by the lock */
-    strata_condition_t host_waited; /* a free's wait for one of them is over */
+    strata_uses_t *host_uses; /* streams to wait for at free, where no layer knows borrows; NULL: none so far. Guarded by the lock */
+    strata_condition_t host_waited; /* a call is over that used a stream's handle with the lock open */
 };
 
 /* {stack number 12 bits, serial 52}: the serial is that of a life of the number, and no other one of the process has it. */

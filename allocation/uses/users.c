@@ -1,7 +1,6 @@
 #include "allocation/uses/users.h"
 
 #include "allocation/stack/threads.h"
-#include "platform/device.h"
 
 static uint64_t thread_of(strata_stream_t stream) { return stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0; }
 
@@ -10,18 +9,32 @@ static strata_stream_t key_of(strata_stream_t stream) { return stream == STRATA_
 
 static uint32_t hash_of(strata_stream_t key, uint64_t thread) { return strata_index_hash((uintptr_t)key, thread); }
 
-strata_status_t strata_users_init(strata_users_t *users, size_t entry_size) {
-    *users = (strata_users_t){0};
-    strata_status_t status = strata_nodes_init(&users->nodes, entry_size, STRATA_USERS);
+strata_status_t strata_users_init(strata_users_t *users, strata_events_t *events) {
+    *users = (strata_users_t){.events = events};
+    strata_status_t status = strata_nodes_init(&users->nodes, sizeof(strata_user_t), STRATA_USERS);
     if (status == STRATA_OK) strata_index_init(&users->index, &users->nodes, offsetof(strata_user_t, link));
     return status;
 }
 
-void strata_users_destroy(strata_users_t *users) { strata_nodes_destroy(&users->nodes); }
+static void drop_event(strata_users_t *users, strata_user_t *user) {
+    if (user->gone) strata_events_give(users->events, user->gone);
+    user->gone = NULL;
+}
+
+void strata_users_destroy(strata_users_t *users) {
+    for (uint32_t node = 1; node < users->nodes.used; node++) drop_event(users, strata_user_at(users, node));
+    strata_nodes_destroy(&users->nodes);
+}
 
 bool strata_user_is_nameable(const strata_user_t *user) {
     return user->state == STRATA_USER_NAMED && user->thread == thread_of(user->stream);
 }
+
+bool strata_user_is(const strata_user_t *user, strata_stream_t stream) {
+    return user->stream == key_of(stream) && strata_user_is_nameable(user);
+}
+
+/* ---- look-up ---- */
 
 /* Number 0 is never NAMED. */
 static bool is_of(const strata_user_t *user, strata_stream_t key, uint64_t thread) {
@@ -37,48 +50,48 @@ uint32_t strata_users_find(strata_users_t *users, strata_stream_t stream) {
     return users->last = node;
 }
 
-uint32_t strata_users_next_of_the_dead(strata_users_t *users, uint32_t node, strata_user_state_t state) {
-    while (users->of_threads > 0 && ++node < users->nodes.used) {
-        const strata_user_t *user = strata_user_at(users, node);
-        users->index.looked++;
-        if (user->state == state && user->thread != 0 && !strata_threads_is_alive(user->thread)) return node;
-    }
-    return 0;
+static void link_thread(strata_users_t *users, uint32_t node) {
+    strata_user_t *user = strata_user_at(users, node);
+    user->next_thread = users->first_thread;
+    if (user->next_thread) strata_user_at(users, user->next_thread)->prev_thread = node;
+    users->first_thread = node;
 }
 
-static void bury_threads(strata_users_t *users) {
-    for (uint32_t node = 0; (node = strata_users_next_of_the_dead(users, node, STRATA_USER_NAMED)) != 0;) {
-        const strata_user_t *user = strata_user_at(users, node);
-        if (user->holds == 0 && user->busy == 0) strata_users_end(users, node);
-    }
+static void unlink_thread(strata_users_t *users, const strata_user_t *user) {
+    if (user->prev_thread) strata_user_at(users, user->prev_thread)->next_thread = user->next_thread;
+    else users->first_thread = user->next_thread;
+    if (user->next_thread) strata_user_at(users, user->next_thread)->prev_thread = user->prev_thread;
 }
 
 uint32_t strata_users_make(strata_users_t *users, strata_stream_t stream) {
     uint32_t node = strata_users_find(users, stream);
     if (node) return node;
-    if (stream == STRATA_STREAM_PER_THREAD) bury_threads(users);
     node = strata_nodes_take(&users->nodes);
     if (node == 0) {
-        strata_fail(STRATA_E_LIMIT, 0, "one source serves %d streams at a time, its most", STRATA_USERS - 1);
+        strata_fail(STRATA_E_LIMIT, 0, "%d streams use the blocks of one layer at a time, its most", STRATA_USERS - 1);
         return 0;
     }
     strata_user_t *user = strata_user_at(users, node);
     *user = (strata_user_t){.stream = key_of(stream), .thread = thread_of(stream), .state = STRATA_USER_NAMED, .link = user->link};
-    users->of_threads += user->thread != 0;
+    if (user->thread) link_thread(users, node);
     strata_index_add(&users->index, node, hash_of(user->stream, user->thread));
     return node;
 }
 
+/* ---- the end of a stream, and of an entry ---- */
+
 void strata_users_leave(strata_users_t *users, uint32_t node, strata_user_state_t state) {
     strata_user_t *user = strata_user_at(users, node);
-    if (user->state == STRATA_USER_NAMED) strata_index_remove(&users->index, node);
+    if (user->state != STRATA_USER_NAMED) return;
+    strata_index_remove(&users->index, node);
     user->state = state;
 }
 
 void strata_users_end(strata_users_t *users, uint32_t node) {
     strata_user_t *user = strata_user_at(users, node);
-    if (user->state == STRATA_USER_NAMED) strata_index_remove(&users->index, node);
-    users->of_threads -= user->thread != 0;
+    strata_users_leave(users, node, STRATA_USER_LOST);
+    if (user->thread) unlink_thread(users, user);
+    drop_event(users, user);
     user->state = STRATA_USER_UNUSED;
     strata_nodes_give(&users->nodes, node);
 }
@@ -88,6 +101,36 @@ void strata_users_let_go(strata_users_t *users, uint32_t node) {
     if (--user->holds == 0 && user->state != STRATA_USER_NAMED) strata_users_end(users, node);
 }
 
+void strata_users_bury(strata_users_t *users, void (*leave)(void *owner, uint32_t node), void *owner) {
+    uint64_t exits = strata_threads_exits();
+    if (exits == users->exits_seen) return;
+    users->exits_seen = exits;
+    for (uint32_t node = users->first_thread, next; node; node = next) {
+        const strata_user_t *user = strata_user_at(users, node);
+        next = user->next_thread;
+        users->index.looked++;
+        if (user->state != STRATA_USER_NAMED || strata_threads_is_alive(user->thread)) continue;
+        if (user->holds == 0) strata_users_end(users, node);
+        else leave(owner, node);
+    }
+}
+
+uint32_t strata_users_next_lost_thread(const strata_users_t *users, uint32_t node) {
+    node = node ? strata_user_at(users, node)->next_thread : users->first_thread;
+    while (node && strata_user_at(users, node)->state != STRATA_USER_LOST) node = strata_user_at(users, node)->next_thread;
+    return node;
+}
+
+strata_status_t strata_users_how_far(strata_users_t *users, uint32_t node) {
+    strata_user_t *user = strata_user_at(users, node);
+    if (user->state != STRATA_USER_GONE) return STRATA_E_NOT_READY;
+    strata_status_t status = user->gone ? strata_device_event_query(users->events->device, user->gone) : STRATA_OK;
+    if (status == STRATA_OK) drop_event(users, user);
+    return status;
+}
+
+/* ---- check ---- */
+
 static bool is_indexed(strata_users_t *users, uint32_t node) {
     const strata_user_t *user = strata_user_at(users, node);
     uint32_t found = strata_index_first(&users->index, hash_of(user->stream, user->thread));
@@ -95,8 +138,15 @@ static bool is_indexed(strata_users_t *users, uint32_t node) {
     return found != 0;
 }
 
+static uint32_t listed_threads(const strata_users_t *users) {
+    uint32_t listed = 0;
+    for (uint32_t node = users->first_thread; node && listed < users->nodes.used; node = strata_user_at(users, node)->next_thread)
+        listed++;
+    return listed;
+}
+
 strata_status_t strata_users_validate(strata_users_t *users) {
-    uint32_t named = 0, of_threads = 0;
+    uint32_t named = 0, of_threads = 0, listed = listed_threads(users);
     strata_status_t status = strata_nodes_validate(&users->nodes);
     if (status == STRATA_OK) status = strata_index_validate(&users->index);
     for (uint32_t node = 1; node < users->nodes.used && status == STRATA_OK; node++) {
@@ -107,7 +157,7 @@ strata_status_t strata_users_validate(strata_users_t *users) {
         if (user->state == STRATA_USER_NAMED && !is_indexed(users, node))
             status = strata_fail(STRATA_E_CORRUPT, 0, "a stream's entry %u is not found by its handle", node);
     }
-    if (status != STRATA_OK || (named == users->index.count && of_threads == users->of_threads)) return status;
+    if (status != STRATA_OK || (named == users->index.count && of_threads == listed)) return status;
     return strata_fail(STRATA_E_CORRUPT, 0, "the streams' index counts %u entries and %u of threads, there are %u and %u",
-                       users->index.count, users->of_threads, named, of_threads);
+                       users->index.count, listed, named, of_threads);
 }

@@ -7,6 +7,7 @@
 #include "tests/harness/test.h"
 
 static strata_users_t users;
+static strata_events_t events; /* of no device: none is taken */
 
 /* A fault that is planted in a word is found. */
 #define EXPECT_CAUGHT(word, value)                                                                                                 \
@@ -20,12 +21,12 @@ static strata_users_t users;
 
 TEST(users, an_entry_whose_stream_is_gone_stays_until_its_last_block_lets_go) {
     int of_stream;
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+    ASSERT_OK(strata_users_init(&users, &events));
     uint32_t node = strata_users_make(&users, &of_stream);
     strata_user_at(&users, node)->holds = 2;
-    strata_users_leave(&users, node, STRATA_USER_BEHIND);
+    strata_users_leave(&users, node, STRATA_USER_GONE);
     strata_users_let_go(&users, node);
-    EXPECT_EQ(STRATA_USER_BEHIND, strata_user_at(&users, node)->state);
+    EXPECT_EQ(STRATA_USER_GONE, strata_user_at(&users, node)->state);
     /* The handle means another stream by now. */
     uint32_t second = strata_users_make(&users, &of_stream);
     EXPECT_NE(node, second);
@@ -39,7 +40,7 @@ TEST(users, an_entry_whose_stream_is_gone_stays_until_its_last_block_lets_go) {
 
 TEST(users, an_entry_whose_stream_lives_outlasts_its_blocks) {
     int of_stream;
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+    ASSERT_OK(strata_users_init(&users, &events));
     uint32_t node = strata_users_make(&users, &of_stream);
     strata_user_at(&users, node)->holds = 1;
     strata_users_let_go(&users, node);
@@ -60,23 +61,37 @@ static uint32_t of_an_exited_thread(void) {
     return node;
 }
 
-/* What it holds, and calls that still go by it, keep it. */
-TEST(users, an_exited_threads_entry_that_holds_nothing_is_the_next_threads) {
+static uint32_t left;
+
+static void leave(void *of, uint32_t node) {
+    left++;
+    strata_users_leave(of, node, STRATA_USER_LOST);
+}
+
+static uint32_t bury(void) {
+    left = 0;
+    strata_users_bury(&users, leave, &users);
+    return left;
+}
+
+/* What it holds keeps it. */
+TEST(users, an_exited_threads_entry_that_holds_nothing_ends) {
     int of_stream;
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+    ASSERT_OK(strata_users_init(&users, &events));
     uint32_t holds = of_an_exited_thread();
     strata_user_at(&users, holds)->holds = 1;
-    uint32_t busy = of_an_exited_thread();
-    strata_user_at(&users, busy)->busy = 1;
     uint32_t idle = of_an_exited_thread(), named = strata_users_make(&users, &of_stream);
-    EXPECT_EQ(users.nodes.used, 5);
-    EXPECT_EQ(strata_users_make(&users, STRATA_STREAM_PER_THREAD), idle);
-    EXPECT_EQ(strata_user_at(&users, holds)->state, STRATA_USER_NAMED);
-    EXPECT_EQ(strata_user_at(&users, busy)->state, STRATA_USER_NAMED);
+    uint32_t own = strata_users_make(&users, STRATA_STREAM_PER_THREAD);
+    EXPECT_EQ(bury(), 1);
+    EXPECT_EQ(strata_user_at(&users, holds)->state, STRATA_USER_LOST);
+    EXPECT_EQ(strata_user_at(&users, idle)->state, STRATA_USER_UNUSED);
     EXPECT_EQ(strata_users_find(&users, &of_stream), named);
     /* A living thread's stays. */
-    EXPECT_NE(of_an_exited_thread(), idle);
-    EXPECT_EQ(strata_users_find(&users, STRATA_STREAM_PER_THREAD), idle);
+    EXPECT_EQ(strata_users_find(&users, STRATA_STREAM_PER_THREAD), own);
+    EXPECT_EQ(strata_users_next_lost_thread(&users, 0), holds);
+    EXPECT_EQ(strata_users_next_lost_thread(&users, holds), 0);
+    strata_users_let_go(&users, holds);
+    EXPECT_EQ(strata_users_next_lost_thread(&users, 0), 0);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
 }
@@ -88,7 +103,7 @@ static strata_stream_t handle_of(uint32_t i) { return (strata_stream_t)(uintptr_
 /* Every third is forgotten, some of these while they hold something; then their handles are used again. */
 TEST(users, of_many_one_is_found_at_a_few_looks) {
     static uint32_t nodes[MANY];
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+    ASSERT_OK(strata_users_init(&users, &events));
     for (uint32_t i = 0; i < MANY; i++) {
         strata_growing_serve();
         nodes[i] = strata_users_make(&users, handle_of(i));
@@ -96,7 +111,7 @@ TEST(users, of_many_one_is_found_at_a_few_looks) {
     }
     EXPECT_LE(users.index.looked, LOOKS * MANY);
     for (uint32_t i = 0; i < MANY; i += 3) {
-        if (i % 2) strata_users_leave(&users, nodes[i], STRATA_USER_BEHIND);
+        if (i % 2) strata_users_leave(&users, nodes[i], STRATA_USER_GONE);
         else strata_users_end(&users, nodes[i]);
     }
     ASSERT_OK(strata_users_validate(&users));
@@ -109,46 +124,46 @@ TEST(users, of_many_one_is_found_at_a_few_looks) {
     strata_users_destroy(&users);
 }
 
-TEST(users, the_dead_are_looked_for_where_threads_have_entries) {
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+TEST(users, the_dead_are_looked_for_once_after_each_exit) {
+    ASSERT_OK(strata_users_init(&users, &events));
     for (uint32_t i = 0; i < 40; i++) strata_users_make(&users, handle_of(i));
+    uint32_t dead[2] = {of_an_exited_thread(), of_an_exited_thread()};
+    for (int i = 0; i < 2; i++) strata_user_at(&users, dead[i])->holds = 1;
     users.index.looked = 0;
-    EXPECT_EQ(strata_users_next_of_the_dead(&users, 0, STRATA_USER_NAMED), 0);
-    EXPECT_EQ(users.index.looked, 0);
-    uint32_t dead = of_an_exited_thread();
-    EXPECT_EQ(strata_users_next_of_the_dead(&users, 0, STRATA_USER_LOST), 0);
-    EXPECT_EQ(strata_users_next_of_the_dead(&users, 0, STRATA_USER_NAMED), dead);
-    EXPECT_EQ(strata_users_next_of_the_dead(&users, dead, STRATA_USER_NAMED), 0);
-    strata_users_leave(&users, dead, STRATA_USER_LOST);
-    EXPECT_EQ(strata_users_next_of_the_dead(&users, 0, STRATA_USER_LOST), dead);
-    strata_users_end(&users, dead);
+    EXPECT_EQ(bury(), 2);
+    EXPECT_EQ(users.index.looked, 2);
     users.index.looked = 0;
-    EXPECT_EQ(strata_users_next_of_the_dead(&users, 0, STRATA_USER_LOST), 0);
+    EXPECT_EQ(bury(), 0);
     EXPECT_EQ(users.index.looked, 0);
+    uint32_t third = of_an_exited_thread();
+    strata_user_at(&users, third)->holds = 1;
+    EXPECT_EQ(bury(), 1);
+    EXPECT_EQ(strata_user_at(&users, third)->state, STRATA_USER_LOST);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
 }
 
 /* Two threads may forget one stream at once. */
 TEST(users, an_entry_leaves_once) {
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+    ASSERT_OK(strata_users_init(&users, &events));
     uint32_t node = strata_users_make(&users, handle_of(1));
-    strata_users_leave(&users, node, STRATA_USER_BEHIND);
+    strata_users_leave(&users, node, STRATA_USER_GONE);
     uint32_t next = strata_users_make(&users, handle_of(1));
     strata_users_leave(&users, node, STRATA_USER_LOST);
+    EXPECT_EQ(strata_user_at(&users, node)->state, STRATA_USER_GONE);
     EXPECT_EQ(strata_users_find(&users, handle_of(1)), next);
     EXPECT_OK(strata_users_validate(&users));
     strata_users_destroy(&users);
 }
 
 TEST(users, validate_finds_planted_faults) {
-    ASSERT_OK(strata_users_init(&users, sizeof(strata_user_t)));
+    ASSERT_OK(strata_users_init(&users, &events));
     for (uint32_t i = 0; i < 10; i++) strata_users_make(&users, handle_of(i));
     strata_user_t *user = strata_user_at(&users, 5);
     EXPECT_CAUGHT(user->stream, handle_of(50));
     EXPECT_CAUGHT(user->state, STRATA_USER_LOST);
     EXPECT_CAUGHT(user->thread, 1);
-    EXPECT_CAUGHT(users.of_threads, 1);
+    EXPECT_CAUGHT(users.first_thread, 3);
     EXPECT_CAUGHT(users.nodes.unused, 100);
     EXPECT_CAUGHT(user->link.hash, user->link.hash + 1);
     strata_users_destroy(&users);

@@ -1,8 +1,7 @@
 /* Many streams and threads over one pool, and what keeps the bytes that wait to be freed in bounds. */
 #include <pthread.h>
 
-#include "allocation/stack/layer.h"
-#include "allocation/uses/users.h"
+#include "allocation/layer/cuda_malloc_async.h"
 #include "tests/async/async.h"
 
 enum { STREAMS = 64, THREADS = 8, BLOCK = 512 * 1024, LONG = 1000 * 1000 };
@@ -251,10 +250,9 @@ static void *use_and_leave(void *context) {
     return NULL;
 }
 
-/* The layer keeps its state to itself: its table of users comes first in it. */
 static const strata_nodes_t *users_of(rig_t *rig) {
     const strata_group_t *group = &rig_domain(rig)->ordinary;
-    return (const void *)(group->shared[group->plan->count] + 1);
+    return &((const async_layer_t *)group->shared[group->plan->count])->uses.users.nodes;
 }
 
 /* Each has an entry of the layer's table, which does not grow with the threads that there ever were. */
@@ -266,7 +264,6 @@ TEST(async_streams, threads_that_exited_leave_no_entries_behind) {
         ASSERT_EQ(pthread_create(&thread, NULL, use_and_leave, &rig), 0);
         pthread_join(thread, NULL);
     }
-    EXPECT_EQ(users_of(&rig)->node_size, sizeof(strata_user_t));
     EXPECT_EQ(users_of(&rig)->used, 2);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);

@@ -99,14 +99,14 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     begin(&p);
     caching_t *self = p.self;
     uint32_t node = strata_users_find(&self->streams, p.two);
-    caching_stream_t *two = caching_stream_at(self, node);
+    strata_user_t *two = caching_stream_at(self, node);
     PLANT(p.deferred->bin_prev, 2, "the uses of freed blocks are not those of the streams");
     PLANT(self->pending_bytes, self->pending_bytes + 1, "the sum of pending bytes is wrong");
     PLANT(two->last, two->last + 1, "the end of a stream's uses is wrong");
     PLANT(two->first, 0, "");
     PLANT(self->use_count, 0, "");
     PLANT(self->streams.index.count, 99, "the index has");
-    PLANT(self->streams.of_threads, 9, "of threads");
+    PLANT(self->streams.first_thread, node, "of threads");
     PLANT(self->streams.nodes.unused, self->streams.nodes.used, "the nodes count");
     PLANT(self->borrows.unused, self->borrows.used, "the nodes count");
     PLANT(self->uses.unused, self->uses.used, "the nodes count");

@@ -6,14 +6,14 @@
 
 static mutant_async_t chosen;
 
-static bool bent_stand_behind(strata_free_stream_t *frees, strata_stream_t stream) {
+static bool bent_wait_for(strata_free_stream_t *frees, strata_stream_t stream) {
     if (chosen == MUTANT_ASYNC_WAITS_FOR_NOBODY) return true;
-    if (chosen == MUTANT_ASYNC_WAITS_FOR_OWNER && stream != frees->stack->stream) return true;
-    return strata_free_stream_stand_behind(frees, stream);
+    if (chosen == MUTANT_ASYNC_WAITS_FOR_OWNER && stream != frees->uses->stack->stream) return true;
+    return strata_free_stream_wait_for(frees, stream);
 }
 
-#define strata_cuda_malloc_async_type                  copied_async_type
-#define strata_free_stream_stand_behind(frees, stream) bent_stand_behind(frees, stream)
+#define strata_cuda_malloc_async_type              copied_async_type
+#define strata_free_stream_wait_for(frees, stream) bent_wait_for(frees, stream)
 #include "allocation/layer/cuda_malloc_async.c"
 
 void mutant_async_choose(mutant_async_t mutation) {

@@ -1,3 +1,5 @@
+#include "tests/checker/copied_uses.h"
+
 #include "tests/checker/mutant_safe.h"
 
 #include "platform/device.h"
@@ -34,19 +36,22 @@ static bool bent_wait_for(strata_domain_t *domain, strata_stream_t stream) {
 
 /* ---- the copy ---- */
 
-#define strata_stream_safe_type                           copied_type
-#define strata_domain_record_event(domain, event, stream) bent_record(domain, event, stream, self->base.stack->stream)
-#define strata_device_event_query(device, event)          bent_query(device, event)
-#define strata_domain_wait_for(domain, stream)            bent_wait_for(domain, stream)
+#define strata_stream_safe_type                       copied_type
+#define strata_domain_record_event(domain, event, on) bent_record(domain, event, on, uses->stack->stream)
+#define strata_device_event_query(device, event)      bent_query(device, event)
+#define strata_domain_wait_for(domain, stream)        bent_wait_for(domain, stream)
 #include "allocation/layer/stream_safe.c"
+#include "allocation/uses/check.c"
+#include "allocation/uses/ends.c"
+#include "allocation/uses/uses.c"
 #undef strata_domain_record_event
 #undef strata_device_event_query
 #undef strata_domain_wait_for
 
 /* ---- its operations, bent ---- */
 
-static void drop_all(stream_safe_t *self, strata_record_t *record) {
-    while (record->borrows) drop_borrow(self, &record->borrows);
+static void drop_all(strata_layer_t *base, strata_record_t *record) {
+    strata_uses_drop_all(&((stream_safe_t *)base)->uses, &record->borrows);
 }
 
 static strata_status_t bent_record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
@@ -54,28 +59,28 @@ static strata_status_t bent_record_stream(strata_layer_t *base, strata_record_t 
     if (chosen == MUTATION_NO_BORROW) return STRATA_OK;
     if (chosen == MUTATION_OWNER_FORGOTTEN && call->owning) return STRATA_OK;
     if (chosen == MUTATION_FORGETS_SECOND && record->borrows) return STRATA_OK;
-    if (chosen == MUTATION_FORGETS_FIRST) drop_all((stream_safe_t *)base, record);
+    if (chosen == MUTATION_FORGETS_FIRST) drop_all(base, record);
     return record_stream(base, record, stream, call);
 }
 
 static strata_status_t bent_erase_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
                                          strata_call_t *call) {
-    if (chosen == MUTATION_ERASES_ALL) drop_all((stream_safe_t *)base, record);
+    if (chosen == MUTATION_ERASES_ALL) drop_all(base, record);
     return erase_stream(base, record, stream, call);
 }
 
 static void bent_stream_gone(strata_layer_t *base, strata_stream_t stream, strata_call_t *call) {
-    stream_safe_t *self = (stream_safe_t *)base;
-    for (uint32_t node = 1; chosen == MUTATION_GONE_FORGOTTEN && node < self->borrows.used; node++)
-        if (borrow_at(self, node)->state == WAITING && borrow_at(self, node)->stream == stream) borrow_at(self, node)->state = OVER;
+    strata_users_t *users = &((stream_safe_t *)base)->uses.users;
+    uint32_t user = strata_users_find(users, stream);
+    if (chosen == MUTATION_GONE_FORGOTTEN && user) strata_users_leave(users, user, STRATA_USER_GONE);
     stream_gone(base, stream, call);
 }
 
 static void bent_free(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
-    stream_safe_t *self = (stream_safe_t *)base;
-    if (chosen == MUTATION_FREES_AT_ONCE) drop_all(self, record);
-    while (chosen == MUTATION_LAST_ALONE && record->borrows && borrow_at(self, record->borrows)->next)
-        drop_borrow(self, &record->borrows);
+    strata_uses_t *uses = &((stream_safe_t *)base)->uses;
+    if (chosen == MUTATION_FREES_AT_ONCE) drop_all(base, record);
+    while (chosen == MUTATION_LAST_ALONE && record->borrows && strata_use_at(uses, record->borrows)->next)
+        drop(uses, &record->borrows);
     free_record(base, record, call);
 }
 

@@ -169,19 +169,19 @@ TEST(facade_full, a_pool_is_not_named_where_no_name_is_left) {
     rig_close(&rig);
 }
 
-/* One block, borrowed and taken back by as many streams as a stack can note borrows. The list is in order of the handles: from the
+/* One block, borrowed and taken back by as many streams as a stack knows. The list is in order of the handles: from the
  * last to the first each comes in front. */
-TEST(facade_full, more_borrows_than_a_stack_notes_are_refused_and_waited_for_instead) {
+TEST(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_for_instead) {
     rig_t rig;
     strata_status_t status = STRATA_OK;
     uintptr_t handle = (uintptr_t)1 << 40, noted = 0;
     rig_open(&rig, "strategy: borrowed\nstack: [stream_safe, auto_growth, system]\n", NULL, 0, 0, 1);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000);
-    for (; status == STRATA_OK && noted < 1u << 21; noted++)
+    for (; status == STRATA_OK && noted < 1u << 17; noted++)
         status = strata_record_stream(rig.s, block.ref, (strata_stream_t)(handle - noted));
     EXPECT_EQ(status, STRATA_E_LIMIT);
-    EXPECT_CONTAINS(strata_last_error()->text, "borrows in one stack, its most");
+    EXPECT_CONTAINS(strata_last_error()->text, "streams use the blocks of one layer at a time, its most");
     /* The last use of another block is not noted either: its free waits for it. */
     rig_work(&rig, stream, 1000 * 1000, other.ref);
     uint64_t end = strata_sim_stream_end(rig.devices[0], stream);

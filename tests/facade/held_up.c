@@ -83,7 +83,7 @@ static void *forget_it(void *argument) {
 static bool is_behind(void) {
     async_layer_t *self = (async_layer_t *)rig_domain(scene.rig)->ordinary.shared[1];
     strata_lock(&self->base.stack->lock);
-    bool named = strata_users_find(&self->users, scene.stream) != 0;
+    bool named = strata_users_find(&self->uses.users, scene.stream) != 0;
     strata_unlock(&self->base.stack->lock);
     return !named;
 }

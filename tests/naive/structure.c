@@ -81,9 +81,9 @@ TEST(naive_structure, planted_faults_of_chunks_and_sums_are_found) {
     PLANT(self->buddy.idle.count, self->buddy.idle.count + 1, "the index does not have the free blocks");
     PLANT(self->buddy.clean, self->buddy.last + 1, "the order of marks is wrong");
     PLANT(self->base.stack->figures.reserved_bytes, MIB, "the sum of chunks is wrong");
-    naive_user_t *user = naive_user_at(self, p.block->bin_prev);
-    PLANT(user->user.holds, user->user.holds + 1, "the streams do not hold the live blocks");
-    PLANT(user->mark, self->buddy.last + 1, "a stream has a mark that was never made");
+    strata_user_t *user = naive_user_at(self, p.block->bin_prev);
+    PLANT(user->holds, user->holds + 1, "the streams do not hold the live blocks");
+    PLANT(user->count, self->buddy.last + 1, "a stream has a mark that was never made");
     end(&p);
 }
 

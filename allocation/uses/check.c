@@ -1,0 +1,87 @@
+/* The whole-structure check of uses: the executable form of what uses.h says holds. */
+#include "allocation/domain/domain.h"
+#include "allocation/uses/uses.h"
+
+typedef struct tally {
+    uint64_t bytes;
+    uint32_t waiting, queued; /* uses of the blocks that wait; of the users' queues */
+} tally_t;
+
+static strata_status_t corrupt(const char *layer, const char *what) {
+    return strata_fail(STRATA_E_CORRUPT, 0, "%s: %s", layer, what);
+}
+
+/* A block that waits has as many uses left as it counts, and each tells when it is over. */
+static strata_status_t validate_block(const strata_uses_t *uses, const char *layer, uint32_t head, tally_t *tally) {
+    const strata_use_t *block = strata_use_at(uses, head);
+    uint32_t left = 0, steps = 0;
+    if (block->record && (block->record->state != STRATA_RECORD_DEFERRED || block->record->borrows != head))
+        return corrupt(layer, "a block that waits is not freed, or waits for nobody");
+    for (uint32_t node = head; node; node = strata_use_at(uses, node)->next) {
+        if (node >= uses->nodes.used || ++steps > uses->nodes.used) return corrupt(layer, "a block's list of uses is broken");
+        const strata_use_t *use = strata_use_at(uses, node);
+        if (use->head != head) return corrupt(layer, "two blocks wait for one use");
+        if (use->state != STRATA_USE_WAITING && use->state != STRATA_USE_PASSED) return corrupt(layer, "a block waits for nobody");
+        if (use->state != STRATA_USE_WAITING) continue;
+        left++;
+        if (!use->event && strata_user_at(&uses->users, use->user)->state != STRATA_USER_GONE)
+            return corrupt(layer, "a use has no event");
+    }
+    tally->waiting += left;
+    tally->bytes += block->bytes;
+    if (left == 0 || left != block->left || !block->counted || block->lost) return corrupt(layer, "a block waits for nobody");
+    return STRATA_OK;
+}
+
+static strata_status_t validate_blocks(const strata_uses_t *uses, const char *layer, tally_t *tally) {
+    uint32_t last = 0, count = 0;
+    for (uint32_t head = uses->first; head; head = strata_use_at(uses, head)->later) {
+        if (head >= uses->nodes.used || ++count > uses->nodes.used || strata_use_at(uses, head)->earlier != last)
+            return corrupt(layer, "the list of deferred frees is broken");
+        strata_status_t status = validate_block(uses, layer, head, tally);
+        if (status != STRATA_OK) return status;
+        last = head;
+    }
+    if (last != uses->last) return corrupt(layer, "the end of the list of deferred frees is wrong");
+    if (tally->bytes != uses->pending_bytes || tally->bytes > uses->stack->figures.deferred_bytes)
+        return corrupt(layer, "the sum of deferred bytes is wrong");
+    return STRATA_OK;
+}
+
+static strata_status_t validate_queue(const strata_uses_t *uses, const char *layer, uint32_t user, tally_t *tally) {
+    uint32_t last = 0;
+    for (uint32_t node = strata_user_at(&uses->users, user)->first; node; node = strata_use_at(uses, node)->next_of_user) {
+        if (node >= uses->nodes.used || ++tally->queued > uses->nodes.used)
+            return corrupt(layer, "a stream's list of uses is broken");
+        const strata_use_t *use = strata_use_at(uses, node);
+        if (use->user != user || use->state != STRATA_USE_WAITING) return corrupt(layer, "a stream has a use that is not its own");
+        last = node;
+    }
+    return last && last == strata_user_at(&uses->users, user)->last ? STRATA_OK
+                                                                    : corrupt(layer, "the end of a stream's uses is wrong");
+}
+
+/* The uses of a quarantined block go on, so the users may have more of them than the blocks that wait. */
+static strata_status_t validate_queues(const strata_uses_t *uses, const char *layer, tally_t *tally) {
+    uint32_t last = 0, count = 0;
+    for (uint32_t user = uses->first_awaited; user; user = strata_user_at(&uses->users, user)->next_awaited) {
+        if (user >= uses->users.nodes.used || ++count > uses->users.nodes.used ||
+            strata_user_at(&uses->users, user)->prev_awaited != last)
+            return corrupt(layer, "the list of streams that are waited for is broken");
+        strata_status_t status = validate_queue(uses, layer, user, tally);
+        if (status != STRATA_OK) return status;
+        last = user;
+    }
+    if (last != uses->last_awaited) return corrupt(layer, "the end of the list of streams that are waited for is wrong");
+    return uses->mode == STRATA_USES_BY_BLOCK || tally->queued >= tally->waiting
+               ? STRATA_OK
+               : corrupt(layer, "a stream does not have the uses that blocks wait for");
+}
+
+strata_status_t strata_uses_validate(strata_uses_t *uses, const char *layer) {
+    tally_t tally = {0};
+    strata_status_t status = validate_blocks(uses, layer, &tally);
+    if (status == STRATA_OK) status = validate_queues(uses, layer, &tally);
+    if (status == STRATA_OK) status = strata_users_validate(&uses->users);
+    return status == STRATA_OK ? strata_nodes_validate(&uses->nodes) : status;
+}

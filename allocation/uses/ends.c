@@ -1,0 +1,31 @@
+/* What ends while blocks are used: streams and captures. */
+#include "allocation/domain/domain.h"
+#include "allocation/stack/layer.h"
+#include "allocation/uses/uses.h"
+
+static strata_user_t *user_at(const strata_uses_t *uses, uint32_t user) { return strata_user_at(&uses->users, user); }
+
+/* One event after all work of the stream stands for every use of it that has none; else the host waits. Two threads may forget one
+ * stream at once, and the locks be open meanwhile. False: neither can be had. */
+static bool mark_end(strata_uses_t *uses, uint32_t node, strata_call_t *call) {
+    strata_handle_t event = uses->mode == STRATA_USES_ON_HOST ? NULL : strata_uses_take_event(uses, call);
+    strata_user_t *user = user_at(uses, node);
+    bool marked = event && user->state == STRATA_USER_NAMED &&
+                  strata_domain_record_event(uses->stack->domain, event, user->stream) == STRATA_OK;
+    if (marked) user->gone = event;
+    else if (event) strata_events_give(uses->users.events, event);
+    return marked || user->state != STRATA_USER_NAMED || strata_uses_wait_for_user(uses, node, call);
+}
+
+void strata_uses_stream_gone(strata_uses_t *uses, strata_stream_t stream, strata_call_t *call) {
+    uint32_t node = strata_users_find(&uses->users, stream);
+    if (node == 0) return;
+    bool used = user_at(uses, node)->holds++ > 0;
+    strata_uses_leave(uses, node, !used || mark_end(uses, node, call), call);
+}
+
+void strata_uses_leave(strata_uses_t *uses, uint32_t node, bool told, strata_call_t *call) {
+    strata_users_leave(&uses->users, node, told ? STRATA_USER_GONE : STRATA_USER_LOST);
+    while (user_at(uses, node)->busy > 0) strata_call_wait(call, uses->stack, &uses->stack->host_waited, UINT64_MAX);
+    strata_users_let_go(&uses->users, node);
+}

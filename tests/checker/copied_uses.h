@@ -1,0 +1,30 @@
+/* The functions of allocation/uses/uses.h under other names, for a copy of them that does something else. */
+#ifndef STRATA_TESTS_CHECKER_COPIED_USES_H
+#define STRATA_TESTS_CHECKER_COPIED_USES_H
+
+#define strata_uses_init          copied_uses_init
+#define strata_uses_destroy       copied_uses_destroy
+#define strata_uses_user          copied_uses_user
+#define strata_uses_note          copied_uses_note
+#define strata_uses_note_now      copied_uses_note_now
+#define strata_uses_erase         copied_uses_erase
+#define strata_uses_drop_all      copied_uses_drop_all
+#define strata_uses_take_event    copied_uses_take_event
+#define strata_uses_free          copied_uses_free
+#define strata_uses_wait_for_user copied_uses_wait_for_user
+#define strata_uses_append        copied_uses_append
+#define strata_uses_poll          copied_uses_poll
+#define strata_uses_wait          copied_uses_wait
+#define strata_uses_take_done     copied_uses_take_done
+#define strata_uses_is_counted    copied_uses_is_counted
+#define strata_uses_tell_pending  copied_uses_tell_pending
+#define strata_uses_each_wait     copied_uses_each_wait
+#define strata_uses_stream_gone   copied_uses_stream_gone
+#define strata_uses_leave         copied_uses_leave
+#define strata_uses_enter_handle  copied_uses_enter_handle
+#define strata_uses_leave_handle  copied_uses_leave_handle
+#define strata_uses_capture_begin copied_uses_capture_begin
+#define strata_uses_capture_end   copied_uses_capture_end
+#define strata_uses_validate      copied_uses_validate
+
+#endif
