@@ -12,7 +12,7 @@ import bounded
 # The programs whose tests may kill a mutant. Left out are the rules of the house, the installed package and the real GPU, which
 # reach no line that others do not, and test_failures: one of its tests runs a program thousands of times.
 PROGRAMS = ["sim", "trace", "cuda", "mechanism", "allocation", "async", "strategy", "config", "outside", "decorators", "recorder",
-            "replay", "facade", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security", "fuzz", "tools",
+            "replay", "facade", "chunked", "naive", "bfc", "caching", "checker", "peers", "torture", "mutated", "security", "fuzz", "tools",
             "conformance"]
 # Of these a whole suite counts as one test: each holds a suite for every layer, of many small tests.
 BY_SUITE = {"conformance"}

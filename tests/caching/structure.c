@@ -1,5 +1,6 @@
-/* What validate finds of caching, and what happens where its tables end. */
+/* What validate finds of caching besides what it finds of every cache (tests/chunked), and what happens where its tables end. */
 #include "tests/caching/caching.h"
+#include "tests/harness/planted.h"
 
 /* ---- planted faults ---- */
 
@@ -40,26 +41,13 @@ static void expect_corrupt(planted_t *p, const char *text) {
     EXPECT_CONTAINS(strata_last_error()->text, text);
 }
 
-/* Changes a word, expects the fault to be told, and puts the word back. */
-#define PLANT(word, value, text)                                                                                                   \
-    do {                                                                                                                           \
-        __typeof__(word) was_ = (word);                                                                                            \
-        (word) = (__typeof__(word))(value);                                                                                        \
-        expect_corrupt(&p, text);                                                                                                  \
-        (word) = was_;                                                                                                             \
-        EXPECT_OK(strata_validate(p.rig.s));                                                                                       \
-    } while (0)
+#define PLANT(place, value, what) EXPECT_PLANTED(strata_validate(p.rig.s), place, value, what)
 
 TEST(caching_structure, planted_faults_of_blocks_are_found) {
     planted_t p;
     begin(&p);
-    PLANT(p.block->ptr, p.block->ptr + 512, "does not begin where the one before it ends");
-    PLANT(p.block->size, p.block->size - 512, "does not begin where the one before it ends");
-    PLANT(p.block->size, 64 * MIB, "size is wrong");
-    PLANT(p.block->prev, 0, "link back is wrong");
-    PLANT(p.block->chunk, p.block->chunk + 1, "names another chunk");
     PLANT(p.deferred->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
-    PLANT(p.idle->state, STRATA_RECORD_LIVE, "is noted as idle");
+    PLANT(p.deferred->state, STRATA_RECORD_LIVE, "");
     strata_slab_note_idle(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
     p.deferred->state = STRATA_RECORD_FREE;
     expect_corrupt(&p, "two free blocks were not merged");
@@ -67,7 +55,6 @@ TEST(caching_structure, planted_faults_of_blocks_are_found) {
     strata_slab_note_used(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
     PLANT(p.block->pool, p.block->pool ^ 1, "a block names another bank");
     PLANT(p.idle->pool, 0, "a block names another bank");
-    PLANT(p.idle->next, 1u << 23, "a link leads out of the slab");
     end(&p);
 }
 
@@ -78,10 +65,8 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     caching_segment_t *segment = caching_segment_at(self, p.block->chunk);
     caching_bank_t *bank = caching_bank_at(self, segment->bank), *other = caching_bank_at(self, 3 - segment->bank);
     PLANT(self->used_bytes, self->used_bytes + 512, "the sum of free blocks is wrong");
-    PLANT(self->chunks.bytes, self->chunks.bytes + MIB, "the sum of chunks is wrong");
-    PLANT(self->chunks.count, self->chunks.count + 1, "the sum of chunks is wrong");
-    PLANT(self->chunks.held, MIB, "the sum of chunks is wrong");
     PLANT(segment->bank, 3 - segment->bank, "a block names another bank");
+    PLANT(segment->bank, 0, "a segment belongs to no bank");
     PLANT(segment->kind, STRATA_CACHING_SMALL, "a block names another bank");
     PLANT(bank->idle[STRATA_CACHING_LARGE].roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bank");
     PLANT(bank->segments, 2, "the banks do not have the segments");
@@ -139,60 +124,6 @@ TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
     }
 }
 
-TEST(caching_structure, a_full_slab_is_told_and_costs_nothing) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
-    strata_block_t a = rig_allocate(&rig, NULL, 512), b;
-    strata_slab_t *slab = caching_slab(caching_of(&rig));
-    uint32_t capacity = slab->capacity;
-    slab->capacity = slab->used;
-    uint64_t held = caching_reserved(&rig);
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
-    EXPECT_CONTAINS(strata_last_error()->text, "its most");
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 512, &b));
-    EXPECT_EQ(caching_reserved(&rig), held);
-    EXPECT_OK(strata_validate(rig.s));
-    /* One slot for the segment of the layer below, none for its block. */
-    slab->capacity = slab->used + 1 - slab->unused;
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
-    EXPECT_EQ(caching_reserved(&rig), held);
-    EXPECT_OK(strata_validate(rig.s));
-    /* One slot for the segment of the layer below, one for the block, none for what is behind it. */
-    slab->capacity = slab->used + 2 - slab->unused;
-    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 3 * MIB, &b));
-    EXPECT_OK(strata_validate(rig.s));
-    slab->capacity = capacity;
-    b = rig_allocate(&rig, NULL, 512);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
-}
-
-TEST(caching_structure, a_block_leaves_a_slot_that_is_used_up) {
-    for (int full = 0; full < 2; full++) {
-        rig_t rig;
-        caching_open(&rig, "", 0);
-        strata_block_t first = rig_allocate(&rig, NULL, 512), guard = rig_allocate(&rig, NULL, 512);
-        strata_slab_t *slab = caching_slab(caching_of(&rig));
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        strata_slab_record(slab, strata_ref_slot(first.ref))->generation = STRATA_GENERATION_LAST - 1;
-        strata_block_t last = rig_allocate(&rig, NULL, 512);
-        EXPECT_EQ(last.ptr, first.ptr);
-        uint32_t capacity = slab->capacity;
-        if (full) slab->capacity = slab->used;
-        EXPECT_OK(strata_free(rig.s, last.ref));
-        slab->capacity = capacity;
-        EXPECT_OK(strata_validate(rig.s));
-        EXPECT_EQ(slab->retired, full ? 0 : 1);
-        strata_block_t again = rig_allocate(&rig, NULL, 512);
-        EXPECT_EQ(again.ptr == first.ptr, !full);
-        EXPECT_OK(strata_free(rig.s, again.ref));
-        EXPECT_OK(strata_free(rig.s, guard.ref));
-        EXPECT_OK(strata_validate(rig.s));
-        rig_close_by_force(&rig);
-    }
-}
-
 /* A record has room for the first banks' numbers; what is of a later one is found by its segment. */
 TEST(caching_structure, has_more_banks_than_a_record_can_name) {
     enum { STREAMS = STRATA_CACHING_CODED_BANKS + 20 };
@@ -219,16 +150,5 @@ TEST(caching_structure, has_more_banks_than_a_record_can_name) {
         EXPECT_OK(strata_free(rig.s, again.ref));
         EXPECT_OK(strata_free(rig.s, large_again.ref));
     }
-    rig_close(&rig);
-}
-
-TEST(caching_structure, larger_alignments_than_its_own_are_refused) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
-    strata_stack_t *stack = rig_stack(&rig, NULL);
-    strata_serve_t serve = {.size = 100, .alignment = 1024};
-    strata_record_t *record;
-    EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stack_serve(stack, &serve, &record));
-    EXPECT_CONTAINS(strata_last_error()->text, "alignments up to 256");
     rig_close(&rig);
 }

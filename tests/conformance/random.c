@@ -24,26 +24,21 @@ static void check_stack(const drawn_stack_t *stack) {
     }
 }
 
-static void check_seeds(uint64_t first) {
+static void check_seeds(const void *first) {
     static drawn_stack_t stack;
-    for (uint64_t seed = first; seed < first + SEEDS && !strata_test_has_failed(); seed++) {
+    for (uint64_t seed = *(const uint64_t *)first, end = seed + SEEDS; seed < end && !strata_test_has_failed(); seed++) {
         EXPECT_TRUE(stack_draw(&stack, seed, NULL));
         if (!strata_test_has_failed()) check_stack(&stack);
     }
 }
 
-#define EACH_CASE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
-#define CASE(n)                                                                                                                    \
-    static void seeds_##n(void) { check_seeds(1 + SEEDS * n); }
-EACH_CASE(CASE)
-#define ENTRY(n) seeds_##n,
-static const strata_test_fn cases[CASES] = {EACH_CASE(ENTRY)};
-
 __attribute__((constructor)) static void register_cases(void) {
-    static char names[CASES][24];
-    for (int i = 0; i < CASES; i++) {
-        snprintf(names[i], sizeof names[i], "seeds_%03d_to_%03d", 1 + SEEDS * i, SEEDS * (i + 1));
-        strata_test_register("random_stacks", names[i], __FILE__, __LINE__, cases[i]);
+    static uint64_t firsts[CASES];
+    char name[32];
+    for (uint32_t i = 0; i < CASES; i++) {
+        firsts[i] = 1 + SEEDS * i;
+        snprintf(name, sizeof name, "seeds_%03u_to_%03u", 1 + SEEDS * i, SEEDS * (i + 1));
+        strata_test_register_of("random_stacks", name, __FILE__, __LINE__, check_seeds, &firsts[i]);
     }
 }
 

@@ -3,15 +3,17 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace {
 
 struct Case {
-    const char *suite, *name, *file;
+    std::string suite, name;
+    const char *file;
     int line;
-    void (*run)();
+    std::function<void()> run;
 };
 
 std::vector<Case> &cases() {
@@ -21,11 +23,11 @@ std::vector<Case> &cases() {
 
 class CCase : public testing::Test {
   public:
-    explicit CCase(void (*run)()) : run_(run) {}
+    explicit CCase(std::function<void()> run) : run_(std::move(run)) {}
     void TestBody() override { run_(); }
 
   private:
-    void (*run_)();
+    std::function<void()> run_;
 };
 
 } // namespace
@@ -34,6 +36,16 @@ extern "C" {
 
 void strata_test_register(const char *suite, const char *name, const char *file, int line, void (*run)()) {
     cases().push_back({suite, name, file, line, run});
+}
+
+void strata_test_register_of(const char *suite, const char *name, const char *file, int line, void (*run)(const void *),
+                             const void *subject) {
+    cases().push_back({suite, name, file, line, [run, subject] { run(subject); }});
+}
+
+void strata_test_register_row(const char *suite, const char *name, const char *row, const char *file, int line,
+                              void (*run)(const void *), const void *subject) {
+    cases().push_back({suite, std::string(name) + "/" + row, file, line, [run, subject] { run(subject); }});
 }
 
 void strata_test_failed(const char *file, int line, const char *format, ...) {
@@ -55,7 +67,7 @@ bool strata_test_has_failed() { return testing::Test::HasFailure(); }
 int main(int argc, char **argv) {
     testing::InitGoogleTest(&argc, argv);
     for (const Case &c : cases())
-        testing::RegisterTest(c.suite, c.name, nullptr, nullptr, c.file, c.line,
+        testing::RegisterTest(c.suite.c_str(), c.name.c_str(), nullptr, nullptr, c.file, c.line,
                               [run = c.run]() -> testing::Test * { return new CCase(run); });
     return RUN_ALL_TESTS();
 }

@@ -8,6 +8,12 @@
 
 typedef void (*strata_test_fn)(void);
 void strata_test_register(const char *suite, const char *name, const char *file, int line, strata_test_fn run);
+/* Runs with `subject`, which must outlive the program's tests. The names are copied. */
+typedef void (*strata_test_of_fn)(const void *subject);
+void strata_test_register_of(const char *suite, const char *name, const char *file, int line, strata_test_of_fn run,
+                             const void *subject);
+void strata_test_register_row(const char *suite, const char *name, const char *row, const char *file, int line,
+                              strata_test_of_fn run, const void *subject);
 /* Skips the running test, visibly. Return right after it. */
 void strata_test_skipped(const char *file, int line, const char *why);
 
@@ -17,6 +23,16 @@ void strata_test_skipped(const char *file, int line, const char *why);
         strata_test_register(#suite, #name, __FILE__, __LINE__, suite##_##name);                                                   \
     }                                                                                                                              \
     static void suite##_##name(void)
+
+/* One test for each row of a static array, as suite.name/NAME of the row: TEST_EACH(suite, name, row_t, rows) { ... row->capacity ... } */
+#define TEST_EACH(suite, test, row_t, rows)                                                                                        \
+    static void suite##_##test(const row_t *row);                                                                                  \
+    static void suite##_##test##_of(const void *row) { suite##_##test(row); }                                                      \
+    __attribute__((constructor)) static void suite##_##test##_register(void) {                                                     \
+        for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                                                 \
+            strata_test_register_row(#suite, #test, (rows)[i].name, __FILE__, __LINE__, suite##_##test##_of, &(rows)[i]);          \
+    }                                                                                                                              \
+    static void suite##_##test(const row_t *row)
 
 #define TEST_SKIP(why)                                                                                                             \
     do {                                                                                                                           \

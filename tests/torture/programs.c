@@ -13,13 +13,14 @@ enum { PROGRAMS = 500, PARTS = 10, STACKS = 100, DRAWN_EACH = 1 };
 /* ---- all strategies ---- */
 
 /* Sanitizers make a run ten times slower: there every tenth program is taken. */
-static void expect_lawful_programs_pass(uint64_t first) {
+static void expect_lawful_programs_pass(const void *first) {
     static torture_failure_t failure;
     torture_strategies_t list = {0};
     torture_sum_t sum;
     EXPECT_OK(torture_add_presets(&list));
     EXPECT_OK(torture_add_drawn(&list, 1, STACKS, NULL, NULL));
-    torture_campaign_t campaign = {.strategies = &list, .seed = 1, .first = first, .drawn_each = DRAWN_EACH, .few_threads = true};
+    torture_campaign_t campaign = {
+        .strategies = &list, .seed = 1, .first = *(const uint64_t *)first, .drawn_each = DRAWN_EACH, .few_threads = true};
     campaign.programs = STRIDE > 1 ? PROGRAMS / PARTS / 10 : PROGRAMS / PARTS;
     if (torture_run_here(&campaign, &sum, &failure, 1)) {
         FAIL_TEST("program %llu under %s", (unsigned long long)failure.run.number, list.all[failure.run.strategy].name);
@@ -37,18 +38,13 @@ static void expect_lawful_programs_pass(uint64_t first) {
     torture_strategies_delete(&list);
 }
 
-#define EACH_PART(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
-#define PART(n)                                                                                                                    \
-    static void programs_##n(void) { expect_lawful_programs_pass(n *(PROGRAMS / PARTS)); }
-EACH_PART(PART)
-#define ENTRY(n) programs_##n,
-static const strata_test_fn parts[PARTS] = {EACH_PART(ENTRY)};
-
 __attribute__((constructor)) static void register_parts(void) {
-    static char names[PARTS][32];
+    static uint64_t firsts[PARTS];
+    char name[40];
     for (int i = 0; i < PARTS; i++) {
-        snprintf(names[i], sizeof names[i], "programs_%03d_to_%03d", i * (PROGRAMS / PARTS), (i + 1) * (PROGRAMS / PARTS) - 1);
-        strata_test_register("torture_every_strategy", names[i], __FILE__, __LINE__, parts[i]);
+        firsts[i] = (uint64_t)i * (PROGRAMS / PARTS);
+        snprintf(name, sizeof name, "programs_%03d_to_%03d", i * (PROGRAMS / PARTS), (i + 1) * (PROGRAMS / PARTS) - 1);
+        strata_test_register_of("torture_every_strategy", name, __FILE__, __LINE__, expect_lawful_programs_pass, &firsts[i]);
     }
 }
 
