@@ -12,7 +12,7 @@ typedef struct strata_hint {
 
 strata_hint_t strata_hint(const char *misspelt, size_t count, strata_word_fn word, const void *context);
 
-/* The words that there are. */
+/* All words that are allowed. */
 const char *strata_layer_word(size_t index, const void *context); /* names of layers */
 size_t strata_layer_words(void);
 const char *strata_preset_word(size_t index, const void *context); /* names of presets */

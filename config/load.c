@@ -1,4 +1,4 @@
-/* Loading and checking: what is said where, one over the other. */
+/* Loading and checking: values from several origins, one overriding the other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { SETTING_LETTERS = 512 };
 
-/* ---- what is laid over the text ---- */
+/* ---- what overrides the text ---- */
 
 static strata_status_t apply_setting(strata_strategy_t *strategy, const char *text, size_t length, const strata_origin_t *origin) {
     char setting[SETTING_LETTERS];
@@ -49,7 +49,7 @@ static strata_status_t apply_settings(strata_strategy_t *strategy, const strata_
 
 /* ---- a whole strategy ---- */
 
-/* Places that were not listed get the stacks of the preset strata. */
+/* Places that were not listed are as in the preset strata. */
 static strata_status_t complete(strata_reader_t *reader) {
     strata_strategy_t filler = {.memory = reader->strategy->memory, .name = "", .description = "", .devices = "gpu"};
     strata_reader_t other = {.strategy = &filler, .scratch = reader->scratch, .wrongs = reader->wrongs};
@@ -173,18 +173,18 @@ size_t strata_config_check(const char *file, bool allow_code, FILE *errors) {
 
 static const char about_paths[] =
     "\n## Who says what\n\n"
-    "Later ones lie over earlier ones: the layer's default, the preset, the file, `STRATA_SET` of the environment,\n"
-    "`--set` of the command (`set` of the API). `STRATA_STRATEGY` names a preset or a file for programs that name none.\n\n"
+    "Later ones override earlier ones: the layer's default, the preset, the file, `STRATA_SET` of the environment, `--set`\n"
+    "of the command (`set` of the API). `STRATA_STRATEGY` names a preset or a file for programs that name none.\n\n"
     "    STRATA_SET=auto_growth.chunk_size=32MiB,pinned.auto_growth.order=address\n"
     "    strata explain mine.yaml --set small.chunk_size=4MiB\n\n"
-    "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION; `stack.` is the place gpu too, and `gpu:1.` the\n"
-    "stack that device 1 alone has. `pools.NAME.` and `streams.KEY.` stand before all this and mean a pool's stacks and\n"
-    "those of streams: `pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
-    "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name or, where one layer alone is of it, its type, in\n"
-    "whatever branch it stands; a path that fits two is refused with both. What a route says has its number behind it:\n"
-    "`binning.up_to_1`. `strata explain` draws each stack with every value and who said it, with `--short` without\n"
-    "those that are as by default; `strata diff A B` tells what two strategies differ in.\n\n"
-    "Where a preset's name may stand, `import:pytorch`, `import:paddle` and `import:tensorflow` may: the strategy that those\n"
-    "frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
+    "A path is LAYER.OPTION for the place gpu, or PLACE.LAYER.OPTION. `stack.` is the place gpu too, and `gpu:1.` the stack\n"
+    "of device 1 alone. `pools.NAME.` and `streams.KEY.` come before all this and name the stacks of a pool or of streams:\n"
+    "`pools.weights.auto_growth.chunk_size`, `pools.weights.pinned.buffered.reuse_below`,\n"
+    "`streams.copy*.buffered.reuse_below`. LAYER is a layer's name; it may be its type if only one layer is of that type,\n"
+    "in whatever branch. A path that matches two layers is refused, and the error names both. A value of a route has the\n"
+    "route's number after it: `binning.up_to_1`. `strata explain` draws each stack with every value and its origin, with\n"
+    "`--short` without the defaults. `strata diff A B` shows how two strategies differ.\n\n"
+    "Instead of a preset's name, `import:pytorch`, `import:paddle` and `import:tensorflow` are allowed: the strategy that\n"
+    "those frameworks' variables in the environment mean ([import.md](import.md)). `strata import` prints one as a file.\n";
 
 void strata_page_paths(FILE *out) { fputs(about_paths, out); }

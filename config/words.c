@@ -29,7 +29,7 @@ const char *strata_kind_word(strata_option_kind_t kind) {
     return words[kind];
 }
 
-/* The length of the next word, blanks before it counted in: what a line begins with is kept. */
+/* The length of the next word, the blanks before it included: the beginning of a line is kept. */
 static size_t word_length(const char *at) {
     size_t blanks = strspn(at, " ");
     return blanks + strcspn(at + blanks, " \n");
@@ -87,7 +87,7 @@ void strata_page_kinds(FILE *out) {
     for (strata_option_kind_t kind = STRATA_OPTION_BOOL; kind <= STRATA_OPTION_TEXT; kind++)
         fprintf(out, "| %s | %s |\n", strata_kind_word(kind), how_to_write(kind));
     fprintf(out,
-            "\nA text has at most %d bytes. Of a number with a unit what is left of a byte or nanosecond is dropped\n"
-            "(13.7GiB); a number of bytes or nanoseconds themselves is whole.\n",
+            "\nA text has at most %d bytes. Fractions of a byte or nanosecond are dropped from numbers with a unit (13.7GiB); a\n"
+            "number of bytes or nanoseconds without a unit must be whole.\n",
             STRATA_OPTION_TEXT_BYTES - 1);
 }

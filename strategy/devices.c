@@ -15,7 +15,7 @@ static strata_status_t unknown(const char *text) {
                        STRATA_MODEL_DEVICES - 1, profiles, strata_sim_profile_name(0));
 }
 
-/* One digit or two, no zero in front, and nothing else; -1: no such number. */
+/* One or two digits, no leading zero, and nothing else; -1: no such number. */
 static int number_of(const char *text) {
     size_t digits = strspn(text, "0123456789");
     bool padded = digits > 1 && text[0] == '0';

@@ -11,7 +11,7 @@ typedef struct strata_device_choice {
     int32_t ordinal; /* real: -1 for all */
 } strata_device_choice_t;
 
-/* The number of "1", as it stands behind "gpu:"; -1: a larger one than any device has, none, or one with a zero in front. */
+/* The number "1" as in "gpu:1". -1: none, one with a leading zero, or a larger one than any device has. */
 int strata_device_number(const char *text);
 
 /* "gpu", "gpu:1", "sim", "sim:a100", "sim:h100x2". E_INVALID says what may be written, and leaves *choice alone. */

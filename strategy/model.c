@@ -10,7 +10,7 @@
 
 static const struct {
     const char *name;
-    const char *memory; /* what a source's option `memory` calls it */
+    const char *memory; /* its name as the value of a source's option `memory` */
 } places[STRATA_PLACE_KINDS] = {
     [STRATA_PLACE_GPU] = {"gpu", "device"},
     [STRATA_PLACE_MANAGED] = {"managed", "managed"},

@@ -1,5 +1,5 @@
-/* The strategy model: what a strategy says, each value with where it came from. Config reads YAML into it; the builder turns
- * it into plans. */
+/* The strategy model: what a strategy says, each value with its origin. Config reads YAML into it; the builder turns it into
+ * plans. */
 #ifndef STRATA_STRATEGY_MODEL_H
 #define STRATA_STRATEGY_MODEL_H
 
@@ -9,11 +9,11 @@
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */
     STRATA_NAME_LETTERS = 64, /* of `strategy:` and `name:` */
-    STRATA_MODEL_DEVICES = 16, /* of one strategy, and such as have stacks of their own */
+    STRATA_MODEL_DEVICES = 16, /* of one strategy, and those with stacks of their own */
     STRATA_MODEL_NAMED = 32 /* pools, and patterns of streams */
 };
 
-/* Who said it, later ones over earlier ones. */
+/* The origins of a value; later ones override earlier ones. */
 typedef enum strata_source_of_value {
     STRATA_FROM_DEFAULT, /* the layer's own default */
     STRATA_FROM_PRESET,
@@ -22,8 +22,8 @@ typedef enum strata_source_of_value {
     STRATA_FROM_COMMAND /* the command's --set and --device, or `set` and `devices` of the API */
 } strata_source_of_value_t;
 
-/* `line` 0: the file has no lines ("STRATA_SET"), or nobody said it. `file` is the path, "preset NAME", "STRATA_SET", "--set";
- * owned by the strategy. */
+/* `line` 0: the file has no lines ("STRATA_SET"), or the value is a default. `file` is the path, "preset NAME", "STRATA_SET",
+ * "--set"; owned by the strategy. */
 typedef struct strata_origin {
     strata_source_of_value_t source;
     const char *file;
@@ -44,19 +44,19 @@ struct strata_model_layer {
     const char *name; /* `name:` in the file, else the type's */
     strata_origin_t origin;
     void *options; /* the type's struct, filled */
-    strata_origin_t *option_origins; /* one a row */
-    strata_model_stack_t *branches; /* of a router; it ends its stack. 0: what follows in the stack is its one branch */
+    strata_origin_t *option_origins; /* one per row */
+    strata_model_stack_t *branches; /* of a router, which ends its stack. 0: what follows in the stack is its one branch */
     size_t branch_count;
 };
 
-/* Stacks of one device alone; a place without layers is as for all devices. */
+/* Stacks of a single device; a place without layers is as for all devices. */
 typedef struct strata_model_device {
     uint32_t number;
     strata_origin_t origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS];
 } strata_model_device_t;
 
-/* What has stacks of its own by a name. */
+/* The kinds of names that may have stacks of their own. */
 typedef enum strata_named_kind {
     STRATA_NAMED_POOL, /* a named pool; a place without layers has the place's own, in instances of the pool's */
     STRATA_NAMED_STREAM, /* streams by a pattern of their names; a place without layers is as for all streams */
@@ -73,7 +73,7 @@ typedef struct strata_model_named {
 } strata_model_named_t;
 
 typedef struct strata_model_names {
-    strata_model_named_t *list; /* of pools in order of the text, of patterns in the order in which they are tried */
+    strata_model_named_t *list; /* pools in the order of the text, patterns in the order in which they are tried */
     size_t count;
 } strata_model_names_t;
 
@@ -81,8 +81,8 @@ typedef struct strata_strategy {
     const char *name; /* `strategy:`, else the preset's or the file's name */
     const char *description;
     const char *devices; /* "gpu", "sim:a100", ...; never NULL */
-    bool short_report; /* `report: short`: an out-of-memory is told in one line */
-    const char *peer; /* whose behaviour it reproduces, and as of when; NULL: nobody's */
+    bool short_report; /* `report: short`: out-of-memory is reported in one line */
+    const char *peer; /* the peer that it reproduces, and as of when; NULL: none */
     strata_origin_t origin;
     strata_origin_t devices_origin;
     strata_model_stack_t stacks[STRATA_PLACE_KINDS]; /* by place kind; all present once completed */
@@ -92,12 +92,12 @@ typedef struct strata_strategy {
     strata_arena_t *memory; /* what the strategy owns, freed with it; the strategy lies in it too */
 } strata_strategy_t;
 
-/* The registry: every layer of strategy/layers.def and every one registered, by index (NULL behind the last) or by name (NULL:
+/* The registry: every layer of strategy/layers.def and every registered one, by index (NULL after the last) or by name (NULL:
  * unknown). Any thread. */
 const strata_layer_type_t *strata_layer_at(size_t index);
 const strata_layer_type_t *strata_layer_find(const char *name);
-/* strata_register_layer() of several: all of them, or none. With `again`, those that were registered before, from the same
- * address, are passed over. */
+/* strata_register_layer() for several: all of them, or none. With `again`, those that were registered before from the same address
+ * are skipped. */
 strata_status_t strata_layers_register(const strata_layer_type_t *const *types, size_t count, bool again);
 
 /* "gpu", "managed", "pinned", "host"; STRATA_PLACE_KINDS: unknown. */
@@ -109,55 +109,54 @@ strata_status_t strata_strategy_new(strata_strategy_t **strategy);
 /* Fills `layer` with the type's defaults; what it needs comes from `arena`. E_HOST_MEMORY. */
 strata_status_t strata_model_layer_init(strata_arena_t *arena, strata_model_layer_t *layer, const strata_layer_type_t *type,
                                         const strata_origin_t *origin);
-/* Sets one option from text, with where it came from. E_STRATEGY, without the place. */
+/* Sets one option from text, with its origin. E_STRATEGY, without the place. */
 strata_status_t strata_model_layer_set(strata_model_layer_t *layer, const strata_option_row_t *row, const char *text,
                                        const strata_origin_t *origin);
 /* strata_fail_at() with "file:line:column: " (as far as known) before the text. */
 strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *format, ...) STRATA_PRINTF(2, 3);
 
-/* The layers of a stack, those of its routers' branches behind the router, as a plan numbers them: the first `capacity` into
- * `layers` (NULL: none). Their number. */
+/* The layers of a stack as a plan numbers them, with those of a router's branches after the router: the first `capacity` into
+ * `layers` (NULL: none). Returns their number. */
 size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model_layer_t **layers, size_t capacity);
 /* The stack that serves a place of a device: its own, or that of all devices. */
 const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device);
-/* The stacks of one device alone, made at its first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */
+/* The stacks of a single device, made at the first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */
 strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device);
 
-/* "pools", "streams": the key under which they stand. */
+/* "pools", "streams": their keys in a file. */
 const char *strata_named_key(strata_named_kind_t kind);
 /* Letters, digits, - and _, a letter first, or digits alone; in a pattern also : and /, and * for any letters. At most
  * STRATA_NAME_LETTERS. */
 bool strata_named_is_name(strata_named_kind_t kind, const char *name);
 /* NULL: there is none of that name. */
 strata_model_named_t *strata_strategy_named(const strata_strategy_t *strategy, strata_named_kind_t kind, const char *name);
-/* The first pattern that fits the name of a stream; NULL: none. */
+/* The first pattern that matches the name of a stream; NULL: none. */
 const strata_model_named_t *strata_strategy_pattern(const strata_strategy_t *strategy, const char *stream);
 /* Sets a pool's `keep` from text: `keep: true` of its file, "pools.weights.keep=true". E_STRATEGY, without the place. */
 strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *text, const strata_origin_t *origin);
-/* A pool that shall keep its chunks has a layer that keeps any. E_STRATEGY at the word that says so. */
+/* E_STRATEGY, with the origin of `keep`, if a pool is to keep its chunks but no layer of it keeps any. */
 strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const strata_model_named_t *pool);
-/* Options that act in pools alone stand where a pool is served. E_STRATEGY at the word. */
+/* E_STRATEGY, with its origin, for an option that acts only in pools and stands where no pool is served. */
 strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *strategy);
-/* Whether `pattern`, in which * stands for any letters, fits the whole name. */
+/* Whether `pattern`, in which * stands for any letters, matches the whole name. */
 bool strata_pattern_fits(const char *pattern, const char *name);
 
-/* A value of a router's branch is an option of the router, the branch's number behind the name: "up_to_1". The number of such
- * an option; 0: it is no branch's. */
+/* A value of a router's branch is an option of the router with the branch's number at the end: "up_to_1". Returns the number of
+ * such an option; 0: it belongs to no branch. */
 uint32_t strata_option_branch(const strata_option_row_t *row);
 /* The option of branch `number` (from 1) whose name in the file is `name`; NULL: none. */
 const strata_option_row_t *strata_branch_option(const strata_layer_type_t *type, const char *name, uint32_t number);
 
 /* Sets one value by path: "auto_growth.chunk_size", "stack.small.chunk_size", "pinned.auto_growth.chunk_size",
- * "gpu:1.auto_growth.chunk_size", "pools.weights.auto_growth.chunk_size", "streams.copy*.managed.retry.timeout" (a path without
- * a place means the stack of the gpu place). E_STRATEGY names the nearest right
- * word, or the two layers that it fits. */
+ * "gpu:1.auto_growth.chunk_size", "pools.weights.auto_growth.chunk_size", "streams.copy*.managed.retry.timeout" (a path without a
+ * place means the stack of the gpu place). E_STRATEGY names the nearest right word, or the two layers that the path matches. */
 strata_status_t strata_strategy_set(strata_strategy_t *strategy, const char *path, const char *value,
                                     const strata_origin_t *origin);
 /* Whether a strategy has the path at all. */
 bool strata_strategy_has(const strata_strategy_t *strategy, const char *path);
 
-/* Checks one place's stack for legality (needs and gives of each pair, waits above locks, a source at the bottom and nowhere
- * else, depth) and makes the plan. E_STRATEGY at the upper of the two layers that clash, naming both. */
+/* Checks one place's stack (needs and gives of each pair, waits above locks, a source at the bottom and nowhere else, depth) and
+ * makes the plan. E_STRATEGY at the upper of the two layers that conflict, naming both. */
 strata_status_t strata_strategy_plan(const strata_strategy_t *strategy, strata_place_kind_t place, strata_plan_t *plan);
 strata_status_t strata_stack_plan(const strata_model_stack_t *stack, strata_place_kind_t place, strata_plan_t *plan);
 

@@ -1,4 +1,4 @@
-/* Pools and streams that have stacks of their own: found by their names. */
+/* Pools and streams with stacks of their own: found by their names. */
 #include <ctype.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ strata_status_t strata_named_set_keep(strata_model_named_t *pool, const char *te
     return STRATA_OK;
 }
 
-/* What a driver's pool holds idle is the pool's as a whole: that of the device is every stack's. */
+/* What a driver's pool holds idle belongs to the pool as a whole; the device's pool belongs to every stack. */
 static bool keeps_chunks(const strata_model_layer_t *layer) {
     const strata_option_row_t *row = strata_option_find(layer->type, "pool");
     char value[STRATA_OPTION_TEXT_BYTES] = "";
@@ -65,7 +65,7 @@ strata_status_t strata_named_check_keep(const strata_strategy_t *strategy, const
                               pool->name);
 }
 
-/* ---- options of caches that act in pools alone ---- */
+/* ---- options of caches that act only in pools ---- */
 
 static const char *const of_pools[] = {"pool_no_split", "pools_on_oom"};
 
@@ -106,8 +106,8 @@ strata_status_t strata_strategy_check_pool_options(const strata_strategy_t *stra
     return status;
 }
 
-/* A star takes as little as it can, and one letter more whenever what stands behind it does not fit: only the last star needs
- * to be tried again, so the time is that of the product of the lengths. */
+/* A star takes as little as it can, and one letter more whenever the rest does not match. Only the last star needs to be tried
+ * again, so the time is the product of the lengths. */
 bool strata_pattern_fits(const char *pattern, const char *name) {
     const char *star = NULL, *taken = name;
     while (*name) {

@@ -9,14 +9,14 @@
 
 enum { PATH_LETTERS = 300, PATH_WORDS = 5 };
 
-/* A path taken apart; the words lie in `text`. */
+/* A path in parts; the words are in `text`. */
 typedef struct parts {
     char text[PATH_LETTERS];
     char prefix[2 * STRATA_NAME_LETTERS + 16]; /* "pinned.", "stack.", "pools.weights." or "" */
-    strata_named_kind_t kind; /* of whose stack, where it is one of a name */
-    const char *name; /* NULL: of no name */
+    strata_named_kind_t kind; /* the kind of name, if the stack has one */
+    const char *name; /* NULL: no name */
     strata_place_kind_t place;
-    int device; /* whose own stack; -1: that of all devices */
+    int device; /* the device with a stack of its own; -1: all devices */
     const char *layer, *option;
 } parts_t;
 
@@ -26,9 +26,9 @@ typedef struct layers {
     size_t count;
 } layers_t;
 
-/* What a path means; the words that are nearest to a misspelt one. */
+/* What a path means, and the words nearest to a misspelt one. */
 typedef struct found {
-    const strata_model_layer_t *layer, *other; /* `other`: a second one that the path fits */
+    const strata_model_layer_t *layer, *other; /* `other`: a second one that the path matches */
     const strata_option_row_t *row;
 } found_t;
 
@@ -50,7 +50,7 @@ static strata_status_t fail_form(const char *path) {
                        path);
 }
 
-/* "gpu:1": the number is taken off the word. False: it is none. */
+/* "gpu:1": takes the number off the word. False: it is none. */
 static bool take_device(parts_t *parts, char *word) {
     char *colon = strchr(word, ':');
     if (!colon) return true;
@@ -88,7 +88,7 @@ static bool take_name(parts_t *parts, char *const *word) {
     return false;
 }
 
-/* Fills *parts; the place is known afterwards, the rest is not looked at. */
+/* Fills *parts. The place is known afterwards; the rest is not examined. */
 static strata_status_t take_apart(const char *path, parts_t *parts) {
     char *word[PATH_WORDS] = {parts->text};
     size_t count = 1;
@@ -131,7 +131,7 @@ static const char *place_prefix(const parts_t *parts) {
     return parts->place == STRATA_PLACE_GPU ? "stack" : strata_place_name(parts->place);
 }
 
-/* The stack that a path means: of the place, of one device, of a pool or of streams; it must be written somewhere. */
+/* The stack that a path means: of the place, of one device, of a pool or of streams. It must be written somewhere. */
 static strata_status_t take_stack(const strata_strategy_t *strategy, const parts_t *parts, const strata_model_stack_t **stack) {
     const strata_model_stack_t *common = &strategy->stacks[parts->place];
     *stack = common;
@@ -159,7 +159,7 @@ static strata_status_t take_layers(const strata_strategy_t *strategy, const part
     return STRATA_OK;
 }
 
-/* A layer is called by the name that the file gave it, or by its type. */
+/* A layer has the name that the file gives it, or its type's. */
 static void find(const layers_t *layers, const parts_t *parts, found_t *found) {
     *found = (found_t){.layer = NULL};
     for (size_t i = 0; i < layers->count; i++) {
@@ -246,7 +246,7 @@ static strata_status_t set(strata_strategy_t *strategy, const char *path, const 
     if (!found.layer) return fail_layer(&layers, &parts);
     if (found.other) return fail_ambiguous(&parts, &found);
     if (!found.row) return fail_option(&parts, found.layer);
-    /* The strategy is ours to write, the walk only reads it. */
+    /* The strategy is ours to write; the walk only reads it. */
     status = strata_model_layer_set((strata_model_layer_t *)(uintptr_t)found.layer, found.row, value, origin);
     /* The text begins with the option's name. */
     return status ? strata_fail(status, 0, "%s%s.%s", parts.prefix, parts.layer, strata_last_error()->text) : STRATA_OK;

@@ -1,4 +1,4 @@
-/* The presets' YAML, compiled in from every YAML file in strategy/presets by cmake/StrataEmbed.cmake. */
+/* The presets' YAML: every YAML file in strategy/presets, compiled in by cmake/StrataEmbed.cmake. */
 #ifndef STRATA_STRATEGY_PRESETS_H
 #define STRATA_STRATEGY_PRESETS_H
 

@@ -1,4 +1,4 @@
-/* The acts of an import over the model of a strategy. */
+/* What the rows of an import do to the model of a strategy. */
 #include <string.h>
 
 #include "config/import/rows.h"
@@ -9,7 +9,7 @@ typedef struct edit {
     strata_import_t *import;
     strata_strategy_t *strategy;
     import_setting_t *setting;
-    strata_origin_t origin; /* the setting's, its file the strategy's */
+    strata_origin_t origin; /* of the setting, with the strategy's file */
 } edit_t;
 
 /* ---- layers of the gpu's stack ---- */
@@ -27,7 +27,8 @@ static void drop_layer(strata_model_stack_t *stack, const char *name) {
     stack->count--;
 }
 
-/* A limit counts what the device is asked for; everything else sees what the program asks for, below the layer that waits. */
+/* A limit counts what is asked from the device. Everything else sees what the program asks for, so it stands below the layer that
+ * waits. */
 static size_t place_of(const strata_model_stack_t *stack, const char *name) {
     if (strcmp(name, "limit") == 0) return stack->count - 1;
     return find_layer(stack, "retry") == 0 ? 1 : 0;
@@ -61,7 +62,7 @@ static strata_place_kind_t place_in(const char *path) {
     return place == STRATA_PLACE_KINDS ? STRATA_PLACE_GPU : place;
 }
 
-/* What an earlier setting said of the same path counts no more. */
+/* An earlier setting of the same path no longer counts. */
 static void take_path(edit_t *edit, const char *path) {
     for (size_t i = 0; i < edit->import->count; i++) {
         import_setting_t *other = &edit->import->settings[i];
@@ -89,7 +90,7 @@ static strata_status_t set_path(edit_t *edit, const char *path, const char *valu
     return strata_strategy_set(edit->strategy, path, value, &edit->origin);
 }
 
-/* The word at *list, which moves behind it. False: there is none. */
+/* The word at *list, which moves past it. False: there is none. */
 static bool next_word(const char **list, char *word) {
     *list += strspn(*list, " ");
     size_t length = strcspn(*list, " ");
@@ -142,7 +143,7 @@ static strata_status_t edit_one(strata_import_t *import, strata_strategy_t *stra
     return edit.origin.file ? apply(&edit) : STRATA_E_HOST_MEMORY;
 }
 
-/* In the order of the table, so that it does not matter in which order a string says things. */
+/* In the order of the table, so the order of a string does not matter. */
 strata_status_t strata_import_edit(strata_import_t *import, strata_strategy_t *strategy) {
     strata_status_t status = STRATA_OK;
     for (const import_row_t *row = import->peer->rows; row->key && status == STRATA_OK; row++) {

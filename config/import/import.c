@@ -25,7 +25,7 @@ import_setting_t *strata_import_find(import_setting_t *settings, size_t count, c
     return NULL;
 }
 
-/* What is not made use of is told, on a terminal and in a comment of the file: it ends no line there. */
+/* Text that is not used is shown, on a terminal and in a comment of the file: it must not end the line there. */
 static bool is_of_one_line(const char *value, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (value[i] < ' ') return false;
@@ -45,7 +45,7 @@ strata_status_t strata_import_add(strata_import_t *import, const import_row_t *r
     import_setting_t *setting = &import->settings[import->count];
     *setting = (import_setting_t){.row = row, .value = strata_arena_text(import->memory, value, length), .origin = *origin};
     if (!setting->value) return STRATA_E_HOST_MEMORY;
-    if (before) before->passed_over = "it is said again behind it";
+    if (before) before->passed_over = "it is given again later";
     import->count++;
     return strata_import_value(setting);
 }
@@ -67,17 +67,17 @@ static strata_status_t read_peer(strata_import_t *import, const strata_import_re
         char word[64];
         snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), request->peer);
         strata_hint_t hint = strata_hint(word, sizeof peers / sizeof *peers, peer_word, NULL);
-        return strata_fail(STRATA_E_STRATEGY, 0, "nothing is known of an allocator \"%.40s\"; %s", word, hint.text);
+        return strata_fail(STRATA_E_STRATEGY, 0, "there is no allocator \"%.40s\"; %s", word, hint.text);
     }
     strata_status_t status = keep(import, request->as_of ? request->as_of : behind, &import->as_of);
     if (status || !import->as_of || strata_import_known(import->peer, import->as_of, &import->version)) return status;
     char known[128] = "";
     strata_import_known_text(import->peer, known, sizeof known);
-    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no version of %s that is known; write one of %s, as in %s",
-                       import->as_of, import->peer->name, known, import->peer->version);
+    return strata_fail(STRATA_E_STRATEGY, 0, "\"%.20s\" is no known version of %s; write one of %s, as in %s", import->as_of,
+                       import->peer->name, known, import->peer->version);
 }
 
-/* The preset of the table's last row that means one; the rows before it are passed over. */
+/* The preset of the last row of the table that means one; rows before it are ignored. */
 static strata_status_t choose_preset(strata_import_t *import) {
     const import_peer_t *peer = import->peer;
     import_setting_t *decided = NULL;
@@ -131,7 +131,7 @@ void strata_import_delete(strata_import_t *import) {
 
 strata_status_t strata_read_import(strata_reader_t *reader, strata_import_t *import) {
     char name[STRATA_NAME_LETTERS];
-    /* Keys may mean places that the peer's preset leaves to the preset strata. */
+    /* Keys may concern places that the peer's preset leaves as in the preset strata. */
     strata_status_t status = strata_read_preset(reader, "strata");
     if (status == STRATA_OK) status = strata_read_preset(reader, import->preset);
     if (status) return status;

@@ -3,9 +3,9 @@
 
 #include "config/import/rows.h"
 
-#define VMM           "no layer maps physical memory behind a range of addresses yet"
+#define VMM           "no layer maps physical memory into a range of addresses yet"
 #define BUDDY(option) "naive_best_fit." option " thread_local." option
-#define REPORTS       "strata_snapshot(), `strata stats --blocks` and the out-of-memory report tell it"
+#define REPORTS       "strata_snapshot(), `strata stats --blocks` and the out-of-memory report show it"
 #define OFF                                                                                                                        \
     { "false", IMPORT_NOTHING, NULL }
 #define ZERO                                                                                                                       \
@@ -27,9 +27,9 @@ static const import_row_t rows[] = {
      {{"0", IMPORT_DROP, "retry"}, {"-1", IMPORT_DROP, "retry"}, {NULL, IMPORT_SET, "retry.timeout"}}, NULL},
     {"FLAGS_use_stream_safe_cuda_allocator", NULL, NULL, IMPORT_BOOL, false,
      {{"true", IMPORT_NOTHING, NULL}, {"false", IMPORT_DROP, "stream_safe"}},
-     "a block that another stream used is then freed after a wait of the host, where Paddle does not wait"},
+     "a block that another stream used is then freed after a wait on the host; Paddle does not wait"},
     {"FLAGS_auto_growth_chunk_size_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, "auto_growth.chunk_size"}},
-     "passed over where FLAGS_small_pool_size_in_mb divides the pool, as there"},
+     "ignored if FLAGS_small_pool_size_in_mb divides the pool, as in Paddle"},
     {"FLAGS_free_idle_chunk", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_idle_chunk"}}, NULL},
     {"FLAGS_free_when_no_cache_hit", NULL, NULL, IMPORT_BOOL, false, {{NULL, IMPORT_SET, "auto_growth.free_when_no_cache_hit"}},
      NULL},
@@ -38,7 +38,7 @@ static const import_row_t rows[] = {
      NULL},
     {"FLAGS_small_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, "auto_growth.small_chunk_size"}},
-     "counts with FLAGS_small_pool_size_in_mb above 0, as the next three"},
+     "counts only with FLAGS_small_pool_size_in_mb above 0, as the next three do"},
     {"FLAGS_large_pool_auto_growth_chunk_size_in_mb", "2025-08", NULL, IMPORT_MIB, false,
      {{NULL, IMPORT_SET, "auto_growth.chunk_size"}}, NULL},
     {"FLAGS_small_pool_pre_alloc_in_mb", "2025-08", NULL, IMPORT_MIB, false,
@@ -49,12 +49,12 @@ static const import_row_t rows[] = {
     {"FLAGS_use_auto_growth_v2", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "auto_growth.warm_up_steps=1"}},
      "the warm-up ends with the program's first strata_step()"},
     {"FLAGS_alignment_size", "2025-01", NULL, IMPORT_BYTES, false,
-     {{NULL, IMPORT_NOTHING, "it has no effect on CUDA, there either"}},
+     {{NULL, IMPORT_NOTHING, "it has no effect on CUDA in Paddle either"}},
      NULL},
     {"FLAGS_gpu_memory_limit_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, {NULL, IMPORT_SET, "+limit.bytes"}},
      "counted before the device is asked, never a byte above"},
     {"FLAGS_fraction_of_gpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false, {{NULL, IMPORT_SET, BUDDY("fraction")}},
-     "auto_growth has no use for it, there either"},
+     "auto_growth does not use it in Paddle either"},
     {"FLAGS_initial_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("initial")}}, NULL},
     {"FLAGS_reallocate_gpu_memory_in_mb", NULL, NULL, IMPORT_MIB, false, {{NULL, IMPORT_SET, BUDDY("reallocate")}}, NULL},
     {"FLAGS_fraction_of_cpu_memory_to_use", NULL, NULL, IMPORT_FRACTION, false,
@@ -72,11 +72,11 @@ static const import_row_t rows[] = {
       {NULL, IMPORT_SET, "cuda_malloc_async.release_threshold"}}, NULL},
     {"FLAGS_alloc_fill_value", NULL, NULL, IMPORT_COUNT, false,
      {{"-1", IMPORT_NOTHING, NULL}, {NULL, IMPORT_SET, "+fill.byte"}},
-     "once for each request, where Paddle fills once for each of its layers"},
+     "once for each request; Paddle fills once for each of its layers"},
     {"FLAGS_sync_after_alloc", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.synchronise=true"}},
-     "where nothing else fills, with `fill.write=false`"},
+     "if nothing else fills, with `fill.write=false`"},
     {"FLAGS_init_allocated_mem", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_FIX, "+fill.byte=239"}},
-     "of the buddy allocators alone; auto_growth has no use for it, there either"},
+     "only for the buddy allocators; auto_growth does not use it in Paddle either"},
     {"FLAGS_use_cuda_managed_memory", NULL, NULL, IMPORT_BOOL, false,
      {OFF, {"true", IMPORT_FIX, MANAGED}}, NULL},
     {"FLAGS_use_virtual_memory_auto_growth", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM}}, NULL},
@@ -92,7 +92,7 @@ static const import_row_t rows[] = {
     {"FLAGS_vmm_small_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
     {"FLAGS_vmm_large_pool_pre_alloc_in_mb", NULL, NULL, IMPORT_MIB, false, {ZERO, NEVER(VMM)}, NULL},
     {"FLAGS_native_compact", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "no layer copies live blocks: their addresses stay as long as they live"}}, NULL},
+     {OFF, {"true", IMPORT_NONE, "no layer copies live blocks: their addresses never change"}}, NULL},
     {"FLAGS_dump_vmm_allocation_info", NULL, NULL, IMPORT_BOOL, false, {OFF, {"true", IMPORT_NONE, VMM "; " REPORTS}}, NULL},
     {"FLAGS_offload_retry_times", "2026", NULL, IMPORT_COUNT, false,
      {ZERO, NEVER("the program's own memory is asked for by strata_add_free_memory_callback()")}, NULL},
@@ -107,9 +107,9 @@ static const import_row_t rows[] = {
     {"FLAGS_use_pinned_memory", NULL, NULL, IMPORT_BOOL, false,
      {{"true", IMPORT_NONE, "host memory is not locked by a flag: ask for strata_pinned()"}, OFF}, NULL},
     {"FLAGS_log_memory_stats", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "strata_statistics_json() tells the figures when they are asked for"}}, NULL},
+     {OFF, {"true", IMPORT_NONE, "strata_statistics_json() shows the figures on request"}}, NULL},
     {"FLAGS_enable_gpu_memory_usage_log", NULL, NULL, IMPORT_BOOL, false,
-     {OFF, {"true", IMPORT_NONE, "strata_statistics_json() tells the peaks when they are asked for"}}, NULL},
+     {OFF, {"true", IMPORT_NONE, "strata_statistics_json() shows the peaks on request"}}, NULL},
     {"FLAGS_enable_gpu_memory_usage_log_mb", NULL, NULL, IMPORT_BOOL, false,
      {{NULL, IMPORT_NOTHING, "a log's unit, and there is no log"}}, NULL},
     {0},
@@ -135,7 +135,7 @@ static void settle_waits(import_setting_t *settings, size_t count) {
     if (waits && waits->act.verb == IMPORT_FIX && !fills) waits->act.what = "+fill.synchronise=true fill.write=false";
 }
 
-/* Either the pool is divided, and each part has a chunk size and a first chunk of its own; or one chunk size is for all. */
+/* Either the pool is divided, and each part has a chunk size and a first chunk of its own, or one chunk size is for all. */
 static void settle(import_setting_t *settings, size_t count) {
     static const char *const divided[] = {"FLAGS_small_pool_auto_growth_chunk_size_in_mb",
                                           "FLAGS_large_pool_auto_growth_chunk_size_in_mb", "FLAGS_small_pool_pre_alloc_in_mb",
@@ -159,7 +159,7 @@ const import_peer_t strata_import_paddle = {
     .known = {{"2018", "2026"}},
     .version = "2025-08",
     .later = "2026-08",
-    .says = "its default is the second virtual-memory allocator since then, of which there is no layer; this is auto_growth",
+    .says = "its default is the second virtual-memory allocator since then, and there is no layer for it; this is auto_growth",
     .example = "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_gpu_memory_limit_mb=8000",
     .rows = rows,
     .settle = settle};

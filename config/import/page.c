@@ -7,21 +7,21 @@
 static const char introduction[] =
     "# Strings of other allocators\n\n"
     "<!-- Made by `strata import --markdown`; a test compares. Changes belong to the tables in config/import/. -->\n\n"
-    "What a program says to PyTorch's, Paddle's or TensorFlow's allocator becomes a strategy:\n\n"
+    "The settings of PyTorch's, Paddle's or TensorFlow's allocator can be turned into a strategy:\n\n"
     "    strata import pytorch \"max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]\" > mine.yaml\n"
     "    strata import pytorch \"expandable_segments:True\" --as-of 2.9\n"
     "    strata import paddle \"FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=8000\"\n"
     "    strata import tensorflow \"TF_FORCE_GPU_ALLOW_GROWTH=true XLA_PYTHON_CLIENT_MEM_FRACTION=.75\"\n"
-    "    strata import pytorch                 # what the environment's variables say\n\n"
-    "It is printed as a file that `strata check` accepts. A key that is not in these tables is an error at its line and\n"
-    "column, with the nearest that is; what has no equivalent is told on standard error and in the file.\n\n"
-    "A running program has the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a\n"
-    "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command): the variables below are\n"
-    "read from the environment then, and what has no equivalent is told on standard error. `import:pytorch@2.9` reads them\n"
-    "as of a version. Other variables are left alone, so one whose name is misspelt is not seen there; keys inside a value\n"
-    "are errors as in a string.\n\n"
-    "What the settings do not say is as in the preset. As of a version only the keys count that it has; without one, all\n"
-    "do. A version in the tables is the first, or last, that is known to have the key; `-`: not known.\n";
+    "    strata import pytorch                 # what the environment's variables mean\n\n"
+    "The strategy is printed as a file that `strata check` accepts. A key that is not in these tables is an error at its\n"
+    "line and column, with the nearest key. What has no equivalent is listed on standard error and in the file.\n\n"
+    "A running program gets the same by the name `import:pytorch`, `import:paddle` or `import:tensorflow`, wherever a\n"
+    "preset can be named (`preset` of strata_open(), `STRATA_STRATEGY`, `extends:`, the command). The variables below are\n"
+    "then read from the environment, and what has no equivalent is listed on standard error. `import:pytorch@2.9` reads\n"
+    "them as of a version. Other variables are ignored, so a misspelt name is not noticed; keys inside a value are errors\n"
+    "as in a string.\n\n"
+    "What the settings do not say is as in the preset. With a version only the keys count that this version has; without\n"
+    "one, all do. A version in the tables is the first, or the last, that is known to have the key; `-`: not known.\n";
 
 static const char *written(const import_row_t *row) {
     switch (row->kind) {

@@ -1,18 +1,18 @@
-/* PyTorch's PYTORCH_CUDA_ALLOC_CONF and what stands beside it. */
+/* PyTorch's PYTORCH_CUDA_ALLOC_CONF and the variables beside it. */
 #include <string.h>
 
 #include "config/import/rows.h"
 
 #define PINNED "pinned memory is a place of its own, with the layers of `places: {pinned: ...}`"
 
-/* First versions are those of the releases' notes, of their pages on CUDA and of the headers that they install. Where these do not
- * reach they follow from the dates of what brought a key (pytorch/pytorch#74213, 74261, 82682, 85940, 87290, 108367, 178154); when
- * max_split_size_mb came in is from memory. */
+/* First versions come from the release notes, from the pages on CUDA of each release, and from the headers that it installs. Where
+ * these do not reach they follow from the dates of the changes that brought a key (pytorch/pytorch#74213, 74261, 82682, 85940,
+ * 87290, 108367, 178154). The first version of max_split_size_mb is from memory. */
 /* clang-format off */
 static const import_row_t rows[] = {
     {"PYTORCH_CUDA_ALLOC_CONF", NULL, NULL, IMPORT_CONF, false, {{0}}, "read before the other one, as PyTorch does"},
     {"PYTORCH_ALLOC_CONF", "2.10", NULL, IMPORT_CONF, false, {{0}},
-     "the new name of it; 2.9 recommends it, and its CUDA allocator does not read it"},
+     "the new name; 2.9 recommends it, and its CUDA allocator does not read it"},
     {"backend", "2.0", NULL, IMPORT_WORD, true,
      {{"native", IMPORT_NOTHING, NULL},
       {"cudaMallocAsync", IMPORT_PRESET, "cuda_malloc_async retry.timeout=0 cuda_malloc_async.throttle=1"}},
@@ -27,10 +27,10 @@ static const import_row_t rows[] = {
     {"per_process_memory_fraction", "2.10", NULL, IMPORT_FRACTION, true, {{NULL, IMPORT_SET, "caching.memory_fraction"}}, NULL},
     {"garbage_collection_threshold", "1.12", NULL, IMPORT_FRACTION, true,
      {{"0", IMPORT_NOTHING, "0 never collects"}, {NULL, IMPORT_SET, "caching.garbage_collection_threshold"}},
-     "passed over without a per_process_memory_fraction below 1, without which nothing is collected there either"},
+     "ignored without a per_process_memory_fraction below 1; without it PyTorch collects nothing either"},
     {"expandable_segments", "2.1", NULL, IMPORT_BOOL, true,
      {{"false", IMPORT_NOTHING, NULL},
-      {"true", IMPORT_NONE, "no layer maps physical memory into segments that grow; the segments are of one piece"}}, NULL},
+      {"true", IMPORT_NONE, "no layer maps physical memory into segments that grow; each segment is one piece"}}, NULL},
     {"expandable_segments_reserve", NULL, NULL, IMPORT_TEXT, true,
      {{NULL, IMPORT_NONE, "segments do not grow, so no addresses are reserved for them"}}, NULL},
     {"expandable_segments_reserve_by_class", NULL, NULL, IMPORT_TEXT, true,
@@ -41,7 +41,7 @@ static const import_row_t rows[] = {
     {"throw_on_cudamalloc_oom", "2.12", NULL, IMPORT_BOOL, true,
      {{"false", IMPORT_NOTHING, NULL},
       {"true", IMPORT_NONE,
-       "what lies beyond caching.memory_fraction fails without a device call, but idle memory is given back before; "
+       "a request beyond caching.memory_fraction fails without a device call, but idle memory is given back first; "
        "STRATA_NO_GROW of one request refuses at once"}},
      NULL},
     {"graph_capture_record_stream_reuse", "2.9", NULL, IMPORT_BOOL, true,
@@ -58,7 +58,7 @@ static const import_row_t rows[] = {
      "it is got when the facade is opened"},
     {"pinned_free_catch_all", "2.12", NULL, IMPORT_BOOL, true,
      {{"false", IMPORT_NOTHING, NULL},
-      {"true", IMPORT_NONE, "a pointer that is not the facade's is an error and nothing else"}},
+      {"true", IMPORT_NONE, "a pointer that does not belong to the facade is an error and nothing else"}},
      NULL},
     {"pinned_max_cached_size_mb", "2.13", NULL, IMPORT_MIB, true,
      {{NULL, IMPORT_NONE, PINNED "; strata_trim() brings a cache down to a size"}}, NULL},
@@ -66,12 +66,13 @@ static const import_row_t rows[] = {
      {{NULL, IMPORT_NONE, PINNED "; it rounds to 256 bytes and never to powers of two"}}, NULL},
     {"PYTORCH_NO_CUDA_MEMORY_CACHING", NULL, NULL, IMPORT_BOOL, false,
      {{"true", IMPORT_PRESET, "system"}, {"false", IMPORT_NOTHING, NULL}},
-     "releases up to 2.6 turn the cache off for any value, 0 too"},
+     "releases up to 2.6 turn the cache off for any value, even 0"},
     {0},
 };
 /* clang-format on */
 
-/* Garbage is collected where a fraction says what is too much, and a block is rounded where some are not split. */
+/* Garbage is collected only with a fraction that says how much is too much, and a block is rounded only if some blocks are not
+ * split. */
 static void settle(import_setting_t *settings, size_t count) {
     import_setting_t *threshold = strata_import_find(settings, count, "garbage_collection_threshold");
     import_setting_t *rounding = strata_import_find(settings, count, "max_non_split_rounding_mb");

@@ -1,5 +1,5 @@
-/* The tables: every key of every peer, what it becomes here, and since when the peer has it. Reading, writing and
- * docs/import.md follow them; a key that is in no table is no key. */
+/* The tables: every key of every peer, its meaning here, and since when the peer has it. Reading, writing and docs/import.md follow
+ * them. A key that is in no table is unknown. */
 #ifndef STRATA_CONFIG_IMPORT_ROWS_H
 #define STRATA_CONFIG_IMPORT_ROWS_H
 
@@ -20,12 +20,12 @@ typedef enum import_kind {
 } import_kind_t;
 
 typedef enum import_verb {
-    IMPORT_END, /* closes a row's cases */
-    IMPORT_SET, /* `what`: paths, the first of which the strategy has gets the value */
+    IMPORT_END, /* ends the cases of a row */
+    IMPORT_SET, /* `what`: paths; the first one that the strategy has gets the value */
     IMPORT_FIX, /* `what`: "path=value path=value": all of them */
-    IMPORT_PRESET, /* `what`: the preset that it means, then what IMPORT_FIX has; the last such row of the table decides */
-    IMPORT_DROP, /* `what`: a layer that the gpu's stack is without */
-    IMPORT_NOTHING, /* nothing is to be done; `what` says why, or NULL: that is so already */
+    IMPORT_PRESET, /* `what`: the preset that it means, then as IMPORT_FIX; the last such row of the table decides */
+    IMPORT_DROP, /* `what`: a layer to remove from the gpu's stack */
+    IMPORT_NOTHING, /* nothing to do; `what` says why, or NULL: that is so already */
     IMPORT_NONE /* there is no equivalent; `what` says why */
 } import_verb_t;
 
@@ -47,20 +47,20 @@ typedef struct import_row {
     const char *remark; /* for the page; NULL: none */
 } import_row_t;
 
-/* What is made of one key of a string. */
+/* What one key of a string became. */
 typedef struct import_setting {
     const import_row_t *row;
     const char *value; /* as written */
     char meant[STRATA_IMPORT_VALUE + 8]; /* as an option reads it */
     strata_origin_t origin; /* of the key */
     import_case_t act;
-    const char *passed_over; /* why it counts for nothing; NULL: it counts */
+    const char *passed_over; /* why it is ignored; NULL: it counts */
     const char *target; /* the first path that it set */
 } import_setting_t;
 
 typedef struct import_peer {
     const char *name;
-    const char *preset; /* that a string is laid over */
+    const char *preset; /* that a string is applied to */
     const char *old_preset; /* the one of versions before `old`; NULL: none */
     const char *old;
     struct {
@@ -70,7 +70,7 @@ typedef struct import_peer {
     const char *later, *says; /* from this version on the preset is not the peer's default, and why not; NULL: it is */
     const char *example; /* a string, for the page */
     const import_row_t *rows; /* closed by a NULL key */
-    /* What one key means beside another: may change acts and pass settings over. NULL: nothing. */
+    /* What one key means beside another: may change actions and ignore settings. NULL: nothing. */
     void (*settle)(import_setting_t *settings, size_t count);
 } import_peer_t;
 

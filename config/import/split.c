@@ -6,7 +6,7 @@
 #include "allocation/options/option.h"
 #include "config/import/rows.h"
 
-/* What is read, with where it stands. */
+/* What is read, and its place. */
 typedef struct cursor {
     strata_import_t *import;
     const char *at;
@@ -71,7 +71,7 @@ static uint64_t last_of(const char *text) {
     return version + behind - 1;
 }
 
-/* -1: the version is before the key; 1: behind it. */
+/* -1: the version is before the key; 1: after it. */
 static int beside_version(const strata_import_t *import, const import_row_t *row) {
     uint64_t since = 0;
     if (!import->as_of) return 0;
@@ -193,7 +193,7 @@ static strata_status_t split_assignments(cursor_t *cursor) {
     return status;
 }
 
-/* An environment may hold variables for other versions than the one that is asked for: that one does not read them. */
+/* An environment may hold variables for other versions than the requested one, which ignores them. */
 static strata_status_t read_environment(strata_import_t *import) {
     strata_status_t status = STRATA_OK;
     for (const import_row_t *row = import->peer->rows; row->key && status == STRATA_OK; row++) {
@@ -211,7 +211,7 @@ static strata_status_t read_environment(strata_import_t *import) {
 
 /* ---- the whole ---- */
 
-/* Of several variables with keys inside, the first of the table is read, the others are not. */
+/* Of several variables with keys inside, only the first in the table is read. */
 static strata_status_t split_values(strata_import_t *import) {
     import_setting_t *first = NULL;
     for (const import_row_t *row = import->peer->rows; row->key && !first; row++)

@@ -44,7 +44,7 @@ static const import_row_t rows[] = {
 };
 /* clang-format on */
 
-/* What is preallocated of pinned memory is its limit. */
+/* What is preallocated of pinned memory is also its limit. */
 static void settle(import_setting_t *settings, size_t count) {
     import_setting_t *before = strata_import_find(settings, count, "XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE");
     const import_setting_t *limit = strata_import_find(settings, count, "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB");

@@ -1,4 +1,4 @@
-/* One value: from the peer's way of writing to ours, and which of its row's cases it is. */
+/* One value: from the peer's notation to ours, and to which case of its row it belongs. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -25,7 +25,7 @@ static strata_status_t mean_bool(import_setting_t *setting) {
     return STRATA_OK;
 }
 
-/* What stands behind a number for the option. */
+/* What follows a number for the option. */
 static const char *unit_of(import_kind_t kind) {
     switch (kind) {
     case IMPORT_MIB: return "MiB";
@@ -41,7 +41,7 @@ static bool has_case(const import_row_t *row, const char *word) {
     return false;
 }
 
-/* Without signs and zeros in front; every negative number is "-1", for keys to which one says something. */
+/* Without signs and leading zeros. Every negative number is "-1", for keys that give that a meaning. */
 static strata_status_t mean_number(import_setting_t *setting) {
     const char *digits = setting->value;
     bool negative = *digits == '-' && has_case(setting->row, "-1");
@@ -61,7 +61,7 @@ static strata_status_t mean_fraction(import_setting_t *setting) {
     size_t behind = value[whole] == '.' ? strspn(value + whole + 1, "0123456789") : 0;
     bool form = whole + behind > 0 && !value[whole + (value[whole] == '.') + behind];
     if (!form) return fail_value(setting, "a decimal number, as in 0.75");
-    /* An option has nine digits behind the point. */
+    /* An option has nine digits after the point. */
     snprintf(setting->meant, sizeof setting->meant, "%.*s%s%.*s", (int)whole, whole ? value : "0", behind ? "." : "",
              (int)(behind < 9 ? behind : 9), value + whole + 1 * (behind > 0));
     if (whole == 0) {

@@ -1,4 +1,4 @@
-/* What was made of a string: the lines that tell what was not, and the strategy as a file. */
+/* The result of an import: the lines about what has no equivalent, and the strategy as a file. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -17,8 +17,8 @@ static void tell_passed_over(const strata_import_t *import, const import_setting
     const char *why = setting->passed_over;
     bool key = false;
     for (const import_row_t *row = import->peer->rows; row->key; row++) key = key || row->key == why;
-    if (!*why) fprintf(out, " is passed over: the preset %s has no layer with such an option\n", import->preset);
-    else fprintf(out, " is passed over: %s%s\n", why, key ? " decides" : "");
+    if (!*why) fprintf(out, " is ignored: the preset %s has no layer with such an option\n", import->preset);
+    else fprintf(out, " is ignored: %s%s\n", why, key ? " decides" : "");
 }
 
 static size_t tell_setting(const strata_import_t *import, const import_setting_t *setting, const char *before, FILE *out) {
@@ -76,7 +76,7 @@ static void write_text(const char *text, FILE *out) {
     fputc('"', out);
 }
 
-/* The setting that said a value, NULL: the preset did. A variable with keys of its own says none, though its first key begins
+/* The setting that gave a value; NULL: the preset did. A variable with keys of its own gives none, though its first key begins
  * where it does. */
 static const import_setting_t *setting_of(const strata_import_t *import, const strata_origin_t *origin) {
     for (size_t i = 0; i < import->count && origin->file; i++) {

@@ -1,4 +1,4 @@
-/* What two strategies differ in: the layers that one has and the other has not, and the values of those that both have. */
+/* How two strategies differ: the layers that only one of them has, and the values of those that both have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum { MOST = STRATA_PLAN_NODES };
 /* A layer with its place in the tree: "binning[1]" is the first branch of the router called binning. */
 typedef struct spot {
     const strata_model_layer_t *layer;
-    char way[200]; /* of routers above it; "" at the top */
+    char way[200]; /* of the routers above it; "" at the top */
 } spot_t;
 
 typedef struct side {
@@ -102,7 +102,7 @@ static void compare_stacks(report_t *report, const strata_model_stack_t *first, 
     }
 }
 
-/* Devices that either gives stacks of their own, in the order of their numbers. */
+/* Devices with stacks of their own in either, in the order of their numbers. */
 static void compare_own(report_t *report, const strata_strategy_t *a, const strata_strategy_t *b) {
     for (uint32_t device = 0; device < 1000; device++)
         for (strata_place_kind_t kind = STRATA_PLACE_GPU; kind <= STRATA_PLACE_MANAGED; kind++) {
@@ -151,7 +151,7 @@ static void compare_named(report_t *report, const strata_strategy_t *const *both
     }
 }
 
-/* The patterns that both have are tried in the same order? */
+/* Are the patterns that both have tried in the same order? */
 static void compare_order(report_t *report, const strata_strategy_t *const *both) {
     const strata_model_names_t *names[2] = {&both[0]->named[STRATA_NAMED_STREAM], &both[1]->named[STRATA_NAMED_STREAM]};
     size_t at[2] = {0, 0};

@@ -8,7 +8,7 @@
 
 enum { TEXT = 1024, OPTION = 256 };
 
-/* " {name: default}" of the first option that is not a text of the user's. */
+/* " {name: default}" of the first option that is not a free text. */
 static void show_option(const strata_layer_type_t *type, char text[OPTION]) {
     *text = '\0';
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
@@ -18,7 +18,7 @@ static void show_option(const strata_layer_type_t *type, char text[OPTION]) {
     }
 }
 
-/* What a router's branches say, without their number: "up_to". */
+/* The option that a router's branches set, without its number: "up_to". */
 static void show_branches(const strata_layer_type_t *type, char text[OPTION]) {
     const char *key = strata_branches_key(type);
     const char *number = type->options && type->options->name ? strrchr(type->options->name, '_') : NULL;

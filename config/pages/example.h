@@ -6,7 +6,7 @@
 
 #include "strategy/model.h"
 
-/* "example" and the part of a strategy file: the first of a few stacks that loads; nothing if none does. */
+/* "example" and a piece of a strategy file: the first of a few stacks that loads; nothing if none does. */
 void strata_config_example(const strata_layer_type_t *type, FILE *out);
 
 #endif

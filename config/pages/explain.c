@@ -1,4 +1,4 @@
-/* What was built, as text: each stack, each value, who said it, what is shared. */
+/* What was built, as text: each stack, each value with its origin, what is shared. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,10 +37,10 @@ static const char *shared_text(const strata_model_layer_t *layer, strata_place_k
     return "";
 }
 
-/* How far a line of a branch is moved in, and with which lines before it; and what is told. */
+/* How far a line of a branch is indented, with which lines before it; and what is printed. */
 typedef struct margin {
     char text[256];
-    bool only_said; /* by a preset, a file, the environment ...: no defaults */
+    bool only_said; /* values set by a preset, a file, the environment and so on; no defaults */
 } margin_t;
 
 static margin_t margin_in(const margin_t *margin, const char *more) {
@@ -57,7 +57,7 @@ static void explain_option(const strata_model_layer_t *layer, const strata_optio
     fprintf(out, "%-12s %s", value, where);
 }
 
-/* Whoever said it. */
+/* Wherever it was set. */
 static bool is_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
     char value[STRATA_OPTION_TEXT_BYTES], usual[STRATA_OPTION_TEXT_BYTES];
     void *options = strata_host_new(layer->type->options_size, 1);
@@ -77,7 +77,7 @@ static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t
     fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
             shared_text(layer, place), where);
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
-        if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* told with the branch */
+        if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* printed with the branch */
         if (margin->only_said && is_default(layer, row)) continue;
         fprintf(out, "%s  %-24s ", margin->text, row->name);
         explain_option(layer, row, out);
@@ -96,7 +96,7 @@ static void explain_branch(const strata_model_layer_t *layer, size_t branch, FIL
     fprintf(out, "\n");
 }
 
-/* As a tree: what stands below a router is moved in, each branch with a line of its own. */
+/* As a tree: what stands below a router is indented, each branch with a line of its own. */
 static void explain_layers(const strata_model_stack_t *stack, strata_place_kind_t place, const margin_t *margin, FILE *out) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
@@ -132,7 +132,7 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
     }
 }
 
-/* A pool's stacks have instances of their own, whoever wrote their layers. */
+/* The stacks of a pool have instances of their own, whichever layers they have. */
 static void explain_head(const strata_model_named_t *named, strata_named_kind_t kind, FILE *out) {
     char where[4200];
     bool pool = kind == STRATA_NAMED_POOL;

@@ -1,4 +1,4 @@
-/* The layers, their options and who may stand above whom: as text, and as docs/layers.md. */
+/* The layers, their options, and who may stand above whom: as text and as docs/layers.md. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void values_text(const strata_option_row_t *row, char *text, size_t capac
     snprintf(text, capacity, bound ? "%s to %s" : "%s or more", low, high);
 }
 
-/* Of decorators most pass on all that they do not change themselves: what they do not is shorter to say. */
+/* Most decorators pass on all traits except a few, so those few are listed. */
 static void traits(uint32_t bits, char *text, size_t capacity) {
     const uint32_t all = 0
 #define BIT(name, bit, meaning) | STRATA_TRAIT_##name
@@ -130,7 +130,7 @@ strata_status_t strata_config_layer(FILE *out, const char *name, size_t width) {
 
 /* ---- Markdown ---- */
 
-/* A bar would end the table's cell. */
+/* A bar would end the cell of the table. */
 static void cell(const char *text, FILE *out) {
     for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
 }
@@ -196,7 +196,7 @@ static void layer_as_section(const strata_layer_type_t *type, FILE *out) {
     table_of_figures(type, out);
 }
 
-/* What a cell of the matrix says of `upper` directly above `lower`. */
+/* What a cell of the matrix says about `upper` directly above `lower`. */
 static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_t *lower, char *text, size_t capacity) {
     static const char *const why[] = {[STRATA_CLASH_BELOW_SOURCE] = "no: a source ends the stack",
                                       [STRATA_CLASH_WAITS] = "no: a wait under a lock",
@@ -212,7 +212,7 @@ static void pair_text(const strata_layer_type_t *upper, const strata_layer_type_
     } else if (clash != STRATA_CLASH_NEEDS) {
         snprintf(text, capacity, "%s", why[clash]);
     } else {
-        /* Another layer further down may give it, and the lower one pass it on. */
+        /* Another layer further down may give it, if the lower one passes it on. */
         bool passed = (upper->needs & ~(given | lower->passes)) == 0 &&
                       strata_clash_of_pair(upper, scope, lower) == STRATA_CLASH_NONE;
         strata_traits_text(upper->needs & ~given, ", ", missing, sizeof missing);
@@ -246,13 +246,14 @@ static const char introduction[] =
     "its stacks give.\n\n";
 static const char about_orders[] =
     "\n## Who may stand above whom\n\n"
-    "Each row is for the layer directly above, each column for the one below it. \"with x\": if what stands further down\n"
-    "gives x. A layer that waits stands below no layer that holds a lock, at any distance. At most %d layers stand from the\n"
-    "top to the first cache or source, and from below a cache to the next, both counted in.\n\n";
+    "Each row is for the layer directly above, each column for the one below it. \"with x\": if a layer further down gives\n"
+    "x. A layer that waits stands below no layer that holds a lock, at any distance. At most %d layers stand from the top\n"
+    "to the first cache or source, and from below a cache to the next one, both included.\n\n";
 static const char about_options[] =
     "\n## Options and figures\n\n"
     "Sizes carry units (B, KiB, MiB, GiB, TiB; a bare number counts bytes; `unlimited`), times too (ns, us, ms, s; `never`).\n"
-    "A router's options that end in a number are said in its routes, without the number ([strategy.md](strategy.md)).\n"
+    "The values of a router's branches are options whose names end in a number; a strategy file sets them in the routes,\n"
+    "without the number ([strategy.md](strategy.md)).\n"
     "\nFigures are what a layer counts for itself: strata_layer_figures(), `strata stats` and the out-of-memory report tell\n"
     "them.\n";
 

@@ -7,9 +7,9 @@
 static const char introduction[] =
     "# Strategy files\n\n"
     "<!-- Made by `strata grammar`; a test compares. Each part stands in config/ beside the code that reads it. -->\n\n"
-    "A strategy says which layers serve which place, in which order, with which options. Every complete example of this\n"
-    "page is loaded by a test. [layers.md](layers.md) has the layers and their options, `strata presets` lists the\n"
-    "strategies that there are.\n\n"
+    "A strategy says which layers serve which place, in which order, with which options. Every complete example on this\n"
+    "page is loaded by a test. [layers.md](layers.md) has the layers and their options; `strata presets` lists the built-in\n"
+    "strategies.\n\n"
     "```yaml\n"
     "version: 1\n"
     "strategy: training\n"
@@ -27,7 +27,7 @@ static const char introduction[] =
     "    - system\n"
     "```\n";
 
-/* What a reader of the grammar asks next, where a layer answers it by options. */
+/* What a reader of the grammar asks next, and a layer answers by its options. */
 static const char about_two_kinds[] =
     "\n### Two kinds of chunks in one cache\n\n"
     "`auto_growth` can keep small requests in chunks of their own, so that one of them does not hold a large chunk back. It\n"

@@ -1,4 +1,4 @@
-/* The parts of docs/strategy.md, each written in the file whose facts it tells. */
+/* The parts of docs/strategy.md, each written in the file whose facts it describes. */
 #ifndef STRATA_CONFIG_PAGE_H
 #define STRATA_CONFIG_PAGE_H
 

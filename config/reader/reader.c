@@ -137,7 +137,7 @@ static strata_status_t read_stack(strata_reader_t *reader, const strata_text_t *
     return strata_read_stack(reader, text, STRATA_PLACE_GPU, NULL, node);
 }
 
-/* Places beside the gpu's, whose stack is `stack:`. */
+/* Places other than gpu, whose stack is `stack:`. */
 static const char *place_word(size_t index, const void *context) {
     (void)context;
     return strata_place_name((strata_place_kind_t)(index + STRATA_PLACE_MANAGED));
@@ -163,13 +163,13 @@ static strata_status_t read_places(strata_reader_t *reader, const strata_text_t 
     return status;
 }
 
-/* What it starts from, and the code that it needs, were read before all other keys. */
+/* What it extends, and the code that it needs, were read before all other keys. */
 static strata_status_t read_nothing(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *node) {
     (void)reader, (void)text, (void)node;
     return STRATA_OK;
 }
 
-/* The rows of docs/strategy.md too. */
+/* Also the rows of docs/strategy.md. */
 static const struct {
     const char *key;
     read_fn read;
@@ -179,10 +179,10 @@ static const struct {
     {"strategy", read_strategy, "the name, in reports", "the preset's or the file's name"},
     {"description", read_description, "a line for people", "none"},
     {"peer", read_peer, "whose behaviour it reproduces, and as of when", "nobody's"},
-    {"extends", read_nothing, "a preset's name or a file's path, relative to this file: what this file does not say is as there",
-     "nothing"},
+    {"extends", read_nothing,
+     "the name of a preset or the path of a file, relative to this file: what this file does not say is as there", "nothing"},
     {"load", read_nothing,
-     "shared objects with layers, relative to this file: `[./libmine.so]`. Refused where the reader does not allow code: "
+     "shared objects with layers, relative to this file: `[./libmine.so]`. Refused if the reader does not allow code: "
      "`STRATA_OPEN_ALLOW_CODE`, `strata --allow-code`",
      "nothing"},
     {"report", read_report,
@@ -191,7 +191,8 @@ static const struct {
      "try and ask for less (a request says the same by `STRATA_NO_REPORT`)",
      "`full`"},
     {"devices", read_devices,
-     "`gpu`: every GPU; `gpu:1`: one; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one of a profile, two of them; or a "
+     "`gpu`: every GPU; `gpu:1`: one of them; `sim`, `sim:h100`, `sim:h100x2`: one simulated device, one with a profile, two of "
+     "them; or a "
      "mapping, see below. A replay opens as many as its trace has",
      "`gpu`"},
     {"stack", read_stack, "the layers of the place gpu, the outermost first; a source ends it", "as in the preset `strata`"},

@@ -1,5 +1,5 @@
-/* A router's stacks: `routes: [{up_to: 1MiB, stack: [...]}, {stack: [...]}]` where each has values of its own, else
- * `stacks: [[...], [...]]`. */
+/* The stacks below a router: `routes: [{up_to: 1MiB, stack: [...]}, {stack: [...]}]` if each has values of its own, else `stacks:
+ * [[...], [...]]`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "config/pages/page.h"
 #include "config/reader/reader.h"
 
-/* The name in a route of the type's first option of a branch; "" if it has none. */
+/* The name, in a route, of the type's first option of a branch; "" if it has none. */
 static void branch_option_name(const strata_layer_type_t *type, char *name, size_t capacity) {
     *name = '\0';
     for (const strata_option_row_t *row = type->options; row && row->name && !*name; row++) {
@@ -114,8 +114,8 @@ static const char about_routers[] = "\n### Several stacks below one layer\n\n"
                                     "A router ends its stack and has up to %d stacks of its own below it.\n\n"
                                     "| router | what it does | key of its stacks | what each says |\n|---|---|---|---|\n";
 static const char about_branches[] =
-    "\nOf routes all but the last say their value, and the last takes what is left. Which way a request took is recorded\n"
-    "with the block (`strata_allocation_route()`), and its free goes back by it.\n\n"
+    "\nEvery route except the last has its value; the last takes what is left. The way that a request took is recorded with\n"
+    "the block (`strata_allocation_route()`), and its free goes back the same way.\n\n"
     "```yaml\n"
     "stack:\n"
     "  - retry: {timeout: 100ms}\n"
@@ -132,13 +132,13 @@ static const char about_branches[] =
     "                  - [auto_growth: {name: large, chunk_size: 20MiB}, system]\n"
     "                  - [buffered, system: {memory: pinned}]\n"
     "```\n\n"
-    "Under gpu a source may serve managed memory (`system: {memory: managed}`), as FLAGS_use_cuda_managed_memory has it: the\n"
-    "place is larger than the device then. Else a source may serve another kind of memory than the place's below a `fallback`\n"
-    "alone, if those who use the place can reach it: under gpu `device`, `managed` and `pinned`; under managed `managed` and "
-    "`pinned`; under\n"
-    "pinned `pinned` and `managed`; under host `host`, `pinned` and `managed`. It counts as reserved in the place that it\n"
-    "serves. Where growing is forbidden only the first stack is asked. A `retry` above a fallback climbs when all of its\n"
-    "stacks are out of memory, one in its first stack before the second is asked.\n";
+    "Under gpu a source may serve managed memory (`system: {memory: managed}`), as FLAGS_use_cuda_managed_memory does: the\n"
+    "place is then larger than the device. Otherwise a source may serve another kind of memory than the place's only below\n"
+    "a `fallback`, and only if the users of the place can reach it: under gpu `device`, `managed` and `pinned`; under\n"
+    "managed `managed` and `pinned`; under pinned `pinned` and `managed`; under host `host`, `pinned` and `managed`. It\n"
+    "counts as reserved in the place that it serves. If a request forbids growth, only the first stack is asked. A `retry`\n"
+    "above a fallback acts when all of its stacks are out of memory; one in its first stack acts before the second stack is\n"
+    "asked.\n";
 
 void strata_page_branches(FILE *out) {
     const strata_layer_type_t *type;

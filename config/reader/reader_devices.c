@@ -15,7 +15,7 @@ static const char *own_word(size_t index, const void *context) {
     return index == 0 ? "stack" : "places";
 }
 
-/* Of the places beside the gpu's only managed memory is a device's. */
+/* Besides gpu only managed memory belongs to a device. */
 static strata_status_t read_own_places(strata_reader_t *reader, const strata_text_t *text, strata_model_device_t *own,
                                        const strata_tree_t *node) {
     strata_origin_t key = key_of(text, node);
@@ -52,7 +52,7 @@ static strata_status_t read_device(strata_reader_t *reader, const strata_text_t 
             return strata_fail_origin(&key, "\"use\" wants one value; write use: gpu");
         return strata_read_devices(reader->strategy, node->text, &value);
     }
-    /* A zero in front is refused: one device could have two keys, the second of which would silently replace what the first says. */
+    /* A leading zero is refused: one device could have two keys, and the second would silently replace the first. */
     int number = strncmp(node->key, "gpu:", 4) == 0 ? strata_device_number(node->key + 4) : -1;
     if (number < 0)
         return strata_fail_origin(&key, "\"%.40s\" is no device; write gpu:0 to gpu:%d, or use: gpu for the devices to use",
@@ -80,7 +80,7 @@ strata_status_t strata_read_own_stacks(strata_reader_t *reader, const strata_tex
 static const char about_own_stacks[] =
     "\n### Stacks of one device\n\n"
     "`devices` as a mapping gives up to %d devices stacks of their own; what they do not list is as for all. `use` says\n"
-    "which devices there are (without it: as before, or `gpu`).\n\n"
+    "which devices to open; without it that is as described above, or `gpu`.\n\n"
     "```yaml\n"
     "devices:\n"
     "  use: gpu\n"
@@ -93,7 +93,7 @@ static const char about_own_stacks[] =
     "  - auto_growth: {chunk_size: 20MiB}\n"
     "  - system\n"
     "```\n\n"
-    "Pinned and host memory belong to no device, so their stacks stand in `places` at the top alone.\n\n"
+    "Pinned and host memory belong to no device, so their stacks are allowed only in `places` at the top.\n\n"
     "The profiles of simulated devices:";
 
 void strata_page_devices(FILE *out) {

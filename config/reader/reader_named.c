@@ -5,11 +5,11 @@
 #include "config/pages/page.h"
 #include "config/reader/reader.h"
 
-/* What messages say of a kind. */
+/* What messages say about a kind. */
 static const struct {
     const char *one; /* a or b */
     const char *example; /* of the whole key */
-    const char *letters; /* that a name may have */
+    const char *letters; /* that a name may contain */
 } words[STRATA_NAMED_KINDS] = {
     [STRATA_NAMED_POOL] = {"pool", "pools: {weights: {stack: [...]}}", "letters, digits, - and _, a letter first, or digits alone"},
     [STRATA_NAMED_STREAM] = {"pattern of streams", "streams: {\"copy*\": {stack: [...]}}",
@@ -20,7 +20,7 @@ static strata_origin_t key_of(const strata_text_t *text, const strata_tree_t *no
     return strata_origin_of(text, node->key_line, node->key_column);
 }
 
-/* What is read of one text lies before what it extends: of two patterns that fit, the later word is tried first. */
+/* The entries of one text come before those that it extends: of two patterns that match, the later text's is tried first. */
 typedef struct reading {
     strata_reader_t *reader;
     const strata_text_t *text;
@@ -35,7 +35,7 @@ static const char *key_word(size_t index, const void *context) {
     return index == 0 ? "stack" : index == 1 ? "places" : "keep";
 }
 
-/* Streams own memory of the gpu and managed memory alone. */
+/* Only gpu and managed memory has owner streams. */
 static bool may_have(strata_named_kind_t kind, strata_place_kind_t place) {
     return place == STRATA_PLACE_MANAGED || (kind == STRATA_NAMED_POOL && place != STRATA_PLACE_GPU);
 }
@@ -94,7 +94,7 @@ static strata_status_t read_key(reading_t *reading, strata_model_named_t *named,
     return strata_fail_origin(&key, "a %s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
 }
 
-/* A bare list is the gpu's stack; a pool without anything has the places' own stacks, in instances of its own. */
+/* A bare list is the gpu's stack; a pool without anything has the places' own layers, in instances of its own. */
 static strata_status_t read_body(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     strata_origin_t key = key_of(reading->text, node);
     bool nothing = node->kind == STRATA_TREE_SCALAR_NODE && node->empty;
@@ -110,7 +110,7 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     return status;
 }
 
-/* Over what an extended text said of the same name. */
+/* Over what an extended text said about the same name. */
 static strata_status_t read_one(reading_t *reading, const strata_tree_t *node) {
     strata_reader_t *reader = reading->reader;
     strata_origin_t key = key_of(reading->text, node);
@@ -133,7 +133,7 @@ static bool has(const strata_model_names_t *names, const char *name) {
     return false;
 }
 
-/* What the text did not say again follows. */
+/* Then follows what the text did not replace. */
 static strata_status_t keep_others(reading_t *reading, const strata_tree_t *node) {
     strata_model_names_t *all = &reading->reader->strategy->named[reading->kind];
     for (size_t i = 0; i < all->count; i++) {
@@ -180,10 +180,10 @@ strata_status_t strata_read_streams(strata_reader_t *reader, const strata_text_t
 
 static const char about_named[] =
     "\n### Named pools\n\n"
-    "A pool is memory that lies apart from all other: it has stacks of its own, one for each stream, and what its caches\n"
-    "hold serves no request of another pool or of none. The program says which requests are the pool's (`strata_pool()`,\n"
-    "then `strata_pool_begin()` and `strata_pool_end()` around them, or `pool` of one request). Under out-of-memory idle\n"
-    "chunks of all pools go back as those of all streams do, but for pools with `keep: true`.\n\n"
+    "A pool is memory that is kept apart from all other memory. It has stacks of its own, one for each stream, and what its\n"
+    "caches hold serves no request of another pool or of none. The program says which requests belong to the pool\n"
+    "(`strata_pool()`, then `strata_pool_begin()` and `strata_pool_end()` around them, or `pool` of one request). When\n"
+    "memory runs out, idle chunks of all pools go back as those of all streams do, except those of pools with `keep: true`.\n\n"
     "```yaml\n"
     "strategy: serving\n"
     "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
@@ -196,22 +196,23 @@ static const char about_named[] =
     "  kv_cache: [retry: {timeout: 100ms}, stream_safe, limit: {bytes: 40GiB}, system]   # a list is the gpu's stack\n"
     "  scratch:                  # the layers of every place, in instances of its own\n"
     "```\n\n"
-    "A place that a pool does not list has the place's layers (those of the device, where it has its own), in instances\n"
-    "of the pool's: a `limit` among them counts for the pool alone. A pool's name is of letters, digits, `-` and `_`, a\n"
-    "letter first, or of digits alone: a replay calls each pool by its number in the trace.\n\n"
-    "`keep: true`: the pool's idle chunks stay when others want memory. The reclaim ladder of other requests, strata_release(),\n"
-    "strata_trim() and a lowered limit leave them; they go back for the pool's own requests, by `strata_release_pool()`, and\n"
-    "when the facade is closed or gets another strategy. A layer's own steps (`free_idle_chunk`) are as everywhere. A pool\n"
-    "whose memory a captured graph uses wants it: the graph writes there at each launch, whatever was freed meanwhile, and\n"
-    "memory that went back to the device is an illegal address (seen on an H100: gpu/h100-2026-11-23.md). A pool in\n"
-    "which nothing keeps chunks is refused. Its path is `pools.weights.keep`.\n\n"
+    "A place that a pool does not list has the layers of that place (those of the device, if it has its own), in instances\n"
+    "of the pool: a `limit` among them counts only for the pool. A pool's name consists of letters, digits, `-` and `_` and\n"
+    "begins with a letter, or it consists of digits: a replay calls each pool by its number in the trace.\n\n"
+    "`keep: true`: the pool's idle chunks stay when others want memory. Requests outside the pool that run out of memory,\n"
+    "strata_release(), strata_trim() and a lowered limit leave them. They go back for the pool's own requests, by\n"
+    "`strata_release_pool()`, and when the facade is closed or gets another strategy. A layer's own steps\n"
+    "(`free_idle_chunk`) are as everywhere. A pool whose memory a captured graph uses needs this option: the graph writes\n"
+    "there at each launch, whatever was freed in the meantime, and memory that went back to the device is an illegal\n"
+    "address (seen on an H100: gpu/h100-2026-11-23.md). A pool in which no layer keeps chunks is refused. The option's path\n"
+    "is `pools.weights.keep`.\n\n"
     "### Streams by name\n\n"
-    "`streams` gives streams stacks of their own by the name that the program gives them before their first request\n"
-    "(`strata_stream_name()`). A key is the whole name, in which `*` stands for any letters; the first key that fits\n"
-    "counts, in the order of the file. A stream without a name, or whose name fits none, has the place's layers, and so\n"
-    "has every stream in a place that its key does not list. Streams that one key fits share what is of scope device, and\n"
-    "have a stack each. Pinned and host memory have one stack for all streams, so only the gpu's `stack` and `places:\n"
-    "{managed: ...}` can stand here. A replay calls each stream by its number in the trace.\n\n"
+    "`streams` gives streams stacks of their own, by the name that the program gives them before their first request\n"
+    "(`strata_stream_name()`). A key is the whole name; `*` in it stands for any letters. The first key that matches, in\n"
+    "the order of the file, decides. A stream without a name, or whose name matches no key, has the place's layers, and so\n"
+    "has every stream in a place that its key does not list. Streams that match one key share the instances of device\n"
+    "scope, and have a stack each. Pinned and host memory have one stack for all streams, so only the gpu's `stack` and\n"
+    "`places: {managed: ...}` are allowed here. A replay calls each stream by its number in the trace.\n\n"
     "```yaml\n"
     "stack: [retry: {timeout: 100ms}, stream_safe, auto_growth: {chunk_size: 20MiB}, system]\n"
     "streams:\n"

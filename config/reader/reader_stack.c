@@ -53,7 +53,7 @@ static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *
     return STRATA_OK;
 }
 
-/* Values of a branch stand in the branch. */
+/* Values of a branch are written in the branch. */
 static strata_status_t fail_router_key(const strata_model_layer_t *layer, const strata_tree_t *node, const strata_origin_t *key) {
     const char *name = layer->type->name, *branches = strata_branches_key(layer->type);
     if (strata_option_find(layer->type, node->key))
@@ -107,7 +107,7 @@ static strata_status_t read_options(strata_reader_t *reader, const strata_text_t
 
 /* ---- layers ---- */
 
-/* A list item that holds more than its layer: mostly options that are not indented far enough. */
+/* A list item that contains more than its layer: mostly options that are not indented far enough. */
 static strata_status_t fail_second_key(const strata_text_t *text, const strata_tree_t *item) {
     const strata_tree_t *second = item->first->next;
     strata_origin_t origin = strata_origin_of(text, second->key_line, second->key_column);
@@ -142,7 +142,7 @@ static strata_status_t read_layer(strata_reader_t *reader, const strata_text_t *
     return status;
 }
 
-/* Two layers of one name could not be told apart in a path. Layers without a name of their own may share their type's. */
+/* Two layers of one name could not be distinguished in a path. Layers without a name of their own may share their type's. */
 static strata_status_t check_names(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES];
     size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);
@@ -209,7 +209,7 @@ strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_
     bool whole = status == STRATA_OK;
     if (whole) status = check_names(stack);
     status = strata_note_wrong(reader->wrongs, status);
-    /* Options that are wrong keep their defaults; a stack that lacks a layer says nothing about order. */
+    /* Options that are wrong keep their defaults. If a layer is missing, the order of the stack is not checked. */
     *broken &= ~(1u << place);
     if (!whole || reader->lost > 0) *broken |= 1u << place;
     return status;

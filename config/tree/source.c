@@ -15,7 +15,7 @@
 
 enum { PATH_LETTERS = 4096, READ_AT_ONCE = 65536 };
 
-/* What has no equivalent, a message a line. A host without memory for the text warns of nothing. */
+/* Reports each setting without an equivalent, one message a line. If the host has no memory for the text, there are no warnings. */
 static void warn_of(const strata_import_t *import) {
     char *text = NULL;
     size_t length = 0;
@@ -28,7 +28,7 @@ static void warn_of(const strata_import_t *import) {
     free(text);
 }
 
-/* What the environment's variables say to another allocator, by the name "import:pytorch". */
+/* What the environment's variables mean to another allocator, by the name "import:pytorch". */
 static strata_status_t read_environment(strata_reader_t *reader, const char *name) {
     strata_import_t *import = NULL;
     strata_import_request_t request = {.peer = name + strlen(STRATA_IMPORT_PREFIX)};
@@ -59,7 +59,8 @@ static ssize_t read_some(int file, char *bytes) {
     return got;
 }
 
-/* The whole file, up to a piece more than a strategy may have; to be given back by strata_host_delete(), after a failure too. */
+/* The whole file, up to a piece more than a strategy may have. The caller gives it back by strata_host_delete(), also after a
+ * failure. */
 static strata_status_t read_whole(const char *path, strata_file_named_t named, char **text, size_t *length) {
     char *bytes = NULL;
     size_t used = 0;

@@ -9,7 +9,7 @@
 #include "platform/arithmetic.h"
 #include "platform/printable.h"
 
-/* A collection that is open, with the key whose value is awaited. */
+/* An open collection, with the key whose value is expected. */
 typedef struct frame {
     strata_tree_t *node;
     strata_tree_t **tail;
@@ -27,7 +27,7 @@ typedef struct reading {
     strata_tree_t *root;
 } reading_t;
 
-/* Of UTF-8: editors put it in front, some another in front of that. */
+/* The UTF-8 byte order mark: editors put it at the beginning, some in front of another. */
 static const char order_mark[] = "\xef\xbb\xbf";
 
 static uint32_t from_one(size_t number) { return number < UINT32_MAX ? (uint32_t)number + 1 : UINT32_MAX; }
@@ -61,8 +61,8 @@ static size_t byte_of(const reading_t *reading, yaml_mark_t mark) {
     return at;
 }
 
-/* The tab that libyaml stumbled over, which it does not call one: at the mark, or, between no brackets, what its line is moved in
- * by. The length of the text: there is none. */
+/* The tab that libyaml stumbled over without naming it: at the mark, or, outside brackets, in the indentation of its line. The
+ * length of the text if there is none. */
 static size_t find_tab(const reading_t *reading, yaml_mark_t mark) {
     size_t at = byte_of(reading, mark), begin = at;
     if (at < reading->length && reading->text[at] == '\t') return at;
@@ -165,7 +165,7 @@ static bool make_one_line(char *text, bool *broken) {
     return true;
 }
 
-/* A block (| and >) begins below its mark in any case. */
+/* A block (| and >) always begins below its mark. */
 static bool spans_lines(const yaml_event_t *event) {
     yaml_scalar_style_t style = event->data.scalar.style;
     bool block = style == YAML_LITERAL_SCALAR_STYLE || style == YAML_FOLDED_SCALAR_STYLE;
@@ -208,7 +208,7 @@ static bool stands_at(const reading_t *reading, size_t at, const char *word) {
     return reading->length - at >= length && memcmp(reading->text + at, word, length) == 0;
 }
 
-/* How many bytes YAML's end of a line has here; 0: none ends. */
+/* The number of bytes of YAML's line end at this place; 0 if there is none. */
 static size_t line_break(const reading_t *reading, size_t at) {
     static const char *const breaks[] = {"\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
     for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++)
@@ -222,15 +222,15 @@ static size_t next_line(const reading_t *reading, size_t at) {
     return at + length;
 }
 
-/* A blank line, a comment, or the mark that a document has ended: none of them begins one. */
+/* A blank line, a comment, or the mark that ends a document: none of them begins one. */
 static bool begins_nothing(const reading_t *reading, size_t at) {
     if (stands_at(reading, at, "...")) return true;
     while (stands_at(reading, at, " ") || stands_at(reading, at, "\t")) at++;
     return at == reading->length || stands_at(reading, at, "#") || line_break(reading, at) > 0;
 }
 
-/* Those before a document that may begin at `at` or behind it: libyaml compares each with all earlier ones before it tells of
- * any. A second %YAML it refuses itself. */
+/* The directives before a document that may begin at `at` or after it. libyaml compares each with all earlier ones before it
+ * reports any. It refuses a second %YAML itself. */
 static strata_status_t refuse_directives(const reading_t *reading, size_t at) {
     for (; at < reading->length; at = next_line(reading, at)) {
         if (stands_at(reading, at, "%YAML")) continue;
@@ -311,10 +311,10 @@ const strata_tree_t *strata_tree_get(const strata_tree_t *map, const char *key) 
 
 static const char about_limits[] =
     "\n## What is refused\n\n"
-    "Everything wrong, as `file:line:column: what is wrong; what to write`. `strata check` tells as many errors as can be\n"
-    "told apart. YAML's aliases, tags, directives other than `%%YAML` and second documents are not read. A file has at most %s,\n"
-    "%d collections in one another, %d values of %s, %d keys in a mapping. What is not for people is of one line, without tabs.\n"
-    "A byte order mark in front is passed over.\n";
+    "Every error is reported as `file:line:column: what is wrong; what to write`. `strata check` reports as many errors as\n"
+    "can be separated. YAML's aliases, tags, directives other than `%%YAML` and second documents are not read. A file has\n"
+    "at most %s, %d nested collections, %d values of %s, and %d keys in a mapping. Values that are not meant for people are\n"
+    "one line without tabs. A byte order mark at the beginning is skipped.\n";
 
 void strata_page_limits(FILE *out) {
     char file[64], value[64];

@@ -1,4 +1,4 @@
-/* A YAML text as a tree: every node with its line and column. What a hostile text could do with YAML is refused here. */
+/* A YAML text as a tree: every node with its line and column. What hostile text could do with YAML is refused here. */
 #ifndef STRATA_CONFIG_TREE_H
 #define STRATA_CONFIG_TREE_H
 
@@ -24,7 +24,7 @@ struct strata_tree {
     strata_tree_kind_t kind;
     uint32_t line, column; /* from 1 */
     const char *text; /* of a scalar */
-    bool broken; /* a scalar that goes over the end of a line, or has a tab in it: one blank each in the text */
+    bool broken; /* a scalar that goes over the end of a line or contains a tab: one blank each in the text */
     bool empty; /* a scalar that says nothing: "", ~, null, without quotes */
     const char *key; /* in a mapping, with its own place */
     uint32_t key_line, key_column;
@@ -32,8 +32,8 @@ struct strata_tree {
     strata_tree_t *first, *next;
 };
 
-/* Reads one document. Duplicate keys, aliases, tags, directives other than %YAML, keys that are no words, a second document and
- * whatever passes a limit are E_STRATEGY with "file:line:column: "; E_HOST_MEMORY. The tree and its texts come from `arena`. */
+/* Reads one document. E_STRATEGY with "file:line:column: " for duplicate keys, aliases, tags, directives other than %YAML, keys
+ * that are not words, a second document, and whatever exceeds a limit; E_HOST_MEMORY. The tree and its texts come from `arena`. */
 strata_status_t strata_tree_read(strata_arena_t *arena, const char *file, const char *text, size_t length, strata_tree_t **tree);
 
 /* The value of a key, or NULL. */

@@ -7,12 +7,12 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* What is bounded everywhere else stays far below the most. */
+/* What is bounded everywhere else stays far below this maximum. */
 enum { PIECE = 16384, MOST = 1 << 30 };
 
 typedef struct piece {
     struct piece *next;
-    size_t used, size; /* of the bytes behind the head */
+    size_t used, size; /* of the bytes after the head */
 } piece_t;
 
 /* The head of a piece keeps what follows aligned. */

@@ -6,7 +6,7 @@
 #include "allocation/stack/layer.h"
 #include "strategy/plan/legal.h"
 
-/* The layers that there are and that give what is needed, for the message. */
+/* The layers that give what is needed, for the message. */
 static void givers(uint32_t needed, char *text, size_t capacity) {
     size_t length = 0;
     *text = '\0';
@@ -27,7 +27,7 @@ static strata_status_t fail_needs(const strata_model_layer_t *upper, const strat
                               upper->name, names, lower->name, *who ? who : "a layer that gives it");
 }
 
-/* `upper` stands somewhere above `lower`; both are named, the place is the upper's. */
+/* `upper` stands somewhere above `lower`; the message names both, with the origin of the upper. */
 static strata_status_t fail_clash(strata_clash_t clash, const strata_model_layer_t *upper, const strata_model_layer_t *lower) {
     const char *a = upper->name, *b = lower->name;
     switch (clash) {
@@ -71,7 +71,7 @@ typedef struct building {
     strata_place_kind_t place;
 } building_t;
 
-/* Numbers a stack that stands below layer `above`; the room was measured. */
+/* Numbers a stack below layer `above`; there is room for it. */
 static void number(building_t *built, const strata_model_stack_t *stack, uint32_t above) {
     for (size_t i = 0; i < stack->count; i++) {
         const strata_model_layer_t *layer = &stack->layers[i];
@@ -119,7 +119,7 @@ static strata_status_t check_ends(const strata_model_stack_t *stack) {
     return STRATA_OK;
 }
 
-/* The first layer below that clashes with layer `n`. */
+/* The first layer below that conflicts with layer `n`. */
 static strata_status_t check_below(const building_t *built, uint32_t n) {
     const strata_model_layer_t *upper = built->layers[n];
     strata_scope_t scope = strata_scope_of(upper->type, upper->options);
@@ -134,7 +134,7 @@ static strata_status_t check_below(const building_t *built, uint32_t n) {
     return STRATA_OK;
 }
 
-/* What all of a router's branches give, the router may pass on. */
+/* What all branches of a router give, the router may pass on. */
 static uint32_t given_below(const building_t *built, uint32_t n) {
     uint32_t given = built->last[n] > n ? ~0u : 0;
     for (uint32_t m = n + 1; m <= built->last[n]; m++)
@@ -151,7 +151,7 @@ static strata_status_t check_order(building_t *built) {
     return STRATA_OK;
 }
 
-/* A decorator stack holds few layers: from the top, or from below a cache, to the next cache or source. */
+/* There are few layers from the top, or from below a cache, to the next cache or source. */
 static strata_status_t check_depth(const building_t *built) {
     size_t deep[STRATA_PLAN_NODES + 1] = {0};
     for (uint32_t n = 1; n <= built->count; n++) {
@@ -176,8 +176,8 @@ static bool may_differ(const building_t *built, uint32_t n) {
     return false;
 }
 
-/* A source that can be told its kind of memory must be told the place's, or "place"; or, where a layer above says that another
- * kind may serve, one that the place's users can reach. */
+/* A source with an option for the kind of memory must have the place's, or "place". Where a layer above allows another kind, it may
+ * be any that the place's users can reach. */
 static strata_status_t check_memory(const building_t *built, uint32_t n) {
     const strata_model_layer_t *source = built->layers[n];
     const strata_option_row_t *row = source->type->role == STRATA_SOURCE ? strata_option_find(source->type, "memory") : NULL;
@@ -196,14 +196,14 @@ static strata_status_t check_memory(const building_t *built, uint32_t n) {
 
 /* ---- options ---- */
 
-/* A value at its default, in whatever words, is none. */
+/* A value that equals the default, in whatever words, does not count. */
 static bool says_default(const strata_model_layer_t *layer, const strata_option_row_t *row) {
     char value[STRATA_OPTION_TEXT_BYTES];
     strata_option_print(row, layer->options, value, sizeof value);
     return strcmp(value, row->default_text) == 0;
 }
 
-/* All branches of a router but the last have their value; the last takes what is left. */
+/* All branches of a router except the last have their value; the last takes what is left. */
 static strata_status_t check_branches(const strata_model_layer_t *layer) {
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) {
         uint32_t branch = strata_option_branch(row);
@@ -226,7 +226,7 @@ static strata_status_t check_branches(const strata_model_layer_t *layer) {
     return STRATA_OK;
 }
 
-/* What a layer itself says of its options. */
+/* What a layer itself says about its options. */
 static strata_status_t check_options(const strata_model_layer_t *layer, strata_place_kind_t place) {
     const strata_layer_type_t *type = layer->type;
     const char *option = NULL;
@@ -239,7 +239,7 @@ static strata_status_t check_options(const strata_model_layer_t *layer, strata_p
                               option ? "." : "", option ? option : "", strata_last_error()->text);
 }
 
-/* What says "coalesce" acts on chunks that may be used as one. */
+/* An option with "coalesce" in its name acts on chunks that may be used as one. */
 static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
     const strata_model_layer_t *layer = built->layers[n];
     const strata_option_row_t *row = strata_option_find(layer->type, "coalesce_regions");
@@ -255,7 +255,7 @@ static strata_status_t check_coalescing(const building_t *built, uint32_t n) {
 
 /* ---- alignment ---- */
 
-/* What all that stands directly below serves; *least is whose it is. A source stands on the place. */
+/* What everything directly below serves; *least is the one that serves least. A source stands on the place. */
 static uint64_t alignment_below(const building_t *built, uint32_t n, uint32_t *least) {
     uint64_t below = UINT64_MAX;
     *least = 0;
@@ -280,7 +280,7 @@ static strata_status_t fail_alignment(const strata_model_layer_t *upper, const s
                               upper->name, row ? ".alignment" : "", upper->name, wants, lower->name, gives);
 }
 
-/* From the sources up: each layer has below it what it needs. */
+/* From the sources up: each layer needs something from the layers below it. */
 static strata_status_t check_alignment(building_t *built) {
     for (uint32_t n = built->count; n > 0; n--) {
         const strata_model_layer_t *layer = built->layers[n];
@@ -332,7 +332,7 @@ static void fill_plan(const building_t *built, strata_plan_t *plan) {
     }
 }
 
-/* Branches are bounded where they are read; a model made by hand is asked again. */
+/* Branches are bounded where they are read; a model that was made by hand is checked again. */
 static strata_status_t check_counts(const strata_model_stack_t *stack) {
     const strata_model_layer_t *layers[STRATA_PLAN_NODES];
     size_t count = strata_model_layers(stack, layers, STRATA_PLAN_NODES);

@@ -9,7 +9,7 @@
 
 enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
 
-/* What every header has had. */
+/* What every version of the header has had. */
 #define OLDEST_SIZE (offsetof(strata_layer_type_t, free) + sizeof((strata_layer_type_t *)0)->free)
 
 static strata_status_t copy_type(const strata_layer_type_t *type, strata_layer_type_t *full) {
@@ -53,7 +53,7 @@ static strata_status_t check_shape(const strata_layer_type_t *type) {
     if (missing) return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\" has no %s", type->name, missing);
     if ((unsigned)type->role > STRATA_ROUTER || (unsigned)type->scope > STRATA_SCOPE_DEVICE)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": no such role or scope", type->name);
-    /* A block's locks are its stack's and one shared stack's: only at a cache does a new path begin. */
+    /* A block's locks are its stack's and one shared stack's, so only at a cache a new route begins. */
     if (type->scope == STRATA_SCOPE_THREAD && type->role != STRATA_CACHE)
         return strata_fail(STRATA_E_INVALID, 0, "the layer \"%s\": of thread scope are caches alone", type->name);
     if (type->state_size < sizeof(strata_layer_t) || type->state_size > STATE_MOST)
@@ -80,7 +80,7 @@ static size_t size_of_kind(strata_option_kind_t kind) {
     return 0;
 }
 
-/* Texts begin anywhere, all else at a multiple of its size. */
+/* Texts begin anywhere; everything else at a multiple of its size. */
 static bool fits(size_t offset, size_t bytes, size_t whole) {
     return bytes > 0 && (bytes == STRATA_OPTION_TEXT_BYTES || offset % bytes == 0) && offset <= whole && bytes <= whole - offset;
 }
@@ -101,7 +101,7 @@ static strata_status_t check_option(const strata_layer_type_t *type, size_t inde
                        strata_last_error()->text);
 }
 
-/* Each default is read once: later a default that does not parse would end the process. */
+/* Each default is parsed once here: later, a default that does not parse would end the process. */
 static strata_status_t check_options(const strata_layer_type_t *type) {
     if (!type->options) return STRATA_OK;
     void *scratch = strata_host_new(1, type->options_size + 1);

@@ -17,8 +17,8 @@ static void *own_entry(void) {
     return address;
 }
 
-/* An object that is bound to another copy of the library (a second one in the process, beside one linked in statically) would
- * work on that copy's stacks. What the whole program sees comes first, then what the object brought along. */
+/* An object that is bound to another copy of the library (a second one in the process, beside one that is linked in statically)
+ * would work on that copy's stacks. What the whole program sees comes first, then what the object brought along. */
 static bool bound_to_another(void *object) {
     void *seen = dlsym(RTLD_DEFAULT, "strata_below_free");
     if (!seen) seen = dlsym(object, "strata_below_free");
@@ -44,7 +44,7 @@ strata_status_t strata_code_load(const char *path, const strata_layer_type_t *co
     int length = snprintf(file, sizeof file, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (length < 0 || (size_t)length >= sizeof file) return strata_fail(STRATA_E_IO, 0, "%.80s...: the path is too long", path);
     struct stat found;
-    /* dlopen() of a pipe waits for a writer. What is not there is left to its own words. */
+    /* dlopen() of a pipe waits for a writer. For a missing file its own message is used. */
     if (stat(file, &found) == 0 && strata_file_is_regular(file) != STRATA_OK)
         return strata_fail(STRATA_E_IO, 0, "the object cannot be loaded: %.1500s", strata_last_error()->text);
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -53,7 +53,7 @@ strata_status_t strata_code_load(const char *path, const strata_layer_type_t *co
     size_t count;
     strata_status_t status = table_of(object, path, &table, &count);
     if (status == STRATA_OK) status = strata_layers_register(table, count, true);
-    /* What is registered points into it: it is never closed. */
+    /* The registered layers point into it, so it is never closed. */
     if (status != STRATA_OK) (void)dlclose(object);
     else if (layers) *layers = table;
     return status;

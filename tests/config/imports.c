@@ -125,7 +125,7 @@ TEST(imports, pytorch_whole_variables) {
     made_t made = make("pytorch", "export PYTORCH_ALLOC_CONF=max_split_size_mb:64\nPYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32'",
                        NULL);
     EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "32MiB");
-    EXPECT_STREQ(made.told, "<pytorch>:1:27: PYTORCH_ALLOC_CONF is passed over: the other variable is read before it\n");
+    EXPECT_STREQ(made.told, "<pytorch>:1:27: PYTORCH_ALLOC_CONF is ignored: the other variable is read before it\n");
     EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->line, 2);
     end(&made);
     made = make("pytorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1", NULL);
@@ -170,7 +170,7 @@ TEST(imports, the_last_version_of_a_key_has_patches) {
 /* A fraction of the whole is none. */
 TEST(imports, nothing_is_collected_under_the_whole_memory) {
     made_t made = make("pytorch", "per_process_memory_fraction:1.0,garbage_collection_threshold:0.8", NULL);
-    EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.8 is passed over: nothing is collected");
+    EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.8 is ignored: nothing is collected");
     end(&made);
 }
 
@@ -180,8 +180,8 @@ TEST(imports, what_has_no_equivalent_is_told) {
                        "max_split_size_mb:40,max_split_size_mb:50",
                        NULL);
     EXPECT_CONTAINS(made.told, "<pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:58: garbage_collection_threshold:0.6 is passed over: nothing is collected");
-    EXPECT_CONTAINS(made.told, "<pytorch>:1:91: max_split_size_mb:40 is passed over: it is said again behind it");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:58: garbage_collection_threshold:0.6 is ignored: nothing is collected");
+    EXPECT_CONTAINS(made.told, "<pytorch>:1:91: max_split_size_mb:40 is ignored: it is given again later");
     EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:1: expandable_segments:True has no equivalent: no layer maps");
     EXPECT_CONTAINS(made.file, "\n# <pytorch>:1:26: release_lock_on_cudamalloc:True needs nothing: that is so already");
     EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "50MiB");
@@ -190,7 +190,7 @@ TEST(imports, what_has_no_equivalent_is_told) {
     made = make("pytorch", "backend:cudaMallocAsync,max_split_size_mb:40", NULL);
     EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "throttle"), "1");
-    EXPECT_STREQ(made.told, "<pytorch>:1:25: max_split_size_mb:40 is passed over: the preset cuda_malloc_async has no layer with "
+    EXPECT_STREQ(made.told, "<pytorch>:1:25: max_split_size_mb:40 is ignored: the preset cuda_malloc_async has no layer with "
                             "such an option\n");
     end(&made);
 }
@@ -224,8 +224,7 @@ TEST(imports, paddle_without_layers) {
     made = make("paddle", "FLAGS_use_system_allocator=true FLAGS_allocator_strategy=auto_growth FLAGS_gpu_memory_limit_mb=100",
                 NULL);
     EXPECT_STREQ(layers_of(&made), "limit system");
-    EXPECT_STREQ(made.told,
-                 "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is passed over: FLAGS_use_system_allocator decides\n");
+    EXPECT_STREQ(made.told, "<paddle>:1:33: FLAGS_allocator_strategy=auto_growth is ignored: FLAGS_use_system_allocator decides\n");
     end(&made);
 }
 
@@ -233,7 +232,7 @@ TEST(imports, paddle_fills_as_the_strategy_does) {
     made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true",
                        NULL);
     EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth system");
-    EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is passed over: only the buddy allocators fill their memory\n");
+    EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is ignored: only the buddy allocators fill their memory\n");
     EXPECT_STREQ(value_of(made.strategy, "fill", "write"), "false");
     EXPECT_STREQ(value_of(made.strategy, "system", "memory"), "managed");
     end(&made);
@@ -251,13 +250,13 @@ TEST(imports, paddle_divided_pools) {
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "small_preallocate"), "4MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "16MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "preallocate"), "20MiB");
-    EXPECT_CONTAINS(made.told, "FLAGS_auto_growth_chunk_size_in_mb=10 is passed over: FLAGS_small_pool_size_in_mb divides");
+    EXPECT_CONTAINS(made.told, "FLAGS_auto_growth_chunk_size_in_mb=10 is ignored: FLAGS_small_pool_size_in_mb divides");
     expect_round_trip(&made);
     end(&made);
     made = make("paddle", "FLAGS_large_pool_pre_alloc_in_mb=20 FLAGS_auto_growth_chunk_size_in_mb=10", "2026-08");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "10MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "preallocate"), "0");
-    EXPECT_CONTAINS(made.told, "FLAGS_large_pool_pre_alloc_in_mb=20 is passed over");
+    EXPECT_CONTAINS(made.told, "FLAGS_large_pool_pre_alloc_in_mb=20 is ignored");
     EXPECT_CONTAINS(made.told, "paddle as of 2026-08 has no equivalent: its default is");
     end(&made);
 }
@@ -301,7 +300,7 @@ TEST(imports, tensorflow) {
     EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "system", "cap"), "8GiB");
     EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "preallocate"), "8GiB");
     EXPECT_STREQ(layers_of(&made), "retry guard bfc system");
-    EXPECT_CONTAINS(made.told, "XLA_PYTHON_CLIENT_PREALLOCATE=true is passed over: TF_FORCE_GPU_ALLOW_GROWTH decides\n");
+    EXPECT_CONTAINS(made.told, "XLA_PYTHON_CLIENT_PREALLOCATE=true is ignored: TF_FORCE_GPU_ALLOW_GROWTH decides\n");
     expect_round_trip(&made);
     end(&made);
 }
@@ -321,7 +320,7 @@ TEST(imports, tensorflow_without_its_cache) {
     EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_opportunistic"), "false");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_internal"), "false");
-    EXPECT_CONTAINS(made.told, "TF_FORCE_GPU_ALLOW_GROWTH=true is passed over: the preset cuda_malloc_async has no layer");
+    EXPECT_CONTAINS(made.told, "TF_FORCE_GPU_ALLOW_GROWTH=true is ignored: the preset cuda_malloc_async has no layer");
     expect_round_trip(&made);
     end(&made);
 }
@@ -461,8 +460,8 @@ TEST(imports, wrong_strings_are_refused_where_they_are_wrong) {
         {"pytorch", "large_segment_size_mb:32", "2.9", "pytorch has large_segment_size_mb from 2.11 on, not as of 2.9"},
         {"pytorch", "roundup_bypass_threshold_mb:64", "1.12", "pytorch has roundup_bypass_threshold_mb from 1.13 on"},
         {"pytorch", "roundup_bypass_threshold_mb:64", "2.1", "pytorch had roundup_bypass_threshold_mb up to 1.13, not as of 2.1"},
-        {"pytorch", "", "two", "\"two\" is no version of pytorch that is known; write one of 1.9 to 1.13, 2.0 to 2.13, as in 2.9"},
-        {"pytoch", "", NULL, "nothing is known of an allocator \"pytoch\"; write pytorch"},
+        {"pytorch", "", "two", "\"two\" is no known version of pytorch; write one of 1.9 to 1.13, 2.0 to 2.13, as in 2.9"},
+        {"pytoch", "", NULL, "there is no allocator \"pytoch\"; write pytorch"},
         {"paddle", "FLAGS_free_idle_chunk=perhaps", NULL,
          "<paddle>:1:1: \"perhaps\" is no value of FLAGS_free_idle_chunk; write true or false"},
         {"paddle", "FLAGS_free_idle_chunk", NULL, "FLAGS_free_idle_chunk has no value; write FLAGS_free_idle_chunk=VALUE"},
@@ -537,7 +536,7 @@ TEST(imports, the_environment_is_read_when_asked_for) {
     EXPECT_CONTAINS(strata_last_error()->text, "PYTORCH_CUDA_ALLOC_CONF:1:1: pytorch knows no \"max_split_size\" about memory");
     unsetenv("PYTORCH_CUDA_ALLOC_CONF");
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.preset = "import:torch"}, &wrong));
-    EXPECT_CONTAINS(strata_last_error()->text, "nothing is known of an allocator \"torch\"");
+    EXPECT_CONTAINS(strata_last_error()->text, "there is no allocator \"torch\"");
 }
 
 /* ---- memory, the page ---- */
