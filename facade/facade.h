@@ -1,4 +1,4 @@
-/* The facade from inside: devices x streams x stacks. Public functions stand in include/strata/strata.h. */
+/* The facade from inside: devices x streams x stacks. The public functions are in include/strata/strata.h. */
 #ifndef STRATA_FACADE_FACADE_H
 #define STRATA_FACADE_FACADE_H
 
@@ -16,7 +16,7 @@ typedef struct strata_callback {
     void *context;
 } strata_callback_t;
 
-/* A stream that the program gave a name. */
+/* A stream with a name from the program. */
 typedef struct strata_named_stream {
     strata_place_t place;
     strata_stream_t stream;
@@ -26,32 +26,32 @@ typedef struct strata_named_stream {
 typedef struct strata_stream_ids strata_stream_ids_t;
 
 typedef struct strata_facade {
-    _Atomic strata_t handle; /* 0: closed; the struct is never freed, so that a stale handle is told */
+    _Atomic strata_t handle; /* 0: closed. The struct is never freed, so a stale handle is always noticed */
     uint32_t flags;
     strata_strategy_t *strategy;
     bool owns_strategy;
     bool owns_devices;
-    bool every_device; /* `devices: gpu`: others than the first are opened at first use */
-    strata_sim_t *world; /* of simulated devices that the facade opened itself */
+    bool every_device; /* `devices: gpu`: all except the first are opened at their first use */
+    strata_sim_t *world; /* of simulated devices that the facade itself opened */
     strata_plan_t *plans; /* facade/open/plans.c */
     strata_directory_t *directories[2]; /* [0] blocks of 256 bytes, [1] of 64 (the host place) */
     strata_directory_t *_Atomic noted; /* directories[0] once somebody frees by pointer */
 
-    /* Building is one thread's at a time, with no lock held; what it built is published under the lock. */
+    /* One thread builds at a time, with no lock held; what it built is published under the lock. */
     strata_lock_t lock;
     strata_condition_t built;
     bool building;
-    strata_device_t *_Atomic devices[STRATA_FACADE_DEVICES]; /* by number; NULL: not open. Written while building alone */
+    strata_device_t *_Atomic devices[STRATA_FACADE_DEVICES]; /* by number; NULL: not open. Written only while building */
     strata_domain_t *_Atomic domains[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES];
-    strata_domain_said_t said[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES]; /* what a place's next domain begins with */
+    strata_domain_said_t said[STRATA_PLACE_KINDS][STRATA_FACADE_DEVICES]; /* settings for the next domain of a place */
     strata_callback_t callbacks[STRATA_FACADE_CALLBACKS];
     uint32_t next_callback;
     strata_names_t names; /* of tags, operators, streams and pools */
-    strata_named_stream_t *named_streams; /* while building alone */
+    strata_named_stream_t *named_streams; /* only while building */
     uint32_t named_stream_count, named_stream_room;
-    strata_stream_ids_t *stream_ids; /* facade/streams/stream_ids.h; NULL: they are not checked. Guarded by the lock */
-    strata_lost_t lost; /* told by strata_close() */
-    _Atomic uint64_t step; /* how many strata_step() have ended */
+    strata_stream_ids_t *stream_ids; /* facade/streams/stream_ids.h; NULL: not checked. Guarded by the lock */
+    strata_lost_t lost; /* reported by strata_close() */
+    _Atomic uint64_t step; /* number of strata_step() calls that have ended */
 } strata_facade_t;
 
 /* The facade of a handle; NULL with E_STALE or E_FORKED set. */
@@ -60,74 +60,74 @@ strata_facade_t *strata_facade_of(strata_t handle);
 bool strata_facade_is_open(strata_t handle);
 /* Copies a name of an open facade, cut to the room; false: the facade is closed, or the number is 0. Any thread. */
 bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t capacity);
-/* The domain of a place, opened if the strategy serves it and it was not yet. */
+/* The domain of a place, opened if the strategy serves it and it is not open yet. */
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **domain);
-/* The stack of a stream, made at its first use. */
+/* The stack of a stream, built at its first use. */
 strata_status_t strata_facade_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, strata_stack_t **stack);
-/* Its handle, in a named pool (0: in none): the stack may end at once, where its stream is forgotten. */
+/* The handle of a stack, in a named pool (0: none). The stack may end at any time if its stream is forgotten. */
 strata_status_t strata_facade_stack_handle(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
                                            strata_stack_handle_t *handle);
-/* The stack itself, for as long as nobody forgets the stream. */
+/* The stack itself, valid as long as nobody forgets the stream. */
 strata_status_t strata_facade_pool_stack(strata_facade_t *facade, strata_place_t place, uint64_t pool, strata_stream_t stream,
                                          strata_stack_t **stack);
-/* The stream by which a stack is found: that for which NULL stands where it is NULL, NULL where it is the legacy stream; pinned
- * and host places have one stack for all. */
+/* The stream by which a stack is found: NULL becomes the place's default stream, the legacy stream becomes NULL; pinned and host
+ * places have one stack for all streams. */
 strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream);
-/* A facade over devices that the caller opened and closes after it: for replay and tests. The strategy outlives it. */
+/* A facade over devices that the caller opens, and closes after it: for replay and tests. The strategy must outlive it. */
 strata_status_t strata_facade_open_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                       uint32_t flags, strata_t *facade);
-/* The same in two steps, for what places are told before their first stacks are made: default streams, names of streams. The
- * facade is closed whatever the second answers. */
+/* The same in two steps, so that places can be told their default streams and stream names before their first stacks are built. The
+ * caller closes the facade whatever the second step answers. */
 strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata_device_t *const *devices, uint32_t count,
                                        uint32_t flags, strata_t *facade);
 strata_status_t strata_facade_ready(strata_t facade);
-/* strata_record_stream(), and whether no layer knew the borrow. */
+/* strata_record_stream(); also tells whether any layer handled the borrow. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
-/* Highest bytes freed by their holder and still in use by other streams, by the clock (allocation/report/meter.h). */
+/* Highest bytes freed by their owner and still in use by other streams, by the clock (allocation/report/meter.h). */
 uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
-/* Live chunks got from the device, without a look at the stacks; 0 where the place is not served. */
+/* Bytes of live chunks got from the device, without a look at the stacks; 0 if the place is not served. */
 uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
 
-/* The figures of one stack, of all stacks of a place, and of those of a pool (0: of no pool), what has ended included. */
+/* The figures of one stack, of all stacks of a place, and of those of a pool (0: outside pools), those of ended stacks included. */
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures);
 void strata_facade_place_figures(strata_domain_t *domain, strata_statistics_t *figures);
 void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_statistics_t *figures);
 
-/* Every open domain, one after the other: the index to begin with is 0; NULL behind the last. */
+/* Every open domain in turn: begin with index 0; NULL after the last. */
 strata_domain_t *strata_facade_next_domain(strata_facade_t *facade, uint32_t *index);
 
-/* The record of a ref, with the lock of the stack that served it held: the caller opens the path. */
+/* The record of a ref, with the lock of the stack that served it held; the caller begins the call. */
 strata_status_t strata_facade_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **record);
 
 /* A request that failed for memory at last. */
 typedef struct strata_refused {
-    strata_stack_t *stack; /* that it came to */
+    strata_stack_t *stack; /* that it reached */
     strata_stream_t stream;
     size_t size;
     uint32_t flags;
-    const char *reason; /* of whoever refused; and the driver's number, 0: no driver did */
+    const char *reason; /* why it was refused; and the driver's number, 0: no driver call failed */
     int64_t device_code;
 } strata_refused_t;
-/* The thread's last error says who refused. Tells the observers. Answers E_NO_MEMORY with the report. */
+/* The thread's last error says who refused. Calls the observers. Returns E_NO_MEMORY with the report. */
 strata_status_t strata_facade_out_of_memory(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve);
-/* The ladder's rung of callbacks; `context` is the facade. */
+/* The step of the ladder that calls the program; `context` is the facade. */
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size);
 
 /* Whether the process has opened any facade so far. */
 bool strata_facade_ever_opened(void);
-/* The first free by pointer: from now on every stack notes what it hands out, and what is live is noted now. E_HOST_MEMORY: there
- * is no room for notes, all is as before. */
+/* The first free by pointer: from now on every stack notes what it hands out; what is live is noted now. E_HOST_MEMORY: there is no
+ * room for notes, and nothing has changed. */
 strata_status_t strata_facade_note_pointers(strata_facade_t *facade);
 
 /* ---- pools and names of streams ---- */
 
-/* What a request that says `pool` means: a pool's number, 0 of no pool. E_INVALID. */
+/* What `pool` of a request means: a pool's number, or 0 for none. E_INVALID. */
 strata_status_t strata_facade_pool(strata_facade_t *facade, strata_place_t place, uint64_t said, uint64_t *pool);
 
-/* Building is one thread's at a time; no lock is held. */
+/* One thread builds at a time; no lock is held. */
 void strata_facade_begin_building(strata_facade_t *facade);
 void strata_facade_end_building(strata_facade_t *facade);
-/* While building: a stream that has a name; NULL: it has none. */
+/* While building: the name of a stream; NULL: it has none. */
 const strata_named_stream_t *strata_facade_named_stream(const strata_facade_t *facade, strata_place_t place,
                                                         strata_stream_t stream);
 /* The stream is gone, and its name. */
@@ -135,7 +135,7 @@ void strata_facade_forget_name(strata_facade_t *facade, strata_place_t place, st
 
 /* ---- the look-up caches of all threads ---- */
 
-/* Every thread's cached directories are looked up anew: a facade was closed. */
+/* A facade was closed: every thread must look up its cached directories again. */
 void strata_lookup_forget_all(void);
 
 #endif

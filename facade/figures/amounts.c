@@ -22,7 +22,7 @@ static void print_grouped(uint64_t number, char *text, size_t capacity) {
     text[at] = '\0';
 }
 
-/* The largest of which there is one. */
+/* The largest unit of which there is at least one. */
 static unsigned unit_for(uint64_t bytes) {
     unsigned unit = 0;
     while (unit + 1 < UNITS && bytes >= 1ull << 10 * (unit + 1)) unit++;
@@ -63,7 +63,7 @@ unsigned strata_amounts_unit(const uint64_t *bytes, size_t count) {
     unsigned unit = unit_for(most), lowest = unit > 0 ? unit - 1 : 0;
     uint64_t tenth = (1ull << 10 * unit) / 10, crumb = (1ull << 10 * lowest) - 1;
     for (size_t i = 0; i < count; i++)
-        if (bytes[i] < tenth && bytes[i] > crumb) unit = lowest; /* what is less still has a unit of its own */
+        if (bytes[i] < tenth && bytes[i] > crumb) unit = lowest; /* what is less still gets a unit of its own */
     while (unit > lowest && any_read_alike(bytes, count, unit)) unit--;
     return unit;
 }

@@ -1,4 +1,4 @@
-/* The chunks of a place, made of the rows of a snapshot, and as text. */
+/* The chunks of a place, gathered from the rows of a snapshot, and as text. */
 #include "facade/figures/chunks.h"
 
 #include <inttypes.h>
@@ -18,14 +18,14 @@ typedef struct gathering {
     void *context;
 } gathering_t;
 
-/* What a cache keeps free may be nobody's: a chunk is of whoever uses something in it. */
+/* Free memory of a cache may belong to no stream: a chunk belongs to whoever uses something in it. */
 static strata_stream_t stream_of(const gathering_t *gathering) {
     for (size_t i = 0; i < gathering->count; i++)
         if (gathering->rows[i].state != 0) return gathering->rows[i].stream;
     return gathering->rows[0].stream;
 }
 
-/* Tells the chunk whose rows have been gathered, and begins with none. */
+/* Reports the chunk whose rows have been gathered, and begins the next. */
 static void tell_chunk(gathering_t *gathering) {
     if (gathering->count == 0) return;
     strata_chunk_t chunk = {

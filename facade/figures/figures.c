@@ -1,4 +1,4 @@
-/* Figures of places, and what the caches keep. */
+/* Figures of places, and of what the caches keep. */
 #include <string.h>
 
 #include "allocation/reclaim/above.h"
@@ -10,7 +10,7 @@
 #include "facade/serve/arguments.h"
 #include "platform/arithmetic.h"
 
-/* Adds a stack's plain words; its lock is taken for the reading. */
+/* Adds the counters of a stack, under its lock. */
 static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_lock(&stack->lock);
     const strata_statistics_t *f = &stack->figures;
@@ -20,7 +20,7 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_unlock(&stack->lock);
 }
 
-/* What its stacks that have ended counted, and what is counted of requests whatever stack they came to. */
+/* The counts of stacks that have ended, and of requests whatever stack they reached. */
 static void add_group(strata_group_t *group, strata_statistics_t *sum) {
     strata_lock(&group->domain->lock);
     const strata_statistics_t *f = &group->ended;
@@ -40,7 +40,7 @@ static void add_direct(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_unlock(&stack->lock);
 }
 
-/* A figure is the sum over the stacks but for these. */
+/* A figure is the sum over the stacks, except these. */
 static void finish(strata_statistics_t *sum) { sum->live_allocations = sum->allocations - sum->frees; }
 
 void strata_facade_stack_figures(strata_stack_t *stack, strata_statistics_t *figures) {
@@ -74,7 +74,7 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
     finish(figures);
 }
 
-/* An older caller's struct is shorter: it gets what it knows. */
+/* An older caller's struct is shorter: it gets the figures that it knows. */
 static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistics_t *out) {
     size_t size = out->struct_size;
     if (size < sizeof(size_t) || size > STRATA_LARGEST_STRUCT)
@@ -153,7 +153,7 @@ static uint64_t idle_in(strata_domain_t *domain) {
     return idle;
 }
 
-/* What a cache gave to a cache below it, or to a driver's pool, is given back once: when the device gets it. */
+/* What a cache gave to a cache below it, or to a driver's pool, goes back once: when the device gets it. */
 static uint64_t give_back(strata_domain_t *domain, uint64_t keep) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);
@@ -185,7 +185,7 @@ strata_status_t strata_trim(strata_t handle, strata_place_t place, uint64_t keep
     return status;
 }
 
-/* What is idle goes back as far as the new limit wants it; what is live stays. */
+/* Idle memory goes back as far as the new limit requires; what is live stays. */
 strata_status_t strata_set_limit(strata_t handle, strata_place_t place, uint64_t limit) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;

@@ -1,4 +1,4 @@
-/* What the layers of a place count for themselves. */
+/* The figures that the layers of a place count themselves. */
 #include "allocation/report/figures.h"
 #include "allocation/stack/layer.h"
 #include "facade/serve/arguments.h"

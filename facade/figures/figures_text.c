@@ -33,7 +33,7 @@ static void say_fields(strata_text_t *text, const strata_statistics_t *figures) 
 #undef SAY_FIELD
 }
 
-/* A name that the program or the strategy gave, if there is one; it has no control characters. */
+/* A name from the program or the strategy, if there is one; it has no control characters. */
 static void say_name(strata_text_t *text, const char *key, const char *name) {
     if (!*name) return;
     strata_text_say(text, "\"%s\": \"", key);
@@ -74,7 +74,7 @@ static void say_stream(strata_text_t *text, strata_stack_t *stack, const char *b
     strata_text_say(text, "}");
 }
 
-/* The next pool of a place that was used; NULL behind the last. */
+/* The next pool of a place that was used; NULL after the last. */
 static strata_group_t *next_pool(strata_domain_t *domain, strata_group_t *previous) {
     strata_group_t *group = previous;
     while ((group = strata_domain_next_group(domain, group)) != NULL && group->pool == 0) {}
@@ -137,7 +137,7 @@ strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capaci
 
 /* ---- Prometheus ---- */
 
-/* Figures that only grow, in the table's names. */
+/* Figures that only grow, by their names in the table. */
 static bool is_counter(const char *name) {
     static const char *const counters[] = {"allocations",    "frees",   "cache_hits",    "growths",    "borrows",
                                            "deferred_frees", "ladders", "out_of_memory", "host_waits", "borrows_waited"};
@@ -165,7 +165,7 @@ static void say_metric(strata_text_t *text, const char *name, const char *unit, 
     }
 }
 
-/* A place's total is not the sum of its pools, so theirs are metrics of their own. */
+/* A place's total is not the sum of its pools, so pools have metrics of their own. */
 static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const char *name, const char *unit, const char *meaning,
                             size_t offset) {
     const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
@@ -188,7 +188,7 @@ static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const 
         }
 }
 
-/* Help texts are what authors of layers wrote. */
+/* Help texts come from the authors of layers. */
 static void say_help(strata_text_t *text, const char *help) {
     for (; *help; help++) {
         if (*help == '\\') strata_text_say(text, "\\\\");
@@ -197,7 +197,7 @@ static void say_help(strata_text_t *text, const char *help) {
     }
 }
 
-/* One figure of one type of layers: its samples in all places. */
+/* One figure of one layer type: its samples in all places. */
 typedef struct layer_metric {
     const strata_layer_type_t *type;
     const strata_own_figure_t *row;

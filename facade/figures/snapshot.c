@@ -1,4 +1,4 @@
-/* Every block of a place at one moment: copied with the locks of all its stacks held, told with none. */
+/* Every block of a place at one moment: copied with the locks of all its stacks held, reported with none. */
 #include <stdlib.h>
 
 #include "allocation/call/blocks.h"
@@ -8,12 +8,12 @@
 
 typedef struct rows {
     strata_snapshot_row_t *rows;
-    size_t count, room; /* count may be more: what there was no room for */
+    size_t count, room; /* count may be larger: the rest found no room */
 } rows_t;
 
 static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_record_t *block, void *context) {
     rows_t *rows = context;
-    /* What another cache holds as its chunk is shown by that cache's own blocks. */
+    /* The chunk of another cache is shown by that cache's own blocks. */
     if (block->state == STRATA_RECORD_CHUNK) return;
     if (rows->count++ >= rows->room) return;
     const strata_record_t *chunk = layer && layer->type->chunk_of ? layer->type->chunk_of(layer, block) : block;
@@ -30,7 +30,7 @@ static void copy_row(strata_stack_t *stack, strata_layer_t *layer, const strata_
     row->pool = server->group->pool;
 }
 
-/* Upper bound of the blocks that there are now. */
+/* An upper bound of the blocks that there are now. */
 static size_t slots_used(strata_domain_t *domain) {
     size_t used = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
@@ -41,7 +41,7 @@ static size_t slots_used(strata_domain_t *domain) {
     return used;
 }
 
-/* All rows of one moment; more may have come while there was room for those seen before. */
+/* All rows of one moment. More blocks may have come while room was made for those seen before. */
 static strata_status_t copy_rows(strata_domain_t *domain, rows_t *rows) {
     *rows = (rows_t){.room = slots_used(domain)};
     for (;;) {
@@ -57,8 +57,8 @@ static strata_status_t copy_rows(strata_domain_t *domain, rows_t *rows) {
     }
 }
 
-/* The rows of a chunk lie together and in order: the chunks alone need sorting. Where a decorator holds some of a chunk's blocks,
- * the rows of what it made lie elsewhere: each piece between them is a run of its own. */
+/* The rows of a chunk are together and in order, so only the chunks need sorting. If a decorator holds some of a chunk's blocks,
+ * the rows of what it made are elsewhere: each piece between them is a run of its own. */
 typedef struct run {
     const strata_snapshot_row_t *first;
     size_t count;

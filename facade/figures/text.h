@@ -1,4 +1,4 @@
-/* Text that is written into a buffer and measured beyond its end: no host memory is needed. */
+/* Text written into a buffer and measured beyond its end; needs no host memory. */
 #ifndef STRATA_FACADE_TEXT_H
 #define STRATA_FACADE_TEXT_H
 
@@ -8,9 +8,9 @@
 #include "strata/status.h"
 
 typedef struct strata_text {
-    char *text; /* closed by a zero if the capacity is not 0 */
+    char *text; /* ends with a zero if the capacity is not 0 */
     size_t capacity;
-    size_t length; /* of all that was said */
+    size_t length; /* of everything that was written */
 } strata_text_t;
 
 void strata_text_say(strata_text_t *text, const char *format, ...) STRATA_PRINTF(2, 3);

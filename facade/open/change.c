@@ -9,7 +9,7 @@
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"
 
-/* What a facade has by its strategy. */
+/* The parts of a facade that come from its strategy. */
 typedef struct built {
     strata_strategy_t *strategy;
     bool owns_strategy;
@@ -41,7 +41,7 @@ static void end_built(strata_facade_t *facade) {
     if (facade->owns_strategy) strata_strategy_delete(facade->strategy);
 }
 
-/* What the program has said of a place holds under any strategy, one that cannot serve the place in between too. */
+/* What the program has set for a place holds under every strategy, even if one in between cannot serve the place. */
 static void keep_what_is_said(strata_facade_t *facade) {
     uint32_t index = 0;
     strata_domain_t *domain;
@@ -49,7 +49,7 @@ static void keep_what_is_said(strata_facade_t *facade) {
         facade->said[strata_place_kind(domain->place)][strata_place_device(domain->place)] = strata_domain_said(domain);
 }
 
-/* All or nothing: the old strategy's stacks stay until the new one's are there. */
+/* All or nothing: the old strategy's stacks stay until the new one's are built. */
 static strata_status_t change(strata_facade_t *facade, strata_strategy_t *strategy) {
     keep_what_is_said(facade);
     built_t before = take_out(facade), after;
@@ -79,7 +79,7 @@ static strata_status_t check_is_idle(strata_facade_t *facade) {
                        (unsigned long long)live);
 }
 
-/* The facade's devices stay, so that its streams do. */
+/* The facade's devices stay, so its streams stay too. */
 static strata_status_t load(strata_facade_t *facade, const strata_open_options_t *options, strata_strategy_t **strategy) {
     const char *devices = facade->strategy->devices;
     strata_open_options_t wanted = *options;
@@ -96,7 +96,7 @@ static strata_status_t load_and_change(strata_facade_t *facade, const strata_ope
     strata_strategy_t *strategy;
     strata_status_t status = load(facade, options, &strategy);
     if (status != STRATA_OK) return status;
-    /* What the old caches keep, the new layers may want. */
+    /* The new layers may need the memory of the old caches. */
     uint32_t index = 0;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL) {

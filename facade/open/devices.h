@@ -4,7 +4,7 @@
 
 #include "facade/facade.h"
 
-/* Opens what the strategy names. E_NO_DEVICE: there is no falling back to the simulator here. */
+/* Opens what the strategy names. E_NO_DEVICE: there is no fallback to the simulator here. */
 strata_status_t strata_devices_open(strata_facade_t *facade);
 /* Opens one more real device, at its first use. Only while the facade is being built. */
 strata_status_t strata_devices_open_one(strata_facade_t *facade, uint32_t ordinal);

@@ -1,4 +1,4 @@
-/* The parts of opening and closing that changing the strategy needs too (facade/open/open.c). */
+/* The parts of opening and closing that a change of strategy needs too (facade/open/open.c). */
 #ifndef STRATA_FACADE_LIFE_H
 #define STRATA_FACADE_LIFE_H
 
@@ -8,13 +8,13 @@
 strata_status_t strata_facade_check_flags(uint32_t flags);
 /* The strategy that options name. */
 strata_status_t strata_facade_load(const strata_open_options_t *options, strata_strategy_t **strategy);
-/* The default stream's stack of every place of the devices that are open; a place that the device cannot serve is left until
- * somebody asks for it and is told why. */
+/* Builds the default stream's stack for every place of the open devices. A place that the device cannot serve is left until
+ * somebody asks for it and gets the error. */
 strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade);
 
-/* Counts what is live, and tells of it with no lock held; `report` may be NULL. */
+/* Counts what is live, and reports it with no lock held; `report` may be NULL. */
 uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context);
-/* Bytes of frees that still wait, once those that have passed are finished; `wait` for all work first. */
+/* Bytes of frees that still wait, after those that have passed were finished; with `wait`, after a wait for all work. */
 uint64_t strata_facade_still_pending(strata_facade_t *facade, bool wait);
 void strata_facade_end_domains(strata_facade_t *facade);
 

@@ -46,7 +46,7 @@ strata_facade_t *strata_facade_of(strata_t handle) {
     return NULL;
 }
 
-/* Under the table's lock: a facade that closes takes it before its names go. */
+/* Under the table's lock: a facade that closes takes it before its names end. */
 bool strata_facade_name(strata_t handle, uint32_t number, char *text, size_t capacity) {
     pthread_mutex_lock(&table);
     strata_facade_t *facade = atomic_load(&strata_facades[handle % STRATA_FACADES]);
@@ -61,7 +61,7 @@ bool strata_facade_is_open(strata_t handle) {
     return handle != 0 && facade && facade->handle == handle;
 }
 
-/* A struct with a handle of its own; structs stay, so that a stale handle always finds one to compare with. */
+/* A struct with a handle of its own. Structs are never freed, so a stale handle always finds one to be compared with. */
 static strata_status_t take_slot(strata_facade_t **out) {
     strata_facade_t *fresh = strata_host_new(1, sizeof *fresh);
     if (!fresh) return STRATA_E_HOST_MEMORY;
@@ -74,7 +74,7 @@ static strata_status_t take_slot(strata_facade_t **out) {
             facade = fresh;
             fresh = NULL;
         }
-        /* Threads with old handles may be comparing them: that word is written for itself, and last. */
+        /* Threads with old handles may be comparing: the handle is written by itself, and last. */
         memset((unsigned char *)facade + sizeof facade->handle, 0, sizeof *facade - sizeof facade->handle);
         facade->handle = ++generations[i] * STRATA_FACADES + i;
         atomic_store_explicit(&strata_facades[i], facade, memory_order_release);
@@ -111,7 +111,7 @@ void strata_facade_end_building(strata_facade_t *facade) {
     strata_unlock(&facade->lock);
 }
 
-/* The device that serves a place: its own, or for host memory the first that is open. */
+/* The device that serves a place: its own; for host memory the first that is open. */
 static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, strata_device_t **device) {
     uint32_t number = strata_place_device(place);
     strata_place_kind_t kind = strata_place_kind(place);
@@ -179,7 +179,7 @@ static strata_status_t build_stack(strata_facade_t *facade, strata_domain_t *dom
     strata_group_t *group;
     strata_status_t status = strata_plans_group(facade, domain, pool, whose.name, &group);
     if (status != STRATA_OK) return status;
-    /* Threads come and go; what they leave behind is collected when the next one comes. */
+    /* Threads come and go; what they leave is collected when the next one comes. */
     if (thread || group->plan->threaded) strata_domain_forget_dead_threads(domain);
     return strata_stack_create(group, &whose, stack);
 }
@@ -230,7 +230,7 @@ static void note_stacks(strata_domain_t *domain) {
             if (stack->is_shared == (shared != 0)) strata_stack_note_pointers(stack, domain->directory);
 }
 
-/* One at a time with building: a domain that is published behind the walk is born noting. */
+/* One at a time with building: a domain that is published after this walk notes from its beginning. */
 strata_status_t strata_facade_note_pointers(strata_facade_t *facade) {
     strata_facade_begin_building(facade);
     strata_status_t status = strata_directory_begin(facade->directories[0]);
@@ -285,7 +285,7 @@ static uint64_t walk_live(strata_facade_t *facade, leaks_t *leaks) {
     return leaks->count;
 }
 
-/* Room that the host refuses costs the report, not the count. */
+/* If the host refuses the room, the report is lost but the count is not. */
 uint64_t strata_facade_report_leaks(strata_facade_t *facade, strata_leak_fn report, void *context) {
     leaks_t leaks = {.facade = facade};
     uint64_t live = walk_live(facade, &leaks);
@@ -402,7 +402,7 @@ static strata_status_t begin_facade(uint32_t flags, strata_facade_t **facade) {
     return STRATA_OK;
 }
 
-/* Whatever the status, what there is ends where the facade does not come to be. */
+/* Whatever the status, what was made ends if the facade does not open. */
 static strata_status_t finish_facade(strata_facade_t *facade, strata_status_t status, bool ready, strata_t *handle) {
     if (status == STRATA_OK) status = make_directories(facade);
     if (status == STRATA_OK) status = strata_stream_ids_begin(facade);

@@ -1,4 +1,4 @@
-/* The plans of a facade, and the groups of stacks that are made by them. */
+/* The plans of a facade, and the groups of stacks that are built from them. */
 #ifndef STRATA_FACADE_PLANS_H
 #define STRATA_FACADE_PLANS_H
 
@@ -6,18 +6,18 @@
 
 /* Of every stack that the strategy writes: by place, of each device with stacks of its own, of each pool, of each pattern. */
 strata_status_t strata_plans_make(strata_facade_t *facade);
-/* By which the ordinary stacks of a place are built. */
+/* From which the ordinary stacks of a place are built. */
 const strata_plan_t *strata_plans_of(const strata_facade_t *facade, strata_place_t place);
-/* The group of a pool (0: of none) for a stream of that name (NULL: it has none); made at its first use, while building. */
+/* The group of a pool (0: none) for a stream of that name (NULL: it has none). Made at its first use, while building. */
 strata_status_t strata_plans_group(strata_facade_t *facade, strata_domain_t *domain, uint64_t pool, const char *stream,
                                    strata_group_t **group);
 
-/* A pool's number: {the facade's handle, its name's number}, good under any strategy that names it. */
+/* The number of a pool: {the facade's handle, the number of its name}; valid under any strategy that names the pool. */
 enum { STRATA_POOL_NAME_BITS = 24 };
 static inline uint64_t strata_plans_pool(const strata_facade_t *facade, uint32_t name) {
     return facade->handle << STRATA_POOL_NAME_BITS | name;
 }
-/* What the strategy says of the pool of a number; NULL: it is none of this facade's. */
+/* What the strategy says about the pool of a number; NULL: the facade has no such pool. */
 const strata_model_named_t *strata_plans_of_pool(strata_facade_t *facade, uint64_t pool);
 
 #endif

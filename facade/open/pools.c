@@ -7,12 +7,12 @@
 
 enum { BEGUN_MOST = 16 };
 
-/* What the calling thread has begun, the innermost last. Looked at the long way alone: a thread's look-up cache is emptied when it
- * begins and ends, and holds the stacks of the pool that it is in. */
+/* What the calling thread has begun, the innermost last. Only the long way looks at it: a thread's look-up cache is emptied when a
+ * pool begins and ends, and then holds the stacks of the current pool. */
 typedef struct begun {
-    strata_t facade; /* may be closed by now: then it names none */
+    strata_t facade; /* may be closed by now; then it names none */
     strata_place_t place;
-    uint32_t pool; /* its name's number; 0: the ordinary stacks */
+    uint32_t pool; /* the number of its name; 0: the ordinary stacks */
 } begun_t;
 
 static _Thread_local begun_t begun[BEGUN_MOST];
@@ -116,7 +116,7 @@ strata_status_t strata_pool_current(strata_t handle, strata_place_t place, uint6
     return STRATA_OK;
 }
 
-/* Those of no pool are several: of streams by name too. */
+/* The groups outside pools are several: those of streams by name too. */
 static void release_groups(strata_domain_t *domain, uint64_t pool) {
     strata_pending_t pending;
     (void)strata_domain_poll(domain, &pending);

@@ -1,4 +1,4 @@
-/* What strata.h declares and this version does not serve yet: each says so and changes nothing. */
+/* Functions that strata.h declares and this version does not serve yet: each says so and changes nothing. */
 #include "facade/facade.h"
 
 static strata_status_t later(strata_t handle, const char *what) {

@@ -1,4 +1,4 @@
-/* The cache below: what serves a stream of a place under its decorators. */
+/* The cache that serves a stream of a place below its decorators. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
 
-/* The layers below `layer`, depth first, that are no decorators and no routers; *left are to be passed by. */
+/* The layers below `layer`, depth first, except decorators and routers; *left of them are to be skipped. */
 static strata_layer_t *find(strata_layer_t *layer, size_t *left) {
     if (layer->type->role == STRATA_CACHE || layer->type->role == STRATA_SOURCE) return (*left)-- == 0 ? layer : NULL;
     for (uint32_t i = 0; i < layer->below_count; i++) {
@@ -25,7 +25,7 @@ static void count_held(const strata_record_t *record, void *context) {
     if (is_held(record)) *bytes += record->size;
 }
 
-/* Under the lock of the layer's stack. A source keeps no blocks: what it serves stands in the slab. */
+/* Under the lock of the layer's stack. A source keeps no blocks: what it serves is in the slab. */
 static uint64_t used_bytes(strata_layer_t *layer) {
     uint64_t bytes = 0;
     if (layer->type->walk) {

@@ -4,11 +4,11 @@
 
 #include "facade/report/facts.h"
 
-/* Finds the cause, and aims the facts at it. */
+/* Finds the cause and makes the facts about it. */
 strata_cause_t strata_cause_find(strata_facts_t *facts);
 /* "fragmentation: 6MiB asked, ..." */
 void strata_cause_say(const strata_facts_t *facts, strata_cause_t cause, strata_text_t *text);
-/* What helps against it, a sentence a line, the first of them behind `first`, the others behind `more`. */
+/* What helps against it, one sentence a line, `first` before the first and `more` before the others. */
 void strata_advice_say(const strata_facts_t *facts, strata_cause_t cause, strata_text_t *text, const char *first, const char *more);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a program asks that gives memory up on purpose: what would become free with a block, and which blocks cost least. */
+/* For programs that give memory up on purpose: what would become free with a block, and which blocks cost least. */
 #include "allocation/call/blocks.h"
 #include "facade/facade.h"
 #include "facade/report/victims.h"
@@ -41,7 +41,7 @@ strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neig
 
 /* ---- victims ---- */
 
-/* Blocks that lie one behind the other, live or free: what they hold together, and what freeing the live ones would cost. */
+/* Consecutive blocks, live or free: their bytes together, and what freeing the live ones would cost. */
 typedef struct window {
     const strata_record_t *first, *last; /* NULL: none */
     uint64_t bytes, cost;
@@ -52,7 +52,7 @@ typedef struct choice {
     strata_victims_t *wanted;
     window_t now;
     window_t best; /* of this stack and those before */
-    bool better; /* the best is this stack's */
+    bool better; /* the best belongs to this stack */
 } choice_t;
 
 static void count_in(window_t *window, const strata_record_t *block) {

@@ -10,11 +10,11 @@
 #include "facade/report/victims.h"
 #include "platform/arithmetic.h"
 
-enum { VICTIMS = 64, VICTIM_GROUPS = 4, UNIT_OF_BOUNDS = 1 << 20 /* in which what is enough is told: text rounds down */ };
+enum { VICTIMS = 64, VICTIM_GROUPS = 4, UNIT_OF_BOUNDS = 1 << 20 /* the precision of "enough": the text rounds down */ };
 
-/* ---- options of the stack that was asked ---- */
+/* ---- options of the stack that refused ---- */
 
-/* What stands before a layer in a path of the refused stack: "" of the gpu's, "pinned.", "pools.weights.", ... */
+/* The beginning of a path to a layer of the refused stack: "" for the gpu's, "pinned.", "pools.weights.", ... */
 static void say_prefix(const strata_facts_t *f, strata_text_t *text) {
     const strata_group_t *group = f->refused->stack->group;
     const strata_named_kind_t kind = group->pool ? STRATA_NAMED_POOL : STRATA_NAMED_STREAM;
@@ -31,7 +31,7 @@ static void say_path(const strata_facts_t *f, const strata_plan_node_t *node, co
     strata_text_say(&text, "%s.%s", node->name, option);
 }
 
-/* The path of an option of the stack and what it says; NULL: no layer has it. */
+/* The path of an option in the stack, and its value; NULL: no layer has it. */
 static const strata_plan_node_t *read_option(const strata_facts_t *f, const char *option, char *path, char *now) {
     const strata_plan_t *plan = f->refused->stack->group->plan;
     for (uint32_t i = 1; i <= plan->count; i++) {
@@ -50,7 +50,7 @@ static bool is_off(const strata_facts_t *f, const char *option, char *path) {
     return read_option(f, option, path, now) && strcmp(now, "false") == 0;
 }
 
-/* The place is managed, or has a source of managed or of host memory under gpu. */
+/* The place is managed, or it is gpu and has a source of managed or host memory. */
 static bool has_other_memory(const strata_facts_t *f) {
     const strata_plan_t *plan = f->refused->stack->group->plan;
     strata_place_kind_t kind = strata_place_kind(f->domain->place);
@@ -104,7 +104,7 @@ static void read_bound(strata_facts_t *f) {
 
 static bool is_of_device(strata_place_kind_t kind) { return kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED; }
 
-/* The other kind of memory that lies on the same device. */
+/* The other kind of memory on the same device. */
 static strata_domain_t *beside(const strata_facts_t *f) {
     strata_place_kind_t kind = strata_place_kind(f->domain->place);
     strata_place_kind_t other = kind == STRATA_PLACE_GPU ? STRATA_PLACE_MANAGED : STRATA_PLACE_GPU;

@@ -1,5 +1,5 @@
-/* What is known of a request that failed for memory: one set of figures and names, of which the cause is found, and which the
- * sentences of the report name in braces. */
+/* What is known about a request that failed for memory: one set of figures and names. The cause is found from it, and the sentences
+ * of the report name the facts in braces. */
 #ifndef STRATA_FACADE_FACTS_H
 #define STRATA_FACADE_FACTS_H
 
@@ -11,7 +11,7 @@
 
 enum { STRATA_FACT_LETTERS = 256, STRATA_FACT_REASON = 400 };
 
-/* A driver's own context is among what others hold, and nobody can end it: so much of that is nobody's fault (an H100 takes 500 MiB). */
+/* Others hold a driver's own context too, and nobody can end that: so many bytes are nobody's fault (an H100 takes 500 MiB). */
 #define STRATA_FACT_CONTEXT (768ull << 20)
 
 /* clang-format would break these lists differently at each run. */
@@ -45,7 +45,7 @@ typedef struct strata_facts {
 #define STRATA_FACT_TEXT(name) char name[STRATA_FACT_LETTERS];
     STRATA_FACT_TEXTS(STRATA_FACT_TEXT)
 #undef STRATA_FACT_TEXT
-    char reason[STRATA_FACT_REASON]; /* the error of whoever refused */
+    char reason[STRATA_FACT_REASON]; /* the error of the layer that refused */
     strata_facade_t *facade;
     strata_domain_t *domain;
     const strata_refused_t *refused;
@@ -53,11 +53,11 @@ typedef struct strata_facts {
     strata_refusal_t refusal;
     strata_climbed_t climbed;
     strata_survey_t survey;
-    uint64_t whole; /* idle in whole chunks, where nothing but the ladder is needed */
-    uint64_t chunk_size_bytes; /* of the option, 0: none */
+    uint64_t whole; /* idle in whole chunks, for which a reclaim is enough */
+    uint64_t chunk_size_bytes; /* of the option; 0: none */
     bool wait_first_is_off, smaller_growth_is_off, has_retry;
-    bool spills; /* a source of the stack serves memory that may be more than the device has */
-    uint32_t cause_row; /* of the table of causes */
+    bool spills; /* a source of the stack serves memory that may exceed the device */
+    uint32_t cause_row; /* in the table of causes */
 } strata_facts_t;
 
 /* Takes every lock of the place in turn; makes no device call. */
@@ -65,10 +65,10 @@ void strata_facts_gather(strata_facade_t *facade, const strata_refused_t *refuse
                          strata_facts_t *facts);
 /* What the cause is about becomes `there`. */
 void strata_facts_aim(strata_facts_t *facts, strata_idle_why_t why);
-/* The blocks that would have to go for a run that serves the request; `victims` is 0 where there is none. */
+/* The blocks that would have to go for a run that serves the request; `victims` is 0 if there is none. */
 void strata_facts_find_victims(strata_facts_t *facts);
 
-/* Says a sentence with the facts that it names: "{asked} asked, {free} free". Its sizes are all in one unit. */
+/* Writes a sentence with the facts that it names: "{asked} asked, {free} free". All its sizes are in one unit. */
 void strata_facts_say(const strata_facts_t *facts, strata_text_t *text, const char *sentence);
 
 #endif

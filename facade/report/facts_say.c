@@ -38,7 +38,7 @@ static uint64_t number_of(const strata_facts_t *facts, const fact_t *fact) {
     return number;
 }
 
-/* The next fact that a sentence names, whose braces all close; NULL: no other. *at is moved behind it. */
+/* The next fact that a sentence names, if all its braces close; NULL: no other. *at moves past it. */
 static const fact_t *next_fact(const char **at, size_t *before) {
     *before = strcspn(*at, "{");
     const char *open = *at + *before;

@@ -1,4 +1,4 @@
-/* Out of memory at last: the observers are told; and the callbacks that the ladder asks. */
+/* The end of an out-of-memory: the observers are called. Also the callbacks that are asked to free memory. */
 #include "facade/report/report.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/inside.h"
@@ -63,7 +63,7 @@ static bool next_callback(strata_facade_t *facade, uint32_t after, strata_callba
     return next->id != 0;
 }
 
-/* A callback may call any function, and what it calls may be out of memory too: nobody is called from within a callback. */
+/* A callback may call any function, which may itself be out of memory: nobody is called from within a callback. */
 static _Thread_local bool inside_callback;
 
 uint64_t strata_facade_ask_callbacks(void *context, strata_place_t place, size_t size) {
@@ -92,7 +92,7 @@ static void tell_observers(strata_facade_t *facade, const strata_out_of_memory_t
     inside_callback = false;
 }
 
-/* One line, which looks at nothing. */
+/* One line that looks at nothing. */
 static void write_short(const strata_refused_t *refused, const strata_out_of_memory_t *event, char *line, size_t capacity) {
     strata_text_t text = {.text = line, .capacity = capacity};
     strata_report_say_where(refused, &text);

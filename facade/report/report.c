@@ -22,7 +22,7 @@ typedef struct report {
     strata_cause_t cause;
 } report_t;
 
-/* The name of a stack's stream and its pool, where there are such. */
+/* The name of a stack's stream and its pool, if it has them. */
 static void say_whose(strata_text_t *text, const strata_stack_t *stack) {
     if (*stack->name) strata_text_say(text, " \"%.*s\"", SHOWN_LETTERS, stack->name);
     if (stack->group->pool) strata_text_say(text, " in pool %.*s", SHOWN_LETTERS, stack->group->name);
@@ -92,7 +92,7 @@ static void say_stacks(report_t *r) {
     if (more) strata_text_say(&r->text, "\n  and %u streams more", (unsigned)more);
 }
 
-/* Pools that hold anything, each with all its streams. */
+/* Pools that hold anything, each over all its streams. */
 static void say_pools(report_t *r) {
     strata_group_t *group = NULL;
     uint32_t found = 0;
@@ -112,7 +112,7 @@ static void say_figure(strata_text_t *text, const strata_own_figure_t *figure, c
     else strata_text_say(text, " %llu", (unsigned long long)figure->value);
 }
 
-/* The sums of its instances' figures, those alone that are not 0; what a stream's own cache holds idle stands with the stream. */
+/* The sums of its instances' figures, only those that are not 0. What a stream's own cache holds idle is shown with the stream. */
 static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_figure_t sums[STRATA_OWN_FIGURES]) {
     strata_group_t *group = r->refused->stack->group;
     uint32_t count = strata_group_own_figures(group, number, sums), kept = 0;
@@ -123,7 +123,7 @@ static uint32_t figures_to_say(const report_t *r, uint32_t number, strata_own_fi
     return kept;
 }
 
-/* Those of the group that the request came to. */
+/* Those of the group that the request reached. */
 static void say_layers(report_t *r) {
     const strata_plan_t *plan = r->refused->stack->group->plan;
     uint32_t shown = 0, more = 0;
@@ -143,7 +143,7 @@ static void say_layers(report_t *r) {
     if (more) strata_text_say(&r->text, "\n  and %u layers more", (unsigned)more);
 }
 
-/* In the unit of the largest, which comes first in no order that matters. */
+/* In the unit of the largest. */
 static void say_waits(report_t *r) {
     const strata_survey_t *survey = &r->facts.survey;
     uint64_t more = survey->awaited_more;
@@ -202,7 +202,7 @@ static void say_own_steps(report_t *r) {
     STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", c->own_gave);
 }
 
-/* A time is told in three digits: more of them say nothing of a wait. */
+/* Times have three digits: more say nothing about a wait. */
 static uint64_t in_three_digits(uint64_t time) {
     uint64_t step = 1;
     while (time / step >= 1000) step *= 10;
@@ -225,7 +225,7 @@ static void say_ladder(report_t *r) {
                     c->slept ? ", waiting for other frees nothing" : "", took);
 }
 
-/* ---- what layers say themselves ---- */
+/* ---- what layers add ---- */
 
 static void say_told(const strata_telling_t *telling, const char *text) {
     report_t *r = telling->context;
@@ -239,7 +239,7 @@ static const char *noted(const strata_telling_t *telling, const strata_record_t 
     return notes ? strata_names_text(&r->facade->names, notes->note.operator_name) : "";
 }
 
-/* Of the group that refused. The instances of device scope stay as long as the group. */
+/* Of the group that refused. Instances of device scope stay as long as the group. */
 static void say_by_layers(report_t *r) {
     const strata_group_t *group = r->refused->stack->group;
     for (uint32_t n = 1; n <= group->plan->count; n++) {

@@ -1,4 +1,4 @@
-/* The out-of-memory report (CONTRACTS §3): what a person needs next. */
+/* The out-of-memory report (docs/contracts.md §3): what a person needs to know next. */
 #ifndef STRATA_FACADE_REPORT_H
 #define STRATA_FACADE_REPORT_H
 

@@ -6,7 +6,7 @@
 #include "allocation/call/blocks.h"
 #include "platform/arithmetic.h"
 
-/* The owner of a note, made if there is room for it. */
+/* The owner of a note, added if there is room. */
 static strata_owner_t *owner_of(strata_survey_t *survey, const strata_note_t *note) {
     uint32_t at = (note->tag * 31u + note->operator_name) % STRATA_SURVEY_OWNERS;
     for (uint32_t i = 0; i < STRATA_SURVEY_OWNERS; i++, at = (at + 1) % STRATA_SURVEY_OWNERS) {
@@ -19,12 +19,12 @@ static strata_owner_t *owner_of(strata_survey_t *survey, const strata_note_t *no
 
 /* ---- free memory, chunk by chunk ---- */
 
-/* The chunk through which the walk goes. */
+/* The chunk in which the walk is. */
 typedef struct chunk {
     const strata_layer_t *layer; /* NULL: none */
     uint32_t number;
     uint64_t used, free, largest;
-    uint64_t deferred, run; /* freed and waiting; the blocks just passed that are free or wait, one beside the other */
+    uint64_t deferred, run; /* freed and waiting; the consecutive blocks just passed that are free or wait */
     strata_idle_why_t why; /* of its largest free block */
 } chunk_t;
 
@@ -47,7 +47,7 @@ static void leave_chunk(look_t *look) {
     look->chunk = (chunk_t){.layer = NULL};
 }
 
-/* A block that is free, or will be once those who use it are done and counts are passed. */
+/* A block that is free, or will be once its users are done and counts are passed. */
 static void count_in_run(look_t *look, const strata_record_t *block, strata_idle_why_t why) {
     chunk_t *chunk = &look->chunk;
     if (block->prev == 0) chunk->run = 0;
@@ -90,7 +90,7 @@ static void count_in_chunk(look_t *look, strata_stack_t *stack, strata_layer_t *
 
 static bool is_over(const strata_stack_t *orphan) { return orphan->gone == NULL && orphan->told && !orphan->stranded; }
 
-/* Whose stack it is. */
+/* The owner of its stack. */
 static strata_idle_why_t why_of_stack(const strata_stack_t *asked, const strata_stack_t *stack) {
     if (stack->group->pool != asked->group->pool) return stack->group->keeps ? STRATA_IDLE_KEPT : STRATA_IDLE_POOL;
     if (stack->of_thread && stack->of_thread != asked->of_thread) return STRATA_IDLE_THREAD;
@@ -167,7 +167,7 @@ static void count_stack(strata_stack_t *stack, look_t *look) {
         if (STRATA_LAYER_HAS(layer->type, waits)) layer->type->waits(layer, count_wait, survey);
 }
 
-/* With every lock, as a block of the shared stack is noted and borrowed under the lock of the stack that serves it. */
+/* With every lock held: a block of the shared stack is noted and borrowed under the lock of the stack that serves it. */
 void strata_survey_make(strata_domain_t *domain, const strata_survey_for_t *whom, strata_survey_t *survey) {
     memset(survey, 0, sizeof *survey);
     look_t look = {.survey = survey, .whom = whom};

@@ -1,4 +1,4 @@
-/* Who holds a place's memory: a look at every block, for reports. Fixed room, no host memory. */
+/* Who holds a place's memory: a look at every block, for reports. It works in fixed room, without host memory. */
 #ifndef STRATA_FACADE_SURVEY_H
 #define STRATA_FACADE_SURVEY_H
 
@@ -10,7 +10,7 @@ enum { STRATA_SURVEY_OWNERS = 128, STRATA_SURVEY_WAITS = 16 };
 typedef struct strata_owner {
     strata_note_t note; /* its step is the first */
     uint64_t last_step;
-    uint64_t bytes, blocks; /* no block: room for another */
+    uint64_t bytes, blocks; /* 0 blocks: room for another */
 } strata_owner_t;
 
 typedef struct strata_awaited {
@@ -19,14 +19,14 @@ typedef struct strata_awaited {
     uint64_t bytes;
 } strata_awaited_t;
 
-/* Why free memory of a cache did not serve the request: the first that holds. */
+/* Why free memory of a cache did not serve the request: the first reason that holds. */
 typedef enum strata_idle_why {
     STRATA_IDLE_CAPTURED, /* it stays while a stream is being captured */
     STRATA_IDLE_COUNTED, /* freed under a count that no frontier has passed */
     STRATA_IDLE_KEPT, /* in a pool that keeps its chunks */
-    STRATA_IDLE_POOL, /* another pool's, or the ordinary stacks' where the request came to a pool */
+    STRATA_IDLE_POOL, /* in another pool, or in the ordinary stacks if the request was for a pool */
     STRATA_IDLE_THREAD, /* another thread's */
-    STRATA_IDLE_ORPHAN, /* a forgotten stream's, whose work is not over */
+    STRATA_IDLE_ORPHAN, /* of a forgotten stream, whose work is not over */
     STRATA_IDLE_STREAM, /* another stream's */
     STRATA_IDLE_SIZES, /* for requests of other sizes */
     STRATA_IDLE_UNSPLIT, /* larger than what may be cut */
@@ -35,18 +35,17 @@ typedef enum strata_idle_why {
 } strata_idle_why_t;
 
 typedef struct strata_idle {
-    uint64_t bytes, largest; /* free, and the largest block of it */
-    uint64_t whole; /* of the bytes, those of chunks in which nothing is in use */
-    uint64_t chunks, held; /* the other chunks, and the bytes that are live there */
+    uint64_t bytes, largest; /* free bytes, and the largest free block */
+    uint64_t whole; /* those bytes that are in chunks without any block in use */
+    uint64_t chunks, held; /* the other chunks, and the live bytes in them */
 } strata_idle_t;
 
 typedef struct strata_survey {
     uint64_t allocated, deferred, idle;
     uint64_t largest_free;
-    uint64_t deferred_here; /* of the deferred bytes, those of blocks that are seen where they lie */
+    uint64_t deferred_here; /* those deferred bytes whose blocks can be seen where they lie */
     uint64_t later_run,
-        later_whole; /* once all waits are over: the largest run that serves the request, and the bytes of chunks that
-                                         are whole then and were not before */
+        later_whole; /* once all waits are over: the largest run that serves the request, and the bytes of chunks that become whole */
     strata_idle_t idle_by[STRATA_IDLE_WHYS];
     strata_owner_t owners[STRATA_SURVEY_OWNERS]; /* a hash table; the largest first once the survey is over */
     strata_owner_t other_owners; /* for which there was no room */
@@ -55,14 +54,14 @@ typedef struct strata_survey {
     uint64_t awaited_more; /* bytes that wait for streams for which there was no room */
 } strata_survey_t;
 
-/* For whom one looks: a request that came to a stack. */
+/* For whom the survey is made: a request that reached a stack. */
 typedef struct strata_survey_for {
     strata_stack_t *stack;
     strata_stream_t stream;
     uint64_t size;
 } strata_survey_for_t;
 
-/* Why a block of a layer of a stack does not serve such a request, were it free. The stack's lock is held. */
+/* Why a block of a layer of a stack would not serve such a request even if it were free. The stack's lock is held. */
 strata_idle_why_t strata_idle_why(const strata_survey_for_t *whom, strata_stack_t *stack, strata_layer_t *layer,
                                   const strata_record_t *block);
 /* Takes every stack's lock in turn. */

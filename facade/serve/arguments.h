@@ -1,4 +1,4 @@
-/* What every public function asks of its arguments first. */
+/* What every public function checks in its arguments first. */
 #ifndef STRATA_FACADE_ARGUMENTS_H
 #define STRATA_FACADE_ARGUMENTS_H
 
@@ -6,19 +6,19 @@
 
 #include "platform/status.h"
 
-/* Ends the function with E_INVALID, by name, before anything has happened. */
+/* Ends the function with E_INVALID, with the argument's name, before anything has happened. */
 #define STRATA_REFUSE_NULL(argument)                                                                                               \
     do {                                                                                                                           \
         if (!(argument)) return strata_fail(STRATA_E_INVALID, 0, "%s: `%s` is NULL", __func__, #argument);                         \
     } while (0)
-/* Likewise, where the argument is an array of so many: of none it may be NULL. */
+/* The same for an array of so many: if there are none it may be NULL. */
 #define STRATA_REFUSE_NULL_ARRAY(argument, count)                                                                                  \
     do {                                                                                                                           \
         if (!(argument) && (count) > 0)                                                                                            \
             return strata_fail(STRATA_E_INVALID, 0, "%s: `%s` is NULL and `%s` is not 0", __func__, #argument, #count);            \
     } while (0)
 
-/* Likewise: a struct whose `struct_size` is not set, or can be no struct of this or a later version. */
+/* The same for a struct whose `struct_size` is not set, or fits no struct of this or a later version. */
 enum { STRATA_LARGEST_STRUCT = 4096 };
 #define STRATA_REFUSE_SIZE(argument, least)                                                                                        \
     do {                                                                                                                           \

@@ -21,7 +21,7 @@ static void say_stack(strata_text_t *text, const strata_ref_info_t *info, strata
     if (info->owned) strata_text_say(text, " of %sstream %p", info->orphan ? "the forgotten " : "", info->stream);
 }
 
-/* Names are told of facades that are open now. */
+/* Names are those of facades that are open now. */
 static void say_who_asked(strata_text_t *text, const strata_ref_info_t *info) {
     char name[STRATA_NAME_LENGTH + 1];
     if (strata_facade_name(info->facade, info->note.tag, name, sizeof name)) strata_text_say(text, ", tag \"%s\"", name);
@@ -68,8 +68,8 @@ strata_status_t strata_diagnose_ref(strata_t handle, strata_ref_t ref) {
 
 /* ---- pointers ---- */
 
-/* The live allocation of any facade that holds an address; 0: there is none. Looks through the stacks of the process: an
- * error has time. */
+/* The live allocation of any facade that contains an address; 0: there is none. Looks through all stacks of the process: an error
+ * has time. */
 static strata_ref_t holder_of(uint64_t address) {
     for (uint16_t number = 1; number < STRATA_STACKS; number++) {
         strata_stack_t *stack = strata_stack_of(number);
@@ -83,7 +83,7 @@ static strata_ref_t holder_of(uint64_t address) {
     return 0;
 }
 
-/* The ref of the allocation that began at an address last, as far as the directories know; 0: none, or it lives. */
+/* The ref of the last allocation that began at an address, as far as the directories know; 0: none, or it is live. */
 static strata_ref_t last_at(strata_facade_t *facade, uint64_t address) {
     strata_ref_t ref = 0;
     bool noted = atomic_load(&facade->noted) != NULL;

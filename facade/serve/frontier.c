@@ -1,4 +1,4 @@
-/* Frees that carry a count: the program's counter of a place, and how far the GPU has come. */
+/* Frees that carry a count: the program's counter of a place, and the count up to which the GPU has done its work. */
 #include "allocation/reclaim/ladder.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"

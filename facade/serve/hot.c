@@ -47,7 +47,7 @@ strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_st
     return found ? status : strata_allocate_long_way(facade, place, stream, size, block);
 }
 
-/* Under the lock of `home`: frees a record if no layer above the cache took notice of it. False: go the long way. */
+/* Under the lock of `home`: frees a record if no layer above the cache needs to be called. False: go the long way. */
 static inline bool free_quickly(strata_stack_t *home, strata_record_t *record) {
     if (__builtin_expect((home->attention_free | record->attention) != 0 || record->route != home->route || !home->quick_free, 0))
         return false;

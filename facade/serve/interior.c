@@ -3,7 +3,7 @@
 #include "facade/serve/arguments.h"
 #include "facade/serve/diagnose.h"
 
-/* The block of a stack that holds the address, under its lock. */
+/* The block of a stack that contains the address, under its lock. */
 static bool block_in(strata_stack_t *stack, uint64_t address, strata_block_t *block) {
     strata_lock(&stack->lock);
     const strata_record_t *record = strata_stack_block_at(stack, address);

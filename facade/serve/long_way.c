@@ -44,7 +44,7 @@ strata_status_t strata_free_long_way(strata_t handle, strata_ref_t ref) {
     return STRATA_OK;
 }
 
-/* What is said of a recycled handle would be taken as said of the stream that is gone. */
+/* Otherwise a call with a recycled handle would be taken for one with the old stream. */
 static strata_status_t check_stream(strata_t handle, strata_ref_t ref, strata_stream_t stream, strata_stream_said_t said) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -82,7 +82,7 @@ strata_status_t strata_free_null(strata_t handle) { return strata_facade_of(hand
 
 /* ---- by pointer ---- */
 
-/* The ref that the directories have for an address, 0 if none: a hint, to be checked against the record itself. */
+/* The ref that the directories have for an address; 0: none. It is a hint, to be checked against the record. */
 static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
     for (int i = 0; i < 2; i++) {
         uint16_t number;
@@ -102,7 +102,7 @@ static strata_ref_t ref_at(strata_facade_t *facade, uint64_t address) {
     return 0;
 }
 
-/* Where the host has no room for the directories: a look through all stacks. */
+/* If the host has no room for the directories: looks through all stacks. */
 static strata_ref_t ref_without_notes(strata_facade_t *facade, uint64_t address) {
     strata_ref_t ref = 0;
     uint32_t index = 0;

@@ -19,8 +19,8 @@ void strata_lookup_forget_own(strata_t facade) {
         if (strata_lookups[i].facade == facade) strata_lookups[i] = (strata_lookup_t){.facade = 0};
 }
 
-/* A child of a process that never opened a facade may open its own. It has one thread, this one: in another's name a lock may be
- * held there for ever, so that no stack may be found. */
+/* The child of a process that never opened a facade may open its own. It has this one thread; a lock held in another's name may
+ * stay held for ever, so no stack may be found. */
 static void in_child(void) {
     if (!strata_facade_ever_opened()) return;
     atomic_store(&strata_lookup_epoch, 0);

@@ -1,5 +1,5 @@
-/* From (facade, place, stream) to its stack without a lock: a small cache of handles in every thread. Whether a handle still names
- * the stack is seen under the stack's lock. */
+/* From (facade, place, stream) to a stack without a lock: a small cache of handles in every thread. Whether a handle still names
+ * the stack is checked under the stack's lock. */
 #ifndef STRATA_FACADE_LOOKUP_H
 #define STRATA_FACADE_LOOKUP_H
 
@@ -16,7 +16,7 @@ typedef struct strata_lookup {
     strata_place_t place;
 } strata_lookup_t;
 
-/* The directory of the facade that the thread freed by pointer in last; NULL: ask the facade. */
+/* The directory of the facade in which the thread last freed by pointer; NULL: ask the facade. */
 typedef struct strata_pointer_lookup {
     strata_t facade;
     const strata_directory_t *directory;
@@ -24,15 +24,15 @@ typedef struct strata_pointer_lookup {
 } strata_pointer_lookup_t;
 extern _Thread_local strata_pointer_lookup_t strata_pointer_lookup __attribute__((tls_model("initial-exec")));
 
-/* Initial-exec: one instruction instead of a call; the block is small enough for libraries loaded late. */
+/* Initial-exec: one instruction instead of a call. The block is small enough for libraries that are loaded late. */
 extern _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
 /* Moves when a facade's directories end; 0 in a child of fork(), where nothing may be found. */
 extern _Atomic uint32_t strata_lookup_epoch;
 
-/* Hits of the calling thread in a facade are looked up again. */
+/* The calling thread must look up its stacks in a facade again. */
 void strata_lookup_forget_own(strata_t facade);
 
-/* True in a child of fork(): no call may go on, other threads' locks may be held there for ever. */
+/* True in a child of fork(): no call may go on, since locks of other threads may be held there for ever. */
 static inline bool strata_lookup_forked(void) { return atomic_load_explicit(&strata_lookup_epoch, memory_order_relaxed) == 0; }
 
 static inline strata_lookup_t *strata_lookup_way(strata_place_t place, strata_stream_t stream) {

@@ -1,4 +1,4 @@
-/* A request that is no hit: checked, served by its stack, told when it fails. */
+/* A request that is not a hit: checked, served by its stack, reported if it fails. */
 #include <string.h>
 
 #include "allocation/call/record_notes.h"
@@ -26,8 +26,8 @@ static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place
     return status == STRATA_OK ? strata_facade_stack_handle(facade, place, pool, stream, handle) : status;
 }
 
-/* The stack, kept from ending, and remembered for the thread's next call unless every call is to be checked or told to belong to
- * an operator, or the pool is this request's alone. One whose stream another thread forgets at this moment is made anew. */
+/* The stack, kept from ending. It is remembered for the thread's next call, unless every call is to be checked or belongs to an
+ * operator, or the pool is only this request's. If another thread forgets the stream at this moment, the stack is made anew. */
 static strata_status_t enter_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
                                    strata_stack_t **stack) {
     strata_stack_handle_t handle;
@@ -41,7 +41,7 @@ static strata_status_t enter_stack(strata_facade_t *facade, strata_place_t place
     return STRATA_OK;
 }
 
-/* ---- what is asked for ---- */
+/* ---- the request for the stack ---- */
 
 static strata_status_t check_options(const strata_allocate_options_t *options) {
     if (options->size > STRATA_LARGEST_REQUEST) return strata_fail(STRATA_E_INVALID, 0, "a request of %zu bytes", options->size);
@@ -67,7 +67,7 @@ static strata_status_t fail_alignment(const strata_stack_t *stack, size_t alignm
                        stack->group->plan->place == STRATA_PLACE_HOST ? "64" : "256");
 }
 
-/* What a stack is asked for: the place's alignment, or more where its layers serve that. */
+/* The alignment to ask for: the place's, or more if the stack's layers serve that. */
 static strata_status_t settle_alignment(const strata_stack_t *stack, size_t wanted, size_t *alignment) {
     uint64_t place = strata_place_alignment(stack->group->plan->place), most = strata_max(stack->group->plan->alignment, place);
     if (wanted > most) return fail_alignment(stack, wanted, most);
@@ -75,7 +75,7 @@ static strata_status_t settle_alignment(const strata_stack_t *stack, size_t want
     return STRATA_OK;
 }
 
-/* A layer from outside may say that it passes alignments on, and move an address. */
+/* A layer from outside may claim to pass alignments on and still move an address. */
 static strata_status_t check_served(const strata_record_t *record, size_t alignment) {
     if ((record->ptr & (alignment - 1)) == 0) return STRATA_OK;
     return strata_fail(STRATA_E_UNSUPPORTED, 0,
@@ -84,8 +84,7 @@ static strata_status_t check_served(const strata_record_t *record, size_t alignm
                        (unsigned long long)record->ptr, alignment);
 }
 
-/* Who asks: the tag of the request, the operator that the thread is in. A name that finds no room costs the note, not the
- * request. */
+/* The tag of the request and the operator of the thread. If there is no room for a name, the note is lost, not the request. */
 static void note_who_asks(strata_facade_t *facade, const char *tag, strata_record_t *record) {
     strata_note_t note = {.operator_name = strata_annotation(facade)};
     if (tag && strata_names_number(&facade->names, tag, &note.tag) != STRATA_OK) note.tag = 0;
@@ -94,7 +93,7 @@ static void note_who_asks(strata_facade_t *facade, const char *tag, strata_recor
     strata_record_note(record, &note);
 }
 
-/* STRATA_ZERO: on the stream, or at once where the host owns the memory: nobody uses what has been served anew. */
+/* STRATA_ZERO: on the stream; at once if the host owns the memory, since nobody uses what has just been served. */
 static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const strata_block_t *block) {
     if (block->size == 0) return STRATA_OK;
     if (!stack->ownerless)
@@ -103,7 +102,7 @@ static strata_status_t zero(strata_stack_t *stack, strata_stream_t stream, const
     return STRATA_OK;
 }
 
-/* Serving has failed behind the stack. The reason stays. */
+/* Serving failed above the stack. The reason stays. */
 static void take_back(strata_t handle, strata_stack_t *stack, strata_ref_t ref, uint64_t reserved) {
     const strata_error_t reason = *strata_last_error();
     (void)strata_free(handle, ref);
@@ -125,7 +124,7 @@ static strata_serve_t asked_of(const strata_stack_t *stack, strata_stream_t stre
     return serve;
 }
 
-/* Serving may have failed behind the stack: what it served goes back. */
+/* Serving may fail above the stack: then what it served goes back. */
 static strata_status_t hand_out(strata_facade_t *facade, strata_stack_t *stack, const strata_serve_t *serve,
                                 strata_record_t *record, strata_block_t *block) {
     strata_block_t served = {.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = strata_ref_of(record)};

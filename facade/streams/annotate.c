@@ -18,7 +18,7 @@ uint32_t strata_annotation(const strata_facade_t *facade) {
     return 0;
 }
 
-/* The thread's room for a facade: its own, else one that says nothing or whose facade is closed. */
+/* The thread's slot for a facade: its own, else one that is unused or whose facade is closed. */
 static annotation_t *room_for(strata_t handle) {
     annotation_t *room = NULL;
     for (int i = 0; i < STRATA_ANNOTATED_FACADES; i++) {
@@ -40,7 +40,7 @@ strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
     if (!room)
         return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the most", STRATA_ANNOTATED_FACADES);
     *room = (annotation_t){.facade = handle, .operator_name = number};
-    /* An annotated thread's hits are not remembered. */
+    /* Hits of an annotated thread are not remembered. */
     if (number != 0) strata_lookup_forget_own(handle);
     return STRATA_OK;
 }

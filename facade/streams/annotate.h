@@ -1,4 +1,4 @@
-/* What the calling thread says of the requests that it makes: in which operator of the program. */
+/* The operator of the program to which the calling thread's requests belong. */
 #ifndef STRATA_FACADE_ANNOTATE_H
 #define STRATA_FACADE_ANNOTATE_H
 
@@ -6,8 +6,8 @@
 
 enum { STRATA_ANNOTATED_FACADES = 4 }; /* by one thread at a time */
 
-/* The number of the operator that the thread's requests belong to; 0: none. Requests of a thread that has one go the long way:
- * nobody else pays for the question. */
+/* The number of the operator that the thread's requests belong to; 0: none. Requests of a thread that has one go the long way, so
+ * that nobody else pays for the check. */
 uint32_t strata_annotation(const strata_facade_t *facade);
 
 #endif

@@ -37,7 +37,7 @@ static strata_status_t make_table(strata_names_t *names) {
     return STRATA_OK;
 }
 
-/* What is kept of a name: its beginning, as it may stand in a report of one line. */
+/* What is kept of a name: its beginning, fit for a report of one line. */
 static size_t clean(const char *name, char *kept) {
     size_t length = strnlen(name, STRATA_NAME_LENGTH);
     memcpy(kept, name, length);
@@ -81,7 +81,7 @@ strata_status_t strata_names_number(strata_names_t *names, const char *name, uin
     return STRATA_OK;
 }
 
-/* A name begins behind the zero of the one before. */
+/* A name begins after the zero of the one before. */
 const char *strata_names_find(strata_names_t *names, uint64_t number) {
     strata_lock(&names->lock);
     bool known = names->text && number > OTHERS && number < names->used && names->text[number - 1] == 0;

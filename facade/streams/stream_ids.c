@@ -3,7 +3,8 @@
 #include "facade/serve/diagnose.h"
 #include "platform/host/host_memory.h"
 
-/* Of one facade. A program that never forgets a stream must not make it grow: behind so many a new one takes an older one's place. */
+/* In one facade. A program that never forgets a stream must not make the table grow: beyond this number a new stream replaces an
+ * older one. */
 enum { STREAMS_KNOWN = 1024 };
 
 typedef struct known_stream {
@@ -50,8 +51,8 @@ static bool is_another(strata_stream_ids_t *ids, const known_stream_t *stream, s
 
 /* ---- the driver ---- */
 
-/* By the place's own device, then by the others of the facade: whoever borrows may be a stream of theirs. E_UNKNOWN_STREAM: one of
- * them says that it is gone; any other failure: none tells. */
+/* Asks the place's own device, then the facade's others: a borrower may be a stream of theirs. E_UNKNOWN_STREAM: one of them says
+ * that it is gone; any other failure: none answers. */
 static strata_status_t ask(const strata_domain_t *domain, strata_stream_t stream, uint64_t *id) {
     strata_error_t gone = {.status = STRATA_OK};
     for (uint32_t i = 0; i <= domain->device_count; i++) {
@@ -64,7 +65,7 @@ static strata_status_t ask(const strata_domain_t *domain, strata_stream_t stream
     return gone.status == STRATA_OK ? STRATA_E_UNSUPPORTED : strata_fail_again(&gone);
 }
 
-/* As the place's stacks and borrows are keyed. The driver's default streams are never destroyed: NULL stands for them all. */
+/* By the key of the place's stacks and borrows. The driver's default streams are never destroyed: NULL stands for all of them. */
 static strata_stream_t key_of(const strata_domain_t *domain, strata_stream_t stream) {
     strata_place_kind_t kind = strata_place_kind(domain->place);
     if (kind != STRATA_PLACE_PINNED && kind != STRATA_PLACE_HOST) stream = strata_facade_stream_key(domain, stream);

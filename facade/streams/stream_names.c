@@ -1,4 +1,4 @@
-/* Names of streams: which of the strategy's `streams:` they are, and how reports call them. */
+/* Names of streams: which of the strategy's `streams:` they match, and how reports call them. */
 #include <string.h>
 
 #include "facade/serve/arguments.h"
@@ -38,7 +38,7 @@ static strata_status_t make_room(strata_facade_t *facade) {
     return STRATA_OK;
 }
 
-/* While building. A stack that was made under another name, or none, stays what it is. */
+/* While building. A stack that was built under another name, or none, stays as it is. */
 static strata_status_t give_name(strata_facade_t *facade, strata_domain_t *domain, strata_stream_t stream,
                                  const strata_named_stream_t *named) {
     strata_named_stream_t *before = (strata_named_stream_t *)(uintptr_t)strata_facade_named_stream(facade, domain->place, stream);

@@ -1,4 +1,4 @@
-/* Streams: forgetting them, and those of the facade's own device. */
+/* Streams: forgetting them, and the streams of the facade's own device. */
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
@@ -11,7 +11,7 @@ static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_d
     return facade ? strata_facade_domain(facade, place, domain) : strata_last_error()->status;
 }
 
-/* Its work goes on, in memory without an owner too, where all streams have one key. */
+/* Its work goes on, also in memory without an owner, where all streams have one key. */
 static bool is_default(const strata_domain_t *domain, strata_stream_t stream) {
     if (stream == NULL || stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD) return true;
     return stream == strata_facade_stream_key(domain, NULL);
@@ -41,7 +41,7 @@ strata_status_t strata_same_stream(strata_t handle, strata_place_t place, strata
     return STRATA_OK;
 }
 
-/* Whoever has remembered that NULL means the legacy stream asks anew. */
+/* Threads that remember NULL as the legacy stream must look it up again. */
 static void rename_legacy(strata_domain_t *domain) {
     STRATA_DOMAIN_EACH(domain, stack)
         if (strata_stack_handle_of(stack) && stack->stream == NULL) strata_stack_rename(stack);
@@ -66,7 +66,7 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
     return STRATA_OK;
 }
 
-/* NULL is the place's default stream; where memory has no owner, the legacy one. */
+/* NULL is the place's default stream; where memory has no owner, the legacy stream. */
 static strata_stream_t meant(const strata_domain_t *domain, strata_stream_t stream) {
     return stream ? stream : strata_facade_stream_key(domain, NULL);
 }
