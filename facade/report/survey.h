@@ -45,7 +45,7 @@ typedef struct strata_survey {
     uint64_t largest_free;
     uint64_t deferred_here; /* those deferred bytes whose blocks can be seen where they lie */
     uint64_t later_run,
-        later_whole; /* once all waits are over: the largest run that serves the request, and the bytes of chunks that become whole */
+        later_whole; /* once all waits are over: the largest run that serves the request, and bytes of chunks that become whole */
     strata_idle_t idle_by[STRATA_IDLE_WHYS];
     strata_owner_t owners[STRATA_SURVEY_OWNERS]; /* a hash table; the largest first once the survey is over */
     strata_owner_t other_owners; /* for which there was no room */
