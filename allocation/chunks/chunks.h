@@ -23,7 +23,7 @@
 /* A chunk, by number. What a cache keeps of one follows in a struct that begins with this; it is zero at first. */
 typedef struct strata_chunk {
     uint32_t unused; /* a node that nobody has begins with the number of the next */
-    uint32_t first, last; /* slots of its first and last block; `last` counts where chunks are joined alone */
+    uint32_t first, last; /* slots of its first and last block; `last` where chunks are joined alone: strata_chunks_note_last() */
     uint32_t next, prev; /* in the list; 0: none */
     uint32_t part, last_part; /* the chunk that was joined to this one next, and the one that was last; 0: none */
     uint32_t chain; /* of chunks on their way back */
@@ -91,6 +91,12 @@ bool strata_chunk_is_idle(const strata_layer_t *self, const strata_chunk_t *chun
 
 /* Moves a block to another slot, since the generations of its own are used up; the slot, 0: none is left, nothing has changed. */
 uint32_t strata_chunks_move_block(strata_chunks_t *self, uint32_t slot);
+
+/* Where chunks are joined: after a block was cut off or has taken the one after it, the block may be the last of its chunk. */
+static inline void strata_chunks_note_last(strata_chunks_t *self, uint32_t slot) {
+    const strata_record_t *block = strata_slab_record(&self->base.stack->slab, slot);
+    if (block->next == 0) strata_chunk_at(self, block->chunk)->last = slot;
+}
 
 /* ---- operations of the cache's type ---- */
 

@@ -119,7 +119,7 @@ static uint32_t cut(bfc_t *self, uint32_t slot, uint64_t size) {
     strata_record_t *rest = bfc_block(self, behind);
     strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
     if (strata_bfc_stamp_rest(self, block, rest)) {
-        strata_bfc_note_last(self, behind);
+        strata_chunks_note_last(&self->chunks, behind);
         return behind;
     }
     strata_pieces_join(bfc_slab(self), slot);
@@ -139,7 +139,7 @@ static uint32_t carve(bfc_t *self, uint32_t slot, const want_t *want) {
         if (own && prefix) {
             strata_bfc_unstamp(self, bfc_block(self, own));
             strata_pieces_join(bfc_slab(self), slot);
-            strata_bfc_note_last(self, slot);
+            strata_chunks_note_last(&self->chunks, slot);
         }
         return 0;
     }

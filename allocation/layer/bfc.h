@@ -109,10 +109,6 @@ void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
 static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_insert(&self->idle, bfc_slab(self), slot); }
 static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_remove(&self->idle, bfc_slab(self), slot); }
-/* The block may be the last of its region now. */
-static inline void strata_bfc_note_last(bfc_t *self, uint32_t slot) {
-    if (bfc_block(self, slot)->next == 0) strata_chunk_at(&self->chunks, bfc_block(self, slot)->chunk)->last = slot;
-}
 /* The bytes of regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
 

@@ -9,7 +9,7 @@ static void join(bfc_t *self, uint32_t low) {
     strata_mark_merge(block, high, self->waited);
     strata_bfc_merge_stamps(self, block, high);
     strata_pieces_join(bfc_slab(self), low);
-    strata_bfc_note_last(self, low);
+    strata_chunks_note_last(&self->chunks, low);
 }
 
 /* A count vouches for a whole block, and nothing else does: what bears none and still has users stays apart from it. */
