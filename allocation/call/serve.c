@@ -74,6 +74,7 @@ static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
 
 static bool serve_from_orphans(serving_t *serving) {
     strata_domain_t *domain = serving->stack->domain;
+    if (serving->stack->orphan) return false; /* its stream went meanwhile: that borrows nothing any more */
     for (strata_stack_t *stack = NULL; (stack = strata_domain_next_orphan(domain, stack)) != NULL;) {
         /* Another group's layers may hold what this one's may not have, a pool's above all. */
         if (stack->group != serving->stack->group || stack->of_thread != serving->stack->of_thread) continue;
