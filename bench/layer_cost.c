@@ -5,6 +5,7 @@
  *     bench/layer_cost --rows       the rows' names
  *     bench/layer_cost ROW PAIRS    that many pairs through one stack, and nothing else: whoever counts instructions takes the
  *                                   difference of two counts (scripts/layer-cost)
+ *     bench/layer_cost FILE PAIRS   likewise through the strategy of a file, which may load layers
  *
  * The device is simulated and unlimited: a hit makes no device call.
  */
@@ -40,24 +41,32 @@ static void must(strata_status_t status) {
 }
 
 /* A facade over a device of its own, open until the process ends. */
-static strata_t open_row(const struct row *row) {
-    char text[1024];
+static strata_t open_on(const strata_config_request_t *request) {
     strata_strategy_t *strategy;
     strata_sim_t *world;
     strata_device_t *device;
     strata_t facade;
+    strata_sim_options_t options = {.capacity = STRATA_SIM_UNLIMITED};
+    must(strata_config_load(request, &strategy));
+    must(strata_sim_new(&options, &world));
+    must(strata_sim_open(world, 0, &device));
+    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
+    return facade;
+}
+
+static strata_t open_row(const struct row *row) {
+    char text[1024];
     snprintf(text, sizeof text,
              "extends: strata\ndevices: sim\nstack: [retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, "
              "%sauto_growth: {chunk_size: 20MiB, order: any, reclaim: ladder, smaller_growth: true}, %ssystem]\n",
              row->above, row->below);
     strata_config_request_t request = {.text = text};
     if (!*row->above && !*row->below) request = (strata_config_request_t){.preset = "strata", .devices = "sim"};
-    strata_sim_options_t options = {.capacity = STRATA_SIM_UNLIMITED};
-    must(strata_config_load(&request, &strategy));
-    must(strata_sim_new(&options, &world));
-    must(strata_sim_open(world, 0, &device));
-    must(strata_facade_open_on(strategy, &device, 1, 0, &facade));
-    return facade;
+    return open_on(&request);
+}
+
+static strata_t open_file(const char *path) {
+    return open_on(&(strata_config_request_t){.file = path, .devices = "sim", .allow_code = true});
 }
 
 static void pairs(strata_t facade, uint64_t count) {
@@ -109,11 +118,12 @@ static int run_alone(const char *name, const char *count) {
     while (row < ROWS && strcmp(rows[row].name, name) != 0) row++;
     char *end;
     uint64_t number = strtoull(count, &end, 10);
-    if (row == ROWS || *end || number == 0) {
-        fprintf(stderr, "layer_cost: no such row, or no number of pairs; see layer_cost --rows\n");
+    bool is_file = strchr(name, '.') != NULL;
+    if ((row == ROWS && !is_file) || *end || number == 0) {
+        fprintf(stderr, "layer_cost: no such row or file, or no number of pairs; see layer_cost --rows\n");
         return 2;
     }
-    pairs(open_row(&rows[row]), number);
+    pairs(is_file ? open_file(name) : open_row(&rows[row]), number);
     return 0;
 }
 
@@ -122,7 +132,7 @@ int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--json") == 0) return tell(true);
     if (argc == 3) return run_alone(argv[1], argv[2]);
     if (argc != 2 || strcmp(argv[1], "--rows") != 0) {
-        fprintf(stderr, "usage: layer_cost [--json | --rows | ROW PAIRS]\n");
+        fprintf(stderr, "usage: layer_cost [--json | --rows | ROW PAIRS | FILE PAIRS]\n");
         return 2;
     }
     for (int row = 0; row < ROWS; row++) puts(rows[row].name);

@@ -1,8 +1,32 @@
 /* What a layer outside the tree may ask of the device: strata/layer.h. */
 #include "allocation/domain/quarantine.h"
+#include "allocation/mechanism/pieces.h"
 #include "allocation/reclaim/refusal.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+
+bool strata_below_gives(const strata_layer_t *self, uint32_t traits) {
+    for (uint32_t i = 0; i < self->below_count; i++) {
+        const strata_layer_t *below = self->below[i];
+        uint32_t missing = traits & ~below->type->gives;
+        bool passes_on = below->below_count > 0 && (missing & ~below->type->passes) == 0;
+        if (missing && !(passes_on && strata_below_gives(below, missing))) return false;
+    }
+    return self->below_count > 0;
+}
+
+strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self) { return &self->stack->figures; }
+
+strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size) {
+    uint32_t slot = strata_pieces_begin(&self->stack->slab, chunk, ptr, size);
+    if (slot) return strata_slab_record(&self->stack->slab, slot);
+    (void)strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", self->stack->slab.capacity);
+    return NULL;
+}
+
+strata_status_t strata_layer_refuse_captured(const strata_layer_t *self, strata_stream_t stream) {
+    return strata_domain_refuse_captured(self->domain, stream);
+}
 
 strata_place_t strata_layer_place(const strata_layer_t *self) { return self->domain->place; }
 

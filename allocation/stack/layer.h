@@ -56,8 +56,6 @@ uint64_t strata_record_withdraw(strata_layer_t *self, strata_record_t *record);
 strata_record_t *strata_record_inner(const strata_record_t *record);
 /* strata_below_free() of what was served for a request that then failed above: the reason of that failure stays. */
 void strata_below_undo(strata_record_t *record, strata_call_t *call);
-/* Bytes that were asked from the device for this record alone; 0: a cache cut it from a chunk, which has them. */
-uint64_t strata_record_reserved(const strata_record_t *record);
 
 /* "retry > stream_safe > auto_growth | system": the layers of an allocation, then those of the chunk it lies in. The lock of
  * `server`, which served it, is held. */

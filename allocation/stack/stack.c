@@ -136,6 +136,7 @@ static strata_layer_t *instance_new(strata_stack_t *stack, uint8_t number) {
     layer->serial = atomic_fetch_add(&last_serial, 1) + 1;
     layer->type = node->type;
     layer->stack = stack;
+    layer->records = stack->slab.records;
     layer->domain = stack->domain;
     layer->options = node->options;
     layer->below_count = node->below_count;

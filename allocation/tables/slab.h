@@ -10,12 +10,9 @@
 #include "platform/host/growing.h"
 #include "strata/layer.h"
 
-enum {
-    STRATA_REF_SLOT_BITS = 24,
-    STRATA_REF_GENERATION_BITS = 28,
-    STRATA_SLAB_SLOTS = 1u << STRATA_REF_SLOT_BITS,
-    STRATA_GENERATION_LAST = (1u << STRATA_REF_GENERATION_BITS) - 1 /* a slot that reaches it is retired, never wraps */
-};
+enum { STRATA_REF_SLOT_BITS = 24, STRATA_REF_GENERATION_BITS = 28, STRATA_SLAB_SLOTS = 1u << STRATA_REF_SLOT_BITS };
+
+_Static_assert(STRATA_GENERATION_LAST == (1u << STRATA_REF_GENERATION_BITS) - 1, "a slot that reaches it is retired, never wraps");
 
 typedef struct strata_slab {
     strata_record_t *records; /* records[slot] */

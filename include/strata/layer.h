@@ -83,6 +83,9 @@ typedef enum strata_record_state {
     STRATA_RECORD_CHUNK = 4 /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
 } strata_record_state_t;
 
+/* The generation of a record whose slot is used up: a cache that gets such a block back does not hand it out again. */
+enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
+
 /* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a
  * sentinel that is never free). Guarded by that stack's lock, except that a live record's holder may read ptr, size, slack. */
 struct strata_record {
@@ -296,8 +299,14 @@ struct strata_layer {
     uint16_t attention; /* its bit in stack and record; 0: it may not be left out */
     uint8_t number; /* in the decorator stack, 1 .. 255 */
     uint64_t serial; /* of the instance: no other one of the process ever has it */
-    uint64_t reserved; /* 0; for later versions: a layer's own state begins behind it */
+    strata_record_t *records; /* of the stack's slab, by slot; they never move */
 };
+
+/* A record by its slot, and back. Slot 0 is no block: what links use for "none"; its record may be written, and means nothing. */
+static inline strata_record_t *strata_record_at(const strata_layer_t *self, uint32_t slot) { return &self->records[slot]; }
+static inline uint32_t strata_record_slot(const strata_layer_t *self, const strata_record_t *record) {
+    return (uint32_t)(record - self->records);
+}
 
 /* ---- for layers that have nothing to do there ------------------------------------------------------------------------- */
 
@@ -329,6 +338,9 @@ STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strat
 STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                                  strata_record_t **chunk);
 STRATA_API void strata_chunk_free(strata_record_t *chunk);
+
+/* Whether all ways down from a layer give these traits (STRATA_TRAIT_*), through layers that pass them on. */
+STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
 /* ---- locks ---- */
 
@@ -370,6 +382,83 @@ STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
+/* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack -------------------------------------
+ *
+ * A cache gets chunks from the layer below and serves blocks of them. What every such cache does is done here: chunks come (one thread
+ * asks, others that miss wait for it), are cut into blocks, merged again and given back; the figures (cache_hits, growths, chunks,
+ * reserved bytes) are kept; blocks are walked and found. The author keeps the index of the free blocks: where they are put, and which one
+ * serves a request (examples/segregated_fit.c).
+ *
+ * A free block is a record in state FREE. `ptr` and `size` say where it lies, `prev` and `next` are the slots of its neighbours in the
+ * chunk. Its index may use `bin_prev`, `bin_next`, `pool` and `borrows` as it likes, and nothing else of it.
+ */
+
+/* The author's index of free blocks. Every operation runs under the lock, changes nothing but the index, and opens no lock. */
+typedef struct strata_chunked_policy {
+    size_t struct_size;
+    uint64_t
+        unit; /* bytes: blocks begin at multiples of it and have multiples of it; a power of two, the place's alignment at least */
+    bool joins_chunks; /* chunks that touch become one, where the layers below allow it (STRATA_TRAIT_CONTIGUOUS) */
+    /* A free block comes into the index, or leaves it. Its size does not change while it is there. */
+    void (*insert)(strata_layer_t *self, strata_record_t *block);
+    void (*remove)(strata_layer_t *self, strata_record_t *block);
+    /* A free block of at least `size` bytes, a multiple of the unit; it stays in the index. NULL: none is found, and the cache grows. */
+    strata_record_t *(*find)(strata_layer_t *self, uint64_t size);
+    /* Bytes to ask from below where nothing serves `size` bytes. NULL, or less than `size`: `size`. */
+    uint64_t (*growth)(strata_layer_t *self, uint64_t size);
+    /* E_CORRUPT, with what is wrong, if the index is not of so many blocks and bytes. NULL: nothing is checked. */
+    strata_status_t (*validate)(strata_layer_t *self, uint32_t blocks, uint64_t bytes);
+} strata_chunked_policy_t;
+
+/* What the state of such a cache begins with. */
+typedef struct strata_chunked {
+    strata_layer_t base;
+    uint64_t own[64]; /* the mechanism's */
+} strata_chunked_t;
+
+/* For the type's create, before anything else: `policy` stays as it is until the layer ends. No lock is held. E_INVALID: an operation is
+ * missing or the unit is none; E_HOST_MEMORY. */
+STRATA_API strata_status_t strata_chunked_create(strata_layer_t *self, const strata_chunked_policy_t *policy);
+/* Operations of the type, as the struct below describes each; an author who does more in one calls it from there. */
+STRATA_API void strata_chunked_destroy(strata_layer_t *self);
+STRATA_API strata_status_t strata_chunked_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
+STRATA_API void strata_chunked_free(strata_layer_t *self, strata_record_t *block, strata_call_t *call);
+STRATA_API strata_record_t *strata_chunked_hit(strata_layer_t *self, size_t size, size_t alignment);
+STRATA_API bool strata_chunked_quick_free(strata_layer_t *self, strata_record_t *block);
+STRATA_API uint64_t strata_chunked_release(strata_layer_t *self, strata_call_t *call);
+STRATA_API uint64_t strata_chunked_trim(strata_layer_t *self, uint64_t keep, strata_call_t *call);
+STRATA_API void strata_chunked_walk(strata_layer_t *self, strata_walk_fn block, void *context);
+STRATA_API const strata_record_t *strata_chunked_find(strata_layer_t *self, uint64_t address);
+STRATA_API const strata_record_t *strata_chunked_chunk_of(strata_layer_t *self, const strata_record_t *block);
+STRATA_API uint64_t strata_chunked_idle_bytes(strata_layer_t *self);
+STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
+
+/* All of them, in the initializer of a type whose state begins with strata_chunked_t. */
+#define STRATA_CHUNKED_OPERATIONS                                                                                                  \
+    .role = STRATA_CACHE, .scope = STRATA_SCOPE_STREAM,                                                                            \
+    .gives = STRATA_TRAIT_STREAM_ORDERED | STRATA_TRAIT_SUB_ALLOCATES | STRATA_TRAIT_SINGLE_STREAM, .guarded = true,               \
+    .destroy = strata_chunked_destroy, .allocate = strata_chunked_allocate, .free = strata_chunked_free,                           \
+    .hit = strata_chunked_hit, .quick_free = strata_chunked_quick_free, .release = strata_chunked_release,                         \
+    .trim = strata_chunked_trim, .walk = strata_chunked_walk, .find = strata_chunked_find, .chunk_of = strata_chunked_chunk_of,    \
+    .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate
+
+/* For a cache that keeps its chunks itself, with strata_chunk_allocate() and strata_chunk_free(). A free block in the layer's slab, of the
+ * cache's chunk number `chunk` (not 0); links are 0. strata_record_delete() ends it. NULL: the slab is full (E_LIMIT is set). */
+STRATA_API strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size);
+/* It is handed out for a request of `requested` bytes: live, nothing borrowed, its route empty. */
+static inline void strata_block_hand_out(strata_record_t *block, uint64_t requested) {
+    block->route = 0;
+    block->attention = 0;
+    block->slack = (uint32_t)(block->size - requested);
+    block->borrows = 0;
+    block->state = STRATA_RECORD_LIVE;
+}
+/* Bytes that a chunk's record stands for in `reserved_bytes`; 0: a cache further down cut it from one of its own, which counts them. */
+STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
+/* The figures of its stack that are a cache's to keep, plain words under the lock: cache_hits, growths, chunks, reserved_bytes and its
+ * peak. Those of live blocks are the core's. */
+STRATA_API strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self);
+
 /* ---- the device. Quick calls may be made under the locks; round all others they are open ---- */
 
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
@@ -377,6 +466,31 @@ STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
  * device refuses of give_memory stays booked and the layer's: it must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
+/* ---- memory that others made, as blocks of a source ---- */
+
+/* Called once with the bytes that were adopted, when their last holder has freed them and nothing uses them any more, or when the layer
+ * ends. No lock is held; it may call any facade but this one. */
+typedef void (*strata_deleter_fn)(uint64_t address, size_t size, void *context);
+typedef struct strata_adopted {
+    uint64_t address;
+    size_t size;
+    strata_deleter_fn deleter; /* NULL: nobody wants it back */
+    void *context;
+} strata_adopted_t;
+
+/* For the allocate of a guarded source: memory of the place's kind that the layer did not get from the device becomes a live record. It
+ * counts as reserved, within the place's limit, and can be freed by pointer. The locks are opened. E_INVALID: it is smaller or aligned to
+ * less than the request wants; E_NO_MEMORY: above the limit; E_LIMIT, E_HOST_MEMORY. After an error the memory is the caller's as before. */
+STRATA_API strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request,
+                                               const strata_adopted_t *memory, strata_record_t **record);
+/* The free and the destroy of such a source: the deleter takes the memory. The locks are opened. */
+STRATA_API void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
+STRATA_API void strata_layer_destroy_adopted(strata_layer_t *self);
+
+/* ---- streams and contents ---- */
+
+/* E_CAPTURE: the stream is being captured, and what the layer did on it would be a part of the program's graph. Quick. */
+STRATA_API strata_status_t strata_layer_refuse_captured(const strata_layer_t *self, strata_stream_t stream);
 /* Sets bytes, in the order of the stream. E_CAPTURE: the stream is being captured, and nothing was set. */
 STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
                                              strata_stream_t stream);

@@ -39,6 +39,14 @@ TEST(conform, passes_a_source) { expect_conforms(MODULES "/sources.so", "filled_
 
 TEST(conform, passes_a_decorator_with_records_of_its_own) { expect_conforms(MODULES "/fenced.so", "fenced", "fenced_over_cache"); }
 
+/* A full cache of the public header, by the mechanism that it offers and by hand. */
+TEST(conform, passes_caches) {
+    expect_conforms(MODULES "/segregated_fit.so", "segregated_fit", "segregated_fit_under_stream_safe");
+    expect_conforms(MODULES "/slots.so", "slots", "slots_under_stream_safe");
+    ran_t ran = run_command("conform " MODULES "/loses_61st.so");
+    EXPECT_CONTAINS(ran.out, "FAIL segregated_fit: thousands_of_blocks_come_and_go\n");
+}
+
 /* Two of them: one with a value for each branch, one without. */
 TEST(conform, passes_routers) {
     expect_conforms(MODULES "/routers.so", "by_pages", "by_pages_below_stream_safe");

@@ -44,6 +44,18 @@ TEST(torture, tells_what_a_faulty_layer_does) {
     EXPECT_CONTAINS(ran.out, "\"load: [\\\"" MODULES "/faulty.so\\\"]\\n\"\n");
 }
 
+/* Only where hundreds of blocks come and go in one cache does it show: the long program, the last of twenty. */
+TEST(torture, finds_a_cache_that_loses_every_61st_block) {
+    ran_t ran = run_command("torture --first 19 --programs 1 --layers " MODULES "/loses_61st.so");
+    EXPECT_EQ(ran.exit_status, 1);
+    EXPECT_CONTAINS(ran.out, "failed: program 19 under segregated_fit: at the end a device has not everything back\n");
+    EXPECT_CONTAINS(ran.out, " runs: 122 operations\n"); /* 61 blocks served and freed */
+    ran = run_command("torture --programs 19 --layers " MODULES "/loses_61st.so");
+    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_command("torture --programs 1 --length 1000 --layers " MODULES "/segregated_fit.so");
+    EXPECT_EQ(ran.exit_status, 0);
+}
+
 /* A process that ends in the midst of its programs did not run them, whatever it says. */
 TEST(torture, tells_of_a_layer_that_ends_its_program_with_success) {
     ran_t ran = run_command("torture --programs 10 --layers " MODULES "/quitting.so");

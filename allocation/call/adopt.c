@@ -1,0 +1,72 @@
+/* Memory that others made, as records of a source: strata/layer.h. */
+#include <string.h>
+
+#include "allocation/stack/layer.h"
+
+/* In the words of the record that link the blocks of a cache. */
+typedef struct ending {
+    strata_deleter_fn deleter;
+    void *context;
+} ending_t;
+
+_Static_assert(offsetof(strata_record_t, chunk) - offsetof(strata_record_t, prev) == sizeof(ending_t), "it has room there");
+
+static ending_t ending_of(const strata_record_t *record) {
+    ending_t ending;
+    memcpy(&ending, &record->prev, sizeof ending);
+    return ending;
+}
+
+static void give_back(strata_layer_t *self, const strata_record_t *record, uint64_t size) {
+    const ending_t ending = ending_of(record);
+    strata_domain_uncover(self->domain, record->ptr, size);
+    if (ending.deleter) ending.deleter(record->ptr, size, ending.context);
+    strata_domain_unbook(self->domain, size);
+}
+
+/* No lock is held. */
+static strata_status_t book(strata_domain_t *domain, const strata_adopted_t *memory) {
+    strata_status_t status = strata_domain_claim(domain, memory->size);
+    if (status != STRATA_OK) return status;
+    status = strata_domain_book(domain, memory->address, memory->size);
+    if (status != STRATA_OK) strata_domain_unclaim(domain, memory->size);
+    return status;
+}
+
+static void unbook(strata_domain_t *domain, const strata_adopted_t *memory) {
+    strata_domain_uncover(domain, memory->address, memory->size);
+    strata_domain_unbook(domain, memory->size);
+}
+
+strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request, const strata_adopted_t *memory,
+                                    strata_record_t **record) {
+    const ending_t ending = {memory->deleter, memory->context};
+    if (memory->size < request->size || (memory->address & (request->alignment - 1)) != 0)
+        return strata_fail(STRATA_E_INVALID, 0, "%s: what is adopted is too small, or begins elsewhere than was asked",
+                           self->type->name);
+    strata_opened_t opened = strata_call_unlock(request->call);
+    strata_status_t status = book(self->domain, memory);
+    strata_call_lock(request->call, opened);
+    strata_record_t *adopted = status == STRATA_OK ? strata_record_new(self, request, memory->address, memory->size) : NULL;
+    if (adopted) {
+        memcpy(&adopted->prev, &ending, sizeof ending);
+        *record = adopted;
+        return STRATA_OK;
+    }
+    if (status != STRATA_OK) return status;
+    opened = strata_call_unlock(request->call);
+    unbook(self->domain, memory);
+    strata_call_lock(request->call, opened);
+    return STRATA_E_LIMIT;
+}
+
+void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, strata_call_t *call) {
+    strata_opened_t opened = strata_call_unlock(call);
+    give_back(self, record, strata_record_withdraw(self, record));
+    strata_call_lock(call, opened);
+    strata_record_delete(self, record);
+}
+
+static void give_back_left(const strata_record_t *record, void *self) { give_back(self, record, record->size); }
+
+void strata_layer_destroy_adopted(strata_layer_t *self) { strata_layer_each_left(self, give_back_left, self); }

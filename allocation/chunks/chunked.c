@@ -1,0 +1,217 @@
+/* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed block merges
+ * with the free blocks beside it. */
+#include "allocation/chunks/chunked.h"
+
+#include "allocation/reclaim/patience.h"
+#include "platform/arithmetic.h"
+
+enum { CHUNKS = 1 << 20 };
+
+static strata_slab_t *slab_of(const chunked_t *self) { return &self->base.stack->slab; }
+
+/* ---- the author's index ---- */
+
+static void insert(chunked_t *self, strata_record_t *block) {
+    strata_slab_note_idle(slab_of(self), strata_slab_slot(slab_of(self), block));
+    self->policy->insert(&self->base, block);
+}
+
+static void take_out(chunked_t *self, strata_record_t *block) {
+    strata_slab_note_used(slab_of(self), strata_slab_slot(slab_of(self), block));
+    self->policy->remove(&self->base, block);
+}
+
+/* ---- hit ---- */
+
+/* The high end of a block that is in no index; what is left comes into it. NULL: there is no slot, and all is as it was. */
+static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t size) {
+    strata_slab_t *slab = slab_of(self);
+    uint32_t slot = strata_slab_take(slab), next = rest->next;
+    if (__builtin_expect(slot == 0, 0)) return NULL;
+    strata_record_t *block = strata_slab_record(slab, slot);
+    rest->size -= size;
+    rest->next = slot;
+    block->ptr = rest->ptr + rest->size;
+    block->size = size;
+    block->stack = slab->home;
+    block->prev = strata_slab_slot(slab, rest);
+    block->next = next;
+    block->chunk = rest->chunk;
+    strata_slab_record(slab, next)->prev = slot; /* of the sentinel it is never read */
+    return block;
+}
+
+/* `block` is free and fits. NULL: there is no slot. */
+static strata_record_t *serve(chunked_t *self, strata_record_t *block, uint64_t rounded, uint64_t size) {
+    strata_record_t *rest = block;
+    take_out(self, rest);
+    if (rest->size > rounded) {
+        block = cut(self, rest, rounded);
+        insert(self, rest);
+        if (__builtin_expect(!block, 0)) return NULL;
+    }
+    self->used_bytes += rounded;
+    strata_block_hand_out(block, size);
+    return block;
+}
+
+strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, size_t alignment) {
+    chunked_t *self = (chunked_t *)base;
+    uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
+    strata_record_t *block = alignment <= self->unit ? self->policy->find(base, rounded) : NULL;
+    if (block) block = serve(self, block, rounded, size);
+    if (block) base->stack->figures.cache_hits++;
+    return block;
+}
+
+/* ---- free ---- */
+
+/* The slot's generations are used up. Without another one the block stays out of use until its chunk goes. NULL: so it is. */
+static strata_record_t *with_generations(chunked_t *self, strata_record_t *block) {
+    if (__builtin_expect(block->generation < STRATA_GENERATION_LAST, 1)) return block;
+    uint32_t slot = strata_chunks_move_block(&self->chunks, strata_slab_slot(slab_of(self), block));
+    if (slot) return strata_slab_record(slab_of(self), slot);
+    block->state = STRATA_RECORD_DEFERRED;
+    self->used_bytes += block->size;
+    return NULL;
+}
+
+/* A block that is in no index comes into it, with the free ones beside it. */
+static void put_back(chunked_t *self, strata_record_t *block) {
+    strata_slab_t *slab = slab_of(self);
+    uint32_t low = block->prev, high = block->next;
+    if (strata_slab_is_idle(slab, high)) {
+        take_out(self, strata_slab_record(slab, high));
+        strata_pieces_join(slab, strata_slab_slot(slab, block));
+    }
+    if (strata_slab_is_idle(slab, low)) {
+        block = strata_slab_record(slab, low);
+        take_out(self, block);
+        strata_pieces_join(slab, low);
+    }
+    block = with_generations(self, block);
+    if (!block) return;
+    block->slack = 0;
+    block->state = STRATA_RECORD_FREE;
+    insert(self, block);
+}
+
+bool strata_chunked_quick_free(strata_layer_t *base, strata_record_t *block) {
+    chunked_t *self = (chunked_t *)base;
+    self->used_bytes -= block->size;
+    put_back(self, block);
+    return true;
+}
+
+void strata_chunked_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call) {
+    (void)call;
+    (void)strata_chunked_quick_free(base, block);
+}
+
+/* ---- growth ---- */
+
+/* What a miss asks from below; 0: the request allows no growth of that kind. */
+static uint64_t growth_size(chunked_t *self, uint64_t rounded, uint32_t flags) {
+    if (flags & STRATA_NO_GROW) return 0;
+    uint64_t full = self->policy->growth ? self->policy->growth(&self->base, rounded) : rounded;
+    full = strata_max(rounded, full);
+    if (!(flags & STRATA_SMALL_GROWTH)) return full;
+    return rounded < full ? rounded : 0;
+}
+
+/* What came serves the request, whatever the index finds. */
+static strata_status_t grow(chunked_t *self, uint64_t size, uint64_t rounded, const strata_request_t *request,
+                            strata_record_t **record) {
+    uint32_t number;
+    if (strata_patience_holds_back(request->call, self->base.stack, size))
+        return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
+                           (unsigned long long)size);
+    strata_status_t status = strata_chunks_grow(&self->chunks, size, self->unit, request, &number);
+    if (status != STRATA_OK) return status;
+    const strata_chunk_t *chunk = strata_chunk_at(&self->chunks, number);
+    strata_record_t *fresh = strata_slab_record(slab_of(self), chunk->last);
+    uint32_t before = fresh->prev, slot = strata_slab_is_idle(slab_of(self), before) ? before : chunk->last;
+    put_back(self, fresh);
+    *record = serve(self, strata_slab_record(slab_of(self), slot), rounded, request->size);
+    return *record ? STRATA_OK : strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", slab_of(self)->capacity);
+}
+
+strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    chunked_t *self = (chunked_t *)base;
+    uint64_t rounded;
+    if (request->alignment > self->unit)
+        return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name,
+                           (unsigned long long)self->unit);
+    if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
+    while ((*record = strata_chunked_hit(base, request->size, request->alignment)) == NULL) {
+        uint64_t size = growth_size(self, rounded, request->flags);
+        if (size == 0)
+            return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
+                               (unsigned long long)rounded);
+        if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
+        strata_status_t status = grow(self, size, rounded, request, record);
+        strata_chunks_end_growth(&self->chunks, &self->chunks.growing);
+        return status;
+    }
+    return STRATA_OK;
+}
+
+/* ---- chunks ---- */
+
+uint64_t strata_chunked_release(strata_layer_t *base, strata_call_t *call) { return strata_chunks_release(base, call); }
+
+uint64_t strata_chunked_trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
+    return strata_chunks_trim(base, keep, call);
+}
+
+void strata_chunked_walk(strata_layer_t *base, strata_walk_fn block, void *context) { strata_chunks_walk(base, block, context); }
+
+const strata_record_t *strata_chunked_find(strata_layer_t *base, uint64_t address) { return strata_chunks_find(base, address); }
+
+const strata_record_t *strata_chunked_chunk_of(strata_layer_t *base, const strata_record_t *block) {
+    return strata_chunks_chunk_of(base, block);
+}
+
+uint64_t strata_chunked_idle_bytes(strata_layer_t *base) {
+    const chunked_t *self = (const chunked_t *)base;
+    return self->chunks.bytes - self->used_bytes;
+}
+
+/* ---- life ---- */
+
+/* An idle chunk is one block. */
+static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
+    chunked_t *self = (chunked_t *)base;
+    take_out(self, strata_slab_record(slab_of(self), chunk->first));
+}
+
+static const strata_chunk_policy_t chunk_policy = {.leave = leave};
+
+strata_status_t strata_chunked_create(strata_layer_t *base, const strata_chunked_policy_t *policy) {
+    chunked_t *self = (chunked_t *)base;
+    bool whole = policy->struct_size >= sizeof *policy && policy->insert && policy->remove && policy->find;
+    if (!whole || !strata_is_power_of_two(policy->unit) ||
+        policy->unit < strata_place_alignment(strata_place_kind(base->domain->place)))
+        return strata_fail(STRATA_E_INVALID, 0,
+                           "%s: strata_chunked_create: an operation is missing, or the unit is no power of two of "
+                           "at least the place's alignment",
+                           base->type->name);
+    strata_status_t status = strata_chunks_init(base, &chunk_policy, sizeof(strata_chunk_t), CHUNKS);
+    if (status != STRATA_OK) return status;
+    self->policy = policy;
+    self->unit = self->chunks.unit = policy->unit;
+    self->chunks.joins = policy->joins_chunks && strata_below_gives(base, STRATA_TRAIT_CONTIGUOUS);
+    return STRATA_OK;
+}
+
+void strata_chunked_destroy(strata_layer_t *base) { strata_chunks_destroy(base); }
+
+strata_status_t strata_chunked_validate(strata_layer_t *base) {
+    const chunked_t *self = (const chunked_t *)base;
+    strata_pieces_tally_t pieces = {0};
+    strata_status_t status = strata_chunks_validate(&self->chunks, &pieces);
+    if (status != STRATA_OK) return status;
+    if (pieces.free_bytes != strata_chunked_idle_bytes(base))
+        return strata_fail(STRATA_E_CORRUPT, 0, "%s: the sum of free blocks is wrong", base->type->name);
+    return self->policy->validate ? self->policy->validate(base, pieces.free_blocks, pieces.free_bytes) : STRATA_OK;
+}

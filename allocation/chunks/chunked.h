@@ -1,0 +1,20 @@
+/* The cache that strata/layer.h offers to authors (strata_chunked_*): chunks cut into blocks, free neighbours merged, and the author's
+ * index of free blocks. */
+#ifndef STRATA_ALLOCATION_CHUNKS_CHUNKED_H
+#define STRATA_ALLOCATION_CHUNKS_CHUNKED_H
+
+#include "allocation/chunks/chunks.h"
+
+typedef struct chunked {
+    union {
+        strata_layer_t base;
+        strata_chunks_t chunks;
+    };
+    const strata_chunked_policy_t *policy;
+    uint64_t unit; /* blocks begin at multiples of it */
+    uint64_t used_bytes; /* of the chunks, what is not in the index */
+} chunked_t;
+
+_Static_assert(sizeof(chunked_t) <= sizeof(strata_chunked_t), "an author's state has room for it");
+
+#endif

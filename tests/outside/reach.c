@@ -1,0 +1,101 @@
+/* What authors reach from strata/layer.h alone: caches made of the mechanism and by hand, and memory that others made. */
+#include <dlfcn.h>
+
+#include "strata/strata.h"
+#include "tests/harness/test.h"
+
+#define MODULES STRATA_BINARY_DIR "/modules/"
+
+static strata_t open_text(const char *text) {
+    strata_open_options_t options = {.struct_size = sizeof options,
+                                     .text = text,
+                                     .devices = "sim",
+                                     .flags = STRATA_OPEN_ALLOW_CODE | STRATA_OPEN_IGNORE_ENVIRONMENT};
+    strata_t s = 0;
+    EXPECT_OK(strata_open(&options, &s));
+    return s;
+}
+
+static strata_statistics_t figures_of(strata_t s, strata_place_t place) {
+    strata_statistics_t figures = {.struct_size = sizeof figures};
+    EXPECT_OK(strata_statistics_all(s, place, &figures));
+    return figures;
+}
+
+/* Hits, growths, chunks and reserved bytes are counted as those of the tree's own caches. */
+static void expect_figures(const char *stack) {
+    strata_block_t a, b;
+    strata_t s = open_text(stack);
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 1000, &a));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 1000, &b));
+    EXPECT_OK(strata_free(s, a.ref));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 900, &a));
+    strata_statistics_t f = figures_of(s, strata_gpu(0));
+    EXPECT_EQ(f.growths, 1);
+    EXPECT_EQ(f.chunks, 1);
+    EXPECT_EQ(f.cache_hits, 2);
+    EXPECT_GE(f.reserved_bytes, 64 << 10);
+    EXPECT_OK(strata_free(s, a.ref));
+    EXPECT_OK(strata_free(s, b.ref));
+    EXPECT_OK(strata_release(s, strata_gpu(0), NULL));
+    f = figures_of(s, strata_gpu(0));
+    EXPECT_EQ(f.chunks, 0);
+    EXPECT_EQ(f.reserved_bytes, 0);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
+TEST(reach, a_cache_outside_has_every_figure) {
+    expect_figures("load: [" MODULES "segregated_fit.so]\nstack: [stream_safe, segregated_fit, system]\n");
+    expect_figures("load: [" MODULES "slots.so]\nstack: [stream_safe, slots, system]\n");
+}
+
+/* Nothing above it takes part in a hit: the short way serves, and says the same route. */
+TEST(reach, a_cache_outside_is_hit_the_short_way) {
+    char text[256];
+    strata_block_t first, again;
+    strata_t s = open_text("load: [" MODULES "segregated_fit.so]\nstack: [retry, stream_safe, segregated_fit, system]\n");
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 5000, &first));
+    EXPECT_OK(strata_free(s, first.ref));
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 5000, &again));
+    EXPECT_EQ(again.ptr, first.ptr);
+    EXPECT_OK(strata_allocation_route(s, again.ref, text, sizeof text));
+    EXPECT_STREQ(text, "retry > stream_safe > segregated_fit | system");
+    EXPECT_OK(strata_free(s, again.ref));
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
+static unsigned *adopted_live(void) {
+    void *object = dlopen(MODULES "adopting.so", RTLD_NOW | RTLD_NOLOAD);
+    unsigned *live = object ? dlsym(object, "adopted_live") : NULL;
+    if (object) (void)dlclose(object);
+    return live;
+}
+
+/* The memory is the deleter's once its block has been freed, by ref or by pointer, or the facade is closed by force. */
+TEST(reach, adopted_memory_goes_back_to_its_deleter) {
+    strata_block_t blocks[3];
+    strata_t s = open_text("load: [" MODULES "adopting.so]\nstack: [system]\nplaces: {host: [adopting]}\n");
+    unsigned *live = adopted_live();
+    ASSERT_TRUE(live);
+    for (int i = 0; i < 3; i++) EXPECT_OK(strata_allocate(s, strata_host(), NULL, 1000, &blocks[i]));
+    memset(blocks[0].ptr, 1, blocks[0].size);
+    EXPECT_EQ(*live, 3);
+    EXPECT_EQ(figures_of(s, strata_host()).reserved_bytes, 3 * blocks[0].size);
+    EXPECT_OK(strata_free(s, blocks[0].ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(s, blocks[0].ref));
+    EXPECT_OK(strata_free_pointer(s, blocks[1].ptr));
+    EXPECT_EQ(*live, 1);
+    EXPECT_EQ(figures_of(s, strata_host()).reserved_bytes, blocks[2].size);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
+    EXPECT_EQ(*live, 0);
+}
+
+TEST(reach, adopted_memory_counts_against_the_limit) {
+    strata_block_t block;
+    strata_t s = open_text("load: [" MODULES "adopting.so]\nstack: [system]\nplaces: {host: [adopting]}\n");
+    EXPECT_OK(strata_set_limit(s, strata_host(), 4096));
+    EXPECT_OK(strata_allocate(s, strata_host(), NULL, 4096, &block));
+    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(s, strata_host(), NULL, 64, &block));
+    EXPECT_EQ(*adopted_live(), 1);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
+}
