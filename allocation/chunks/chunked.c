@@ -38,6 +38,7 @@ static strata_record_t *cut(chunked_t *self, strata_record_t *rest, uint64_t siz
     block->next = next;
     block->chunk = rest->chunk;
     strata_slab_record(slab, next)->prev = slot; /* of the sentinel it is never read */
+    if (next == 0) strata_chunks_note_last(&self->chunks, slot);
     return block;
 }
 
@@ -76,18 +77,23 @@ static strata_record_t *with_generations(chunked_t *self, strata_record_t *block
     return NULL;
 }
 
+static void join(chunked_t *self, uint32_t low) {
+    strata_pieces_join(slab_of(self), low);
+    strata_chunks_note_last(&self->chunks, low);
+}
+
 /* A block that is in no index comes into it, with the free ones beside it. */
 static void put_back(chunked_t *self, strata_record_t *block) {
     strata_slab_t *slab = slab_of(self);
     uint32_t low = block->prev, high = block->next;
     if (strata_slab_is_idle(slab, high)) {
         take_out(self, strata_slab_record(slab, high));
-        strata_pieces_join(slab, strata_slab_slot(slab, block));
+        join(self, strata_slab_slot(slab, block));
     }
     if (strata_slab_is_idle(slab, low)) {
         block = strata_slab_record(slab, low);
         take_out(self, block);
-        strata_pieces_join(slab, low);
+        join(self, low);
     }
     block = with_generations(self, block);
     if (!block) return;

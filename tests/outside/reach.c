@@ -1,7 +1,7 @@
 /* What authors reach from strata/layer.h alone: caches made of the mechanism and by hand, and memory that others made. */
 #include <dlfcn.h>
 
-#include "strata/strata.h"
+#include "strata/layer.h"
 #include "tests/harness/test.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules/"
@@ -63,6 +63,71 @@ TEST(reach, a_cache_outside_is_hit_the_short_way) {
     EXPECT_OK(strata_free(s, again.ref));
     EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
 }
+
+/* ---- chunks that touch ---- */
+
+enum { ROOM = 64 << 20 };
+
+typedef struct adjacent {
+    strata_layer_t base;
+    uint64_t address, used;
+} adjacent_t;
+
+static strata_status_t create(strata_layer_t *base) {
+    return strata_layer_get_memory(base, ROOM, 256, &((adjacent_t *)base)->address);
+}
+
+static void destroy(strata_layer_t *base) { EXPECT_OK(strata_layer_give_memory(base, ((adjacent_t *)base)->address, ROOM)); }
+
+static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
+    adjacent_t *self = (adjacent_t *)base;
+    *record = strata_record_new(base, request, self->address + self->used, request->size);
+    self->used += *record ? request->size : 0;
+    return *record ? STRATA_OK : STRATA_E_LIMIT;
+}
+
+static void free_record(strata_layer_t *base, strata_record_t *record, strata_call_t *call) {
+    (void)call;
+    strata_record_delete(base, record);
+}
+
+static const strata_layer_type_t adjacent_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "adjacent",
+    .doc = "cuts one piece of memory",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .gives = STRATA_TRAIT_EXACT_SIZE | STRATA_TRAIT_CONTIGUOUS,
+    .guarded = true,
+    .state_size = sizeof(adjacent_t),
+    .create = create,
+    .destroy = destroy,
+    .allocate = allocate,
+    .free = free_record,
+};
+
+TEST(reach, a_cache_outside_cuts_across_chunks_that_touch) {
+    strata_block_t blocks[4], across;
+    (void)strata_register_layer(&adjacent_type);
+    strata_t s = open_text("load: [" MODULES "segregated_fit.so]\nstack: [segregated_fit: {chunk_size: 64KiB}, adjacent]\n");
+    for (int i = 0; i < 4; i++) {
+        EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 40 << 10, &blocks[i]));
+        EXPECT_OK(strata_validate(s));
+    }
+    for (int i = 0; i < 4; i++) {
+        EXPECT_OK(strata_free(s, blocks[i].ref));
+        EXPECT_OK(strata_validate(s));
+    }
+    uint64_t growths = figures_of(s, strata_gpu(0)).growths;
+    EXPECT_OK(strata_allocate(s, strata_gpu(0), NULL, 120 << 10, &across));
+    EXPECT_EQ(figures_of(s, strata_gpu(0)).growths, growths);
+    EXPECT_OK(strata_free(s, across.ref));
+    EXPECT_OK(strata_release(s, strata_gpu(0), NULL));
+    EXPECT_EQ(figures_of(s, strata_gpu(0)).chunks, 0);
+    EXPECT_OK(strata_close(s, STRATA_CLOSE_WAIT, NULL, NULL));
+}
+
+/* ---- memory that others made ---- */
 
 static unsigned *adopted_live(void) {
     void *object = dlopen(MODULES "adopting.so", RTLD_NOW | RTLD_NOLOAD);
