@@ -152,12 +152,8 @@ static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
     block->bin_prev = 0;
     strata_bfc_begin_use(self, block, want->user);
-    block->route = 0;
-    block->attention = 0;
-    block->slack = (uint32_t)(block->size - want->request->size);
-    block->borrows = 0;
+    strata_block_hand_out(block, want->request->size);
     block->stack = want->request->call->stack->number;
-    block->state = STRATA_RECORD_LIVE;
     self->used_bytes += block->size;
     if (self->used_bytes > self->peak_used) self->peak_used = self->used_bytes;
     bfc_region_at(self, block->chunk)->live++;

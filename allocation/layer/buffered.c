@@ -36,21 +36,13 @@ static bool is_near(const buffered_t *self, uint64_t kept, uint64_t size) {
     return kept == size || ((double)kept < below && kept - size <= UINT32_MAX);
 }
 
-static void hand_out(strata_record_t *block, uint64_t size) {
-    block->route = 0;
-    block->attention = 0;
-    block->slack = (uint32_t)(block->size - size);
-    block->state = STRATA_RECORD_LIVE;
-    block->borrows = 0;
-}
-
 static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
     buffered_t *self = (buffered_t *)base;
     uint32_t slot = strata_tree_find(&self->kept, slab_of(self), size);
     strata_record_t *block = slot ? strata_slab_record(slab_of(self), slot) : NULL;
     if (!block || !is_near(self, block->size, size) || (block->ptr & (alignment - 1)) != 0) return NULL;
     strata_tree_remove(&self->kept, slab_of(self), slot);
-    hand_out(block, size);
+    strata_block_hand_out(block, size);
     base->stack->figures.cache_hits++;
     return block;
 }
@@ -107,7 +99,7 @@ static strata_status_t grow(buffered_t *self, const strata_request_t *request, s
     strata_status_t status = strata_chunks_grow(&self->chunks, request->size, 1, request, &number);
     if (status != STRATA_OK) return status;
     *record = strata_slab_record(slab_of(self), strata_chunk_at(&self->chunks, number)->first);
-    hand_out(*record, request->size);
+    strata_block_hand_out(*record, request->size);
     return STRATA_OK;
 }
 

@@ -109,16 +109,11 @@ static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
 static strata_record_t *hand_out(caching_t *self, uint32_t slot, const want_t *want) {
     strata_record_t *block = caching_block(self, slot);
     if (is_divisible(self, block, want) && !cut(self, slot, want->rounded)) return NULL;
-    uint64_t slack = block->size - want->request->size;
-    if (slack > UINT32_MAX) return NULL;
+    if (block->size - want->request->size > UINT32_MAX) return NULL;
     block->bin_prev = block->bin_next = 0;
     if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->request->stream);
-    block->route = 0;
-    block->attention = 0;
-    block->slack = (uint32_t)slack;
-    block->borrows = 0;
+    strata_block_hand_out(block, want->request->size);
     block->stack = want->request->call->stack->number;
-    block->state = STRATA_RECORD_LIVE;
     self->used_bytes += block->size;
     return block;
 }

@@ -48,14 +48,10 @@ const strata_stat_row_t strata_naive_stats[] = {
 /* ---- serving ---- */
 
 static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, size_t size, uint32_t user) {
-    block->route = 0;
+    strata_block_hand_out(block, size);
     block->stack = server;
-    block->attention = 0;
-    block->slack = (uint32_t)(block->size - size);
-    block->borrows = 0;
     block->bin_prev = user;
     block->bin_next = 0;
-    block->state = STRATA_RECORD_LIVE;
     if (user) naive_user_at(self, user)->holds++;
 }
 
