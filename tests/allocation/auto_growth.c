@@ -13,8 +13,7 @@ TEST(auto_growth, free_idle_chunk) {
     for (int flags = 0; flags < 4; flags++) {
         const char *options[] = {"alignment=4KiB", flags & 1 ? "free_idle_chunk=true" : "free_idle_chunk=false",
                                  flags & 2 ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL};
-        bench_t bench;
-        bench_open_cache(&bench, 0, options);
+        OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, options));
         for (int i = 0; i < 10; i++) {
             strata_record_t *record = bench_allocate(&bench, 8192);
             EXPECT_EQ(reserved(&bench), 8192);
@@ -23,7 +22,6 @@ TEST(auto_growth, free_idle_chunk) {
             EXPECT_EQ(strata_stack_release(bench.stack), flags & 1 ? 0 : 8192);
             EXPECT_EQ(reserved(&bench), 0);
         }
-        bench_close(&bench);
     }
 }
 
@@ -33,22 +31,19 @@ TEST(auto_growth, free_idle_chunk) {
 TEST(auto_growth, free_when_no_cache_hit) {
     for (int on = 0; on < 2; on++) {
         const char *options[] = {on ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL};
-        bench_t bench;
-        bench_open_cache(&bench, 26 * MIB, options);
+        OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 26 * MIB, options));
         const uint64_t held[2][3] = {{8 * MIB, 18 * MIB, 12 * MIB}, {8 * MIB, 10 * MIB, 12 * MIB}};
         for (size_t i = 0; i < 3; i++) {
             bench_free(&bench, bench_allocate(&bench, (8 + 2 * i) * MIB));
             EXPECT_EQ(reserved(&bench), held[on][i]);
         }
-        bench_close(&bench);
     }
 }
 
 /* Paddle's AG::release_stats_identify_mixed_chunk: align 256, chunk 1024, alloc 512: half of the chunk is stranded, release gives 0;
  * after the free it gives 1024. */
 TEST(auto_growth, release_stats_identify_mixed_chunk) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1KiB", NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1KiB", NULL}));
     strata_record_t *record = bench_allocate(&bench, 512);
     EXPECT_EQ(bench.stack->figures.allocated_bytes, 512);
     EXPECT_EQ(strata_stack_idle_bytes(bench.stack), 512);
@@ -58,7 +53,6 @@ TEST(auto_growth, release_stats_identify_mixed_chunk) {
     EXPECT_EQ(strata_stack_release(bench.stack), 1024);
     EXPECT_EQ(reserved(&bench), 0);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 /* ---- growth ---- */
@@ -73,20 +67,17 @@ TEST(auto_growth, a_chunk_is_the_larger_of_request_and_chunk_size) {
         {"chunk_size=1MiB", 256, MIB}, {"chunk_size=1MiB", MIB, MIB}, {"chunk_size=1MiB", MIB + 1, MIB + 256},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench_t bench;
-        bench_open_cache(&bench, 0, (const char *const[]){cases[i].chunk_size, NULL});
+        OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){cases[i].chunk_size, NULL}));
         strata_record_t *record = bench_allocate(&bench, cases[i].size);
         EXPECT_EQ(reserved(&bench), cases[i].grown);
         bench_free(&bench, record);
-        bench_close(&bench);
     }
 }
 
 TEST(auto_growth, out_of_memory_is_asked_for_again_once_and_no_smaller) {
     for (int on = 0; on < 2; on++) {
         const char *options[] = {"chunk_size=1MiB", on ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL};
-        bench_t bench;
-        bench_open_cache(&bench, 0, options);
+        OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, options));
         strata_record_t *live = bench_allocate(&bench, MIB), *record = NULL;
         bench_free(&bench, bench_allocate(&bench, 2 * MIB));
         uint64_t calls = test_source_calls();
@@ -102,13 +93,12 @@ TEST(auto_growth, out_of_memory_is_asked_for_again_once_and_no_smaller) {
         if (status == STRATA_OK) bench_free(&bench, record);
         test_source_fail(0, false, STRATA_OK);
         bench_free(&bench, live);
-        bench_close(&bench);
     }
 }
 
 TEST(auto_growth, under_the_ladder_it_asks_once_and_keeps_what_it_has) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "reclaim=ladder", "smaller_growth=true", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "reclaim=ladder", "smaller_growth=true", NULL}));
     strata_record_t *record = NULL;
     bench_free(&bench, bench_allocate(&bench, MIB));
     uint64_t calls = test_source_calls();
@@ -118,19 +108,16 @@ TEST(auto_growth, under_the_ladder_it_asks_once_and_keeps_what_it_has) {
     EXPECT_EQ(test_source_calls() - calls, 1);
     EXPECT_EQ(reserved(&bench), MIB);
     test_source_fail(0, false, STRATA_OK);
-    bench_close(&bench);
 }
 
 TEST(auto_growth, larger_alignments_than_its_own_are_refused) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"alignment=512", NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"alignment=512", NULL}));
     strata_record_t *a = bench_allocate(&bench, 1), *record = NULL;
     EXPECT_EQ(a->size, 512);
     EXPECT_EQ(a->slack, 511);
     strata_serve_t serve = {.size = 512, .alignment = 1024};
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stack_serve(bench.stack, &serve, &record));
     bench_free(&bench, a);
-    bench_close(&bench);
 }
 
 /* ---- order: a naive model ---- */
@@ -227,11 +214,10 @@ static strata_record_t *allocate_as_the_model(bench_t *bench, model_t *model, si
 
 static void follows_the_model(const char *chunk_option, uint64_t chunk_size, size_t largest, uint64_t seed) {
     static model_t model;
-    bench_t bench;
     strata_record_t *live[256] = {NULL};
     uint64_t random = seed;
     model.count = 0;
-    bench_open_cache(&bench, 0, (const char *const[]){chunk_option, NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){chunk_option, NULL}));
     for (int i = 0; i < 4000 && !strata_test_has_failed(); i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         strata_record_t **slot = &live[random >> 56];
@@ -252,7 +238,6 @@ static void follows_the_model(const char *chunk_option, uint64_t chunk_size, siz
     for (int i = 0; i < 256; i++)
         if (live[i]) bench_free(&bench, live[i]);
     EXPECT_OK(strata_stack_validate(bench.stack));
-    bench_close(&bench);
 }
 
 TEST(auto_growth, takes_the_smallest_then_the_lowest_with_large_chunks) { follows_the_model("chunk_size=1MiB", MIB, 20000, 1); }
@@ -262,8 +247,7 @@ TEST(auto_growth, takes_the_smallest_then_the_lowest_with_exact_chunks) { follow
 /* ---- validate ---- */
 
 static void finds_planted_faults(const char *order) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", order, NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", order, NULL}));
     strata_record_t *blocks[8];
     for (int i = 0; i < 8; i++) blocks[i] = bench_allocate(&bench, 4096 * (size_t)(i + 1));
     strata_record_t *hole = blocks[3], *other = blocks[5], *live = blocks[4];
@@ -281,25 +265,22 @@ static void finds_planted_faults(const char *order) {
     EXPECT_FOUND(layer->road, layer->road + 1);
     for (int i = 0; i < 8; i++)
         if (i != 3 && i != 5) bench_free(&bench, blocks[i]);
-    bench_close(&bench);
 }
 
 /* During a warm-up every hit takes the same road, and pools that nothing is in are no fault of their own. */
 TEST(auto_growth, validate_finds_other_pools_than_the_options_say) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL}));
     auto_growth_t *layer = (auto_growth_t *)bench.stack->top;
     EXPECT_FOUND(layer->first_up_to, 4096);
     EXPECT_CONTAINS(strata_last_error()->text, "the chunks are not divided as the options say");
-    bench_close(&bench);
 }
 
 TEST(auto_growth, validate_finds_planted_faults_by_address) { finds_planted_faults("order=address"); }
 TEST(auto_growth, validate_finds_planted_faults_in_any_order) { finds_planted_faults("order=any"); }
 
 TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {strata_layer_find("stream_safe"), strata_layer_find("auto_growth"), &test_source_type,
                                           NULL};
     bench_straight(&bench, types, NULL);
@@ -329,13 +310,11 @@ TEST(auto_growth, stream_safe_validate_finds_planted_faults) {
     EXPECT_EQ(bench.stack->figures.deferred_bytes, 0);
     bench_free(&bench, again);
     EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
-    bench_close(&bench);
 }
 
 /* Paddle's extra_padding_size: 256 asked with 256 behind it are 512, and so they stay for hits. */
 TEST(auto_growth, pads_every_block) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"padding=256", NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"padding=256", NULL}));
     strata_record_t *record = NULL;
     for (int i = 0; i < 2; i++) {
         record = bench_allocate(&bench, 256);
@@ -347,5 +326,4 @@ TEST(auto_growth, pads_every_block) {
     record = bench_allocate(&bench, 257);
     EXPECT_EQ(record->size, 768);
     bench_free(&bench, record);
-    bench_close(&bench);
 }

@@ -10,8 +10,7 @@ static void open_with(bench_t *bench, uint64_t capacity, const char *const *opti
 
 /* Paddle's buffered_allocator_test, lazy_free. */
 TEST(buffered, lazy_free) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     uint64_t asked = test_source_calls();
     strata_record_t *x = bench_allocate(&bench, 1025);
     EXPECT_EQ(test_source_calls() - asked, 1);
@@ -29,26 +28,22 @@ TEST(buffered, lazy_free) {
     EXPECT_EQ(test_source_live(), 2);
     EXPECT_EQ(strata_stack_release(bench.stack), 1025 + 2048);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 /* Paddle's garbage_collection, in MiB, since a device has granules of 2 MiB. */
 TEST(buffered, garbage_collection) {
-    bench_t bench;
-    open_with(&bench, 2048 * MIB, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 2048 * MIB, NULL));
     strata_record_t *x = bench_allocate(&bench, 1600 * MIB), *y = bench_allocate(&bench, 400 * MIB);
     bench_free(&bench, x);
     bench_free(&bench, y);
     x = bench_allocate(&bench, 1600 * MIB);
     EXPECT_EQ(x->size, 1600 * MIB);
     bench_free(&bench, x);
-    bench_close(&bench);
 }
 
 /* The largest goes first, and no more than is asked for. */
 TEST(buffered, out_of_memory_gives_the_largest_back_until_enough_is_free) {
-    bench_t bench;
-    open_with(&bench, 100 * MIB, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 100 * MIB, NULL));
     static const uint64_t sizes[] = {10, 30, 20, 40};
     strata_record_t *blocks[4], *record = NULL;
     for (int i = 0; i < 4; i++) blocks[i] = bench_allocate(&bench, sizes[i] * MIB);
@@ -66,7 +61,6 @@ TEST(buffered, out_of_memory_gives_the_largest_back_until_enough_is_free) {
     bench_free(&bench, blocks[0]);
     bench_free(&bench, blocks[2]);
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 /* Frees blocks of these sizes and asks for `size`: the size of the block that serves. */
@@ -112,8 +106,7 @@ static strata_status_t serve(bench_t *bench, size_t size, size_t alignment, uint
 }
 
 TEST(buffered, a_kept_block_serves_the_alignments_that_it_has) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     strata_record_t *kept = bench_allocate(&bench, MIB), *other = NULL;
     uint64_t has = kept->ptr & -kept->ptr, asked = test_source_calls();
     bench_free(&bench, kept);
@@ -123,25 +116,21 @@ TEST(buffered, a_kept_block_serves_the_alignments_that_it_has) {
     EXPECT_EQ(test_source_calls() - asked, 1);
     bench_free(&bench, kept);
     bench_free(&bench, other);
-    bench_close(&bench);
 }
 
 /* Such a request costs nothing that is kept. */
 TEST(buffered, a_request_without_growth_leaves_what_is_kept) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     strata_record_t *record = NULL;
     bench_free(&bench, bench_allocate(&bench, 8192));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, serve(&bench, MIB, 256, STRATA_NO_GROW, &record));
     EXPECT_EQ(test_source_live(), 1);
     EXPECT_OK(serve(&bench, 8000, 256, STRATA_NO_GROW, &record));
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 TEST(buffered, trims_the_largest_first) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     strata_record_t *blocks[4];
     for (uint64_t i = 0; i < 4; i++) blocks[i] = bench_allocate(&bench, (i + 1) * MIB);
     for (int i = 0; i < 4; i++) bench_free(&bench, blocks[i]);
@@ -154,25 +143,21 @@ TEST(buffered, trims_the_largest_first) {
     EXPECT_EQ(layer->type->trim(layer, 0, &call), 6 * MIB);
     strata_call_leave(&call, layer, entered);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 TEST(buffered, a_slot_without_generations_left_is_not_kept) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     strata_record_t *record = bench_allocate(&bench, 4096);
     record->generation = STRATA_GENERATION_LAST - 1;
     bench_free(&bench, record);
     EXPECT_EQ(test_source_live(), 0);
     EXPECT_EQ(bench.stack->slab.retired, 1);
     EXPECT_OK(strata_stack_validate(bench.stack));
-    bench_close(&bench);
 }
 
 /* 500 steps against the rule written plainly. */
 TEST(buffered, serves_as_a_naive_model_does) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     strata_record_t *live[32] = {NULL};
     uint64_t kept[512], random = 5;
     size_t kept_count = 0;
@@ -196,7 +181,6 @@ TEST(buffered, serves_as_a_naive_model_does) {
     }
     for (int i = 0; i < 32; i++)
         if (live[i]) bench_free(&bench, live[i]);
-    bench_close(&bench);
 }
 
 #define EXPECT_FOUND(field, wrong)                                                                                                 \
@@ -209,8 +193,7 @@ TEST(buffered, serves_as_a_naive_model_does) {
     } while (0)
 
 TEST(buffered, validate_finds_planted_faults) {
-    bench_t bench;
-    open_with(&bench, 0, NULL);
+    OPENED(bench_t, bench, bench_close, open_with(&bench, 0, NULL));
     strata_record_t *live = bench_allocate(&bench, 4096), *kept = bench_allocate(&bench, 8192);
     bench_free(&bench, kept);
     EXPECT_FOUND(live->ptr, live->ptr + 256);
@@ -223,5 +206,4 @@ TEST(buffered, validate_finds_planted_faults) {
     EXPECT_FOUND(bench.stack->figures.chunks, 1);
     EXPECT_FOUND(bench.stack->figures.reserved_bytes, 4096);
     bench_free(&bench, live);
-    bench_close(&bench);
 }

@@ -72,8 +72,7 @@ static void end(pending_t *p) {
     } while (0)
 
 TEST(uses, validate_finds_planted_faults) {
-    pending_t p;
-    begin(&p);
+    OPENED(pending_t, p, end, begin(&p));
     strata_use_t *first = strata_use_at(&p.uses, p.uses.first);
     strata_user_t *user = strata_user_at(&p.uses.users, p.frees.user);
     EXPECT_OK(strata_uses_validate(&p.uses, "bench"));
@@ -104,15 +103,13 @@ TEST(uses, validate_finds_planted_faults) {
     EXPECT_EQ(collect(&p), 6 * MIB);
     EXPECT_EQ(p.uses.pending_bytes, 0);
     EXPECT_EQ(strata_free_stream_last(&p.frees), NULL);
-    end(&p);
 }
 
 /* Where the end of the work cannot be marked the host waits for it. */
 TEST(free_stream, a_free_that_no_event_marks_is_waited_for) {
     static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_event_create};
     for (int i = 0; i < 2; i++) {
-        pending_t p;
-        begin(&p);
+        OPENED(pending_t, p, end, begin(&p));
         uint64_t end_of_work = strata_sim_stream_end(p.bench.device, p.frees.stream);
         strata_events_t *events = &p.bench.domain->events;
         strata_handle_t taken[64];
@@ -126,7 +123,6 @@ TEST(free_stream, a_free_that_no_event_marks_is_waited_for) {
         EXPECT_EQ(p.frees.frees, FREES);
         EXPECT_EQ(collect(&p), 6 * MIB);
         EXPECT_OK(strata_uses_validate(&p.uses, "bench"));
-        end(&p);
     }
 }
 

@@ -157,8 +157,7 @@ TEST(allocation_locks, thousands_are_held_and_no_more) {
 }
 
 TEST(allocation_locks, state_of_device_scope_is_one_for_all_stacks) {
-    bench_t bench;
-    open_plain(&bench);
+    OPENED(bench_t, bench, bench_close, open_plain(&bench));
     strata_stack_t *other = NULL;
     strata_handle_t stream;
     ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
@@ -173,5 +172,4 @@ TEST(allocation_locks, state_of_device_scope_is_one_for_all_stacks) {
     EXPECT_EQ(bench.stack->figures.chunks, 1);
     EXPECT_EQ(other->figures.chunks, 0);
     bench_free(&bench, a);
-    bench_close(&bench);
 }

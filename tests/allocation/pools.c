@@ -17,11 +17,11 @@ static void free_all(bench_t *bench, strata_record_t **records, size_t count) {
 TEST(auto_growth_pools, paddle_py_memory_pool_flags) {
     static const char *const orders[] = {"order=address", "order=any"};
     for (int order = 0; order < 2; order++) {
-        bench_t bench;
         strata_record_t *records[8];
-        bench_open_cache(&bench, 0,
-                         (const char *const[]){orders[order], "small_pool_size=1MiB", "small_chunk_size=2MiB", "chunk_size=16MiB",
-                                               "small_preallocate=2MiB", "preallocate=20MiB", NULL});
+        OPENED(bench_t, bench, bench_close,
+               bench_open_cache(&bench, 0,
+                                (const char *const[]){orders[order], "small_pool_size=1MiB", "small_chunk_size=2MiB",
+                                                      "chunk_size=16MiB", "small_preallocate=2MiB", "preallocate=20MiB", NULL}));
         EXPECT_EQ(reserved(&bench), 22 * MIB);
         EXPECT_EQ(bench.stack->figures.allocated_bytes, 0);
         for (int i = 0; i < 7; i++) records[i] = bench_allocate(&bench, MIB / 2);
@@ -35,15 +35,13 @@ TEST(auto_growth_pools, paddle_py_memory_pool_flags) {
         EXPECT_OK(strata_stack_validate(bench.stack));
         free_all(&bench, records, 8);
         EXPECT_EQ(strata_stack_release(bench.stack), 24 * MIB);
-        bench_close(&bench);
     }
 }
 
 /* Paddle's PY::single_pool: no small pool, chunks of 10 MiB; 0.5, then 10 MiB: allocated 0.5, 10.5, reserved 10, 20. */
 TEST(auto_growth_pools, paddle_py_single_pool) {
-    bench_t bench;
     strata_record_t *records[2];
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=10MiB", NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=10MiB", NULL}));
     EXPECT_EQ(reserved(&bench), 0);
     records[0] = bench_allocate(&bench, MIB / 2);
     EXPECT_EQ(reserved(&bench), 10 * MIB);
@@ -52,7 +50,6 @@ TEST(auto_growth_pools, paddle_py_single_pool) {
     EXPECT_EQ(reserved(&bench), 20 * MIB);
     EXPECT_EQ(bench.stack->figures.allocated_bytes, 21 * MIB / 2);
     free_all(&bench, records, 2);
-    bench_close(&bench);
 }
 
 /* Paddle's multi_scale_allocator_test: preallocated small/large 10/0, 0/20, 5/15, 0/0 MiB, small <= 20 MiB, then 10 and 30 MiB.
@@ -69,22 +66,22 @@ TEST(auto_growth_pools, paddle_multi_scale_allocator) {
         {"small_preallocate=0", "preallocate=0", 0, 40 * MIB},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench_t bench;
         strata_record_t *records[2];
-        bench_open_cache(&bench, 0, (const char *const[]){"small_pool_size=20MiB", cases[i].small, cases[i].large, NULL});
+        OPENED(bench_t, bench, bench_close,
+               bench_open_cache(&bench, 0, (const char *const[]){"small_pool_size=20MiB", cases[i].small, cases[i].large, NULL}));
         EXPECT_EQ(reserved(&bench), cases[i].before);
         records[0] = bench_allocate(&bench, 10 * MIB);
         records[1] = bench_allocate(&bench, 30 * MIB);
         EXPECT_EQ(reserved(&bench), cases[i].after);
         free_all(&bench, records, 2);
-        bench_close(&bench);
     }
 }
 
 TEST(auto_growth_pools, a_rounded_size_decides) {
-    bench_t bench;
     strata_record_t *records[3];
-    bench_open_cache(&bench, 0, (const char *const[]){"small_pool_size=1000", "small_chunk_size=8KiB", "chunk_size=1MiB", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 0,
+                            (const char *const[]){"small_pool_size=1000", "small_chunk_size=8KiB", "chunk_size=1MiB", NULL}));
     records[0] = bench_allocate(&bench, 768);
     EXPECT_EQ(reserved(&bench), 8192);
     records[1] = bench_allocate(&bench, 769); /* 1024, rounded */
@@ -100,16 +97,15 @@ TEST(auto_growth_pools, a_rounded_size_decides) {
     free_all(&bench, small, 32);
     bench_free(&bench, again);
     bench_free(&bench, records[0]);
-    bench_close(&bench);
 }
 
 /* ---- preallocation ---- */
 
 TEST(auto_growth_pools, the_default_stream_alone_preallocates) {
-    bench_t bench;
     strata_handle_t stream;
     strata_stack_t *other;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=2MiB", "preallocate=64MiB", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=2MiB", "preallocate=64MiB", NULL}));
     EXPECT_EQ(reserved(&bench), 64 * MIB);
     ASSERT_OK(strata_device_stream_create(bench.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_stack_create(&bench.domain->ordinary, &(strata_stack_for_t){.stream = stream}, &other));
@@ -125,7 +121,6 @@ TEST(auto_growth_pools, the_default_stream_alone_preallocates) {
     strata_domain_remove_stack(bench.domain, other);
     strata_stack_destroy(other);
     EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
-    bench_close(&bench);
 }
 
 /* The second chunk fails: the first goes back, and the text says which option asked for what. */
@@ -133,9 +128,8 @@ TEST(auto_growth_pools, what_cannot_be_preallocated_fails_the_stack) {
     static const char *const options[] = {"small_pool_size=1MiB", "small_preallocate=2MiB", "preallocate=20MiB", NULL};
     static const char *const names[] = {"auto_growth.small_preallocate: 2MiB: ", "auto_growth.preallocate: 20MiB: "};
     for (uint64_t k = 1; k <= 2; k++) {
-        bench_t bench;
         strata_stack_t *stack = NULL;
-        bench_open_cache(&bench, 0, options);
+        OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, options));
         strata_domain_remove_stack(bench.domain, bench.stack);
         strata_stack_destroy(bench.stack);
         EXPECT_EQ(test_source_live(), 0);
@@ -146,7 +140,6 @@ TEST(auto_growth_pools, what_cannot_be_preallocated_fails_the_stack) {
         test_source_fail(0, false, STRATA_OK);
         EXPECT_EQ(test_source_live(), 0);
         EXPECT_EQ(reserved(&bench), 0);
-        bench_close(&bench);
     }
 }
 
@@ -157,11 +150,11 @@ TEST(auto_growth_pools, a_split_keeps_the_holes_of_large_chunks) {
     static const char *const orders[] = {"order=address", "order=any"};
     for (int i = 0; i < 4; i++) {
         bool on = i & 1;
-        bench_t bench;
         strata_record_t *records[4];
-        bench_open_cache(
-            &bench, 0,
-            (const char *const[]){"chunk_size=4MiB", orders[i / 2], on ? "split_pools=true" : "split_pools=false", NULL});
+        OPENED(bench_t, bench, bench_close,
+               bench_open_cache(
+                   &bench, 0,
+                   (const char *const[]){"chunk_size=4MiB", orders[i / 2], on ? "split_pools=true" : "split_pools=false", NULL}));
         records[0] = bench_allocate(&bench, MIB);
         bench_free(&bench, bench_allocate(&bench, 8 * MIB));
         records[1] = bench_allocate(&bench, 6 * MIB);
@@ -177,15 +170,14 @@ TEST(auto_growth_pools, a_split_keeps_the_holes_of_large_chunks) {
         free_all(&bench, records, 4);
         EXPECT_OK(strata_stack_validate(bench.stack));
         EXPECT_EQ(strata_stack_release(bench.stack), 12 * MIB);
-        bench_close(&bench);
     }
 }
 
 /* Out of memory, a small request's chunk may be smaller than chunk_size: it is one for small requests all the same. */
 TEST(auto_growth_pools, a_smaller_growth_is_no_large_chunk) {
-    bench_t bench;
     strata_record_t *small = NULL, *large = NULL;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=4MiB", "split_pools=true", "smaller_growth=true", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=4MiB", "split_pools=true", "smaller_growth=true", NULL}));
     strata_serve_t serve = {.size = MIB, .alignment = 256, .flags = STRATA_SMALL_GROWTH};
     ASSERT_OK(strata_stack_serve(bench.stack, &serve, &small));
     EXPECT_EQ(reserved(&bench), MIB);
@@ -195,7 +187,6 @@ TEST(auto_growth_pools, a_smaller_growth_is_no_large_chunk) {
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_free(&bench, small);
     bench_free(&bench, large);
-    bench_close(&bench);
 }
 
 /* 1,000 live blocks of 512 x 2^(17u) bytes, a random one freed and another allocated: highest reserved over highest requested. */
@@ -234,9 +225,8 @@ TEST(auto_growth_pools, a_split_reserves_less_for_many_sizes) {
 /* ---- validate ---- */
 
 static void finds_planted_faults(const char *const *options) {
-    bench_t bench;
     strata_record_t *records[6];
-    bench_open_cache(&bench, 0, options);
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, options));
     auto_growth_t *self = (auto_growth_t *)bench.stack->cache;
     for (size_t i = 0; i < 6; i++) records[i] = bench_allocate(&bench, i < 3 ? 4096 : 2 * MIB);
     strata_record_t *hole = records[1], *live = records[2], *large_hole = records[4], *large = records[5];
@@ -264,7 +254,6 @@ static void finds_planted_faults(const char *const *options) {
     EXPECT_FOUND(self->used_bytes, self->used_bytes + 256);
     for (size_t i = 0; i < 6; i++)
         if (i != 1 && i != 4) bench_free(&bench, records[i]);
-    bench_close(&bench);
 }
 
 TEST(auto_growth_pools, validate_finds_planted_faults_of_small_and_large) {

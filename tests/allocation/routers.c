@@ -18,8 +18,7 @@ static void open_three(bench_t *bench, const char *router, const char *const *op
 static int way_of(const strata_record_t *record) { return (int)(record->route >> 8 & 0xff); }
 
 TEST(binning, goes_by_size) {
-    bench_t bench;
-    open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL});
+    OPENED(bench_t, bench, bench_close, open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL}));
     static const struct {
         size_t size;
         int way;
@@ -32,13 +31,11 @@ TEST(binning, goes_by_size) {
         EXPECT_EQ(test_log.count, 1);
         EXPECT_EQ(test_log.seen[0], -rows[i].way);
     }
-    bench_close(&bench);
 }
 
 /* The look-up is not made again at the free, as other libraries do: the record knows. */
 TEST(binning, a_free_goes_by_the_record_whatever_the_limits_say_now) {
-    bench_t bench;
-    open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL});
+    OPENED(bench_t, bench, bench_close, open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL}));
     strata_record_t *small = bench_allocate(&bench, 300);
     uint64_t *limits = (uint64_t *)(uintptr_t)layer_at(&bench, 1)->options;
     limits[0] = 16;
@@ -49,23 +46,19 @@ TEST(binning, a_free_goes_by_the_record_whatever_the_limits_say_now) {
     EXPECT_EQ(test_log.seen[0], -2);
     bench_free(&bench, now);
     EXPECT_EQ(test_log.seen[1], -4);
-    bench_close(&bench);
 }
 
 TEST(binning, a_way_without_memory_has_no_other) {
-    bench_t bench;
     strata_record_t *record = NULL;
-    open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL});
+    OPENED(bench_t, bench, bench_close, open_three(&bench, "binning", (const char *const[]){"up_to_1=512", "up_to_2=64KiB", NULL}));
     test_source_fail(1, true, STRATA_E_NO_MEMORY);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, bench_try(&bench, 100, &record));
     test_source_fail(0, false, STRATA_OK);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 TEST(fallback, asks_the_next_when_one_has_none) {
-    bench_t bench;
-    open_three(&bench, "fallback", NULL);
+    OPENED(bench_t, bench, bench_close, open_three(&bench, "fallback", NULL));
     strata_record_t *records[3];
     records[0] = bench_allocate(&bench, 4096);
     test_source_fail(1, false, STRATA_E_NO_MEMORY);
@@ -84,13 +77,11 @@ TEST(fallback, asks_the_next_when_one_has_none) {
     EXPECT_EQ(test_log.seen[0], -2);
     EXPECT_EQ(test_log.seen[1], -4);
     EXPECT_EQ(test_log.seen[2], -2);
-    bench_close(&bench);
 }
 
 TEST(fallback, all_without_memory_is_out_of_memory) {
-    bench_t bench;
     strata_record_t *record = NULL;
-    open_three(&bench, "fallback", NULL);
+    OPENED(bench_t, bench, bench_close, open_three(&bench, "fallback", NULL));
     uint64_t asked = test_source_calls();
     test_source_fail(1, true, STRATA_E_NO_MEMORY);
     strata_call_t call = {.stack = bench.stack};
@@ -99,25 +90,21 @@ TEST(fallback, all_without_memory_is_out_of_memory) {
     EXPECT_EQ(test_source_calls() - asked, 3);
     EXPECT_CONTAINS(strata_last_error()->text, "none of 3 stacks has 4096 bytes");
     test_source_fail(0, false, STRATA_OK);
-    bench_close(&bench);
 }
 
 /* Only want of memory leads on: a broken device is told at once. */
 TEST(fallback, another_failure_is_told) {
-    bench_t bench;
     strata_record_t *record = NULL;
-    open_three(&bench, "fallback", NULL);
+    OPENED(bench_t, bench, bench_close, open_three(&bench, "fallback", NULL));
     uint64_t asked = test_source_calls();
     test_source_fail(1, false, STRATA_E_DEVICE);
     EXPECT_STATUS(STRATA_E_DEVICE, bench_try(&bench, 4096, &record));
     EXPECT_EQ(test_source_calls() - asked, 1);
     test_source_fail(0, false, STRATA_OK);
-    bench_close(&bench);
 }
 
 TEST(fallback, where_growing_is_forbidden_only_the_first_is_asked) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     uint8_t top = bench_node(&bench, strata_layer_find("fallback"), NULL);
     for (int i = 0; i < 2; i++) {
         uint8_t cache = bench_node(&bench, strata_layer_find("buffered"), NULL);
@@ -138,5 +125,4 @@ TEST(fallback, where_growing_is_forbidden_only_the_first_is_asked) {
     EXPECT_EQ(way_of(record), 2);
     bench_free(&bench, record);
     EXPECT_EQ(strata_stack_release(bench.stack), 2 * 4096);
-    bench_close(&bench);
 }

@@ -8,8 +8,7 @@ static void open_system(bench_t *bench) {
 }
 
 TEST(allocation_system, a_full_slab_is_told_and_costs_nothing) {
-    bench_t bench;
-    open_system(&bench);
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
     strata_record_t *a = bench_allocate(&bench, 1000), *none = NULL;
     strata_slab_t *slab = &bench.domain->stacks[0]->slab;
     uint32_t capacity = slab->capacity;
@@ -21,12 +20,10 @@ TEST(allocation_system, a_full_slab_is_told_and_costs_nothing) {
     slab->capacity = capacity;
     bench_free(&bench, a);
     EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
-    bench_close(&bench);
 }
 
 TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_the_end) {
-    bench_t bench;
-    open_system(&bench);
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
     strata_record_t *a = bench_allocate(&bench, 3 * MIB);
     strata_ref_t ref = strata_ref_of(a);
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
@@ -41,37 +38,31 @@ TEST(allocation_system, what_the_device_does_not_take_back_is_quarantined_until_
     EXPECT_NE(b, a);
     bench_free(&bench, b);
     EXPECT_OK(strata_stack_validate(shared));
-    bench_close(&bench);
 }
 
 TEST(allocation_system, where_all_stacks_have_ended_none_is_found) {
-    bench_t bench;
-    open_system(&bench);
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
     while (bench.domain->stack_count > 0) {
         strata_stack_t *last = bench.domain->stacks[bench.domain->stack_count - 1];
         strata_domain_remove_stack(bench.domain, last);
         strata_stack_destroy(last);
     }
     EXPECT_EQ(strata_domain_find(bench.domain, 0, NULL, 0), NULL);
-    bench_close(&bench);
 }
 
 /* It is not asked about them: a call would cost time in every wait. */
 TEST(allocation_system, a_device_without_captures_captures_no_stream) {
-    bench_t bench;
-    open_system(&bench);
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
     bench.device->capabilities.capture = false;
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_capture_status, 1, true, STRATA_E_DEVICE));
     uint64_t calls = strata_sim_calls(bench.device);
     EXPECT_OK(strata_domain_refuse_captured(bench.domain, NULL));
     EXPECT_TRUE(strata_domain_wait_for(bench.domain, NULL));
     EXPECT_EQ(strata_sim_calls(bench.device), calls + 1);
-    bench_close(&bench);
 }
 
 TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
-    bench_t bench;
-    open_system(&bench);
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
     strata_events_t *events = &bench.domain->events;
     ASSERT_OK(strata_sim_fail(bench.device, STRATA_CALL_event_create, 1, true, STRATA_E_DEVICE));
     for (int i = 0; i < 1000; i++) EXPECT_STATUS(STRATA_E_DEVICE, strata_events_ensure(events, 1));
@@ -88,7 +79,6 @@ TEST(allocation_system, events_that_could_not_be_made_count_for_none) {
     EXPECT_STATUS(STRATA_E_LIMIT, strata_events_ensure(events, 5));
     EXPECT_EQ(events->made, STRATA_EVENTS);
     EXPECT_EQ(events->count, 4);
-    bench_close(&bench);
 }
 
 /* ---- what can be neither booked nor given back ---- */
@@ -228,8 +218,7 @@ TEST(allocation_system, many_that_are_refused_at_once_all_go_back) {
 
 /* A record that finds no place is booked already. */
 TEST(allocation_system, what_has_no_record_and_is_refused_is_not_lost) {
-    bench_t bench;
-    open_system(&bench);
+    OPENED(bench_t, bench, bench_close, open_system(&bench));
     strata_slab_t *slab = &bench.domain->stacks[0]->slab;
     uint32_t capacity = slab->capacity;
     slab->capacity = slab->used;
@@ -240,5 +229,4 @@ TEST(allocation_system, what_has_no_record_and_is_refused_is_not_lost) {
     slab->capacity = capacity;
     EXPECT_EQ(strata_domain_trim(bench.domain, MIB), 6 * MIB);
     EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
-    bench_close(&bench);
 }

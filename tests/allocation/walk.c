@@ -26,8 +26,7 @@ static void expect_log(const int *wanted, uint32_t count) {
 }
 
 TEST(allocation_walk, each_allocation_goes_back_by_its_own_path) {
-    bench_t bench;
-    open_routed(&bench);
+    OPENED(bench_t, bench, bench_close, open_routed(&bench));
     strata_record_t *even = bench_allocate(&bench, 512), *odd = bench_allocate(&bench, 256);
     expect_log((int[]){3, 2, 1, 6, 4, 2, 1}, 7);
     char text[128];
@@ -40,12 +39,10 @@ TEST(allocation_walk, each_allocation_goes_back_by_its_own_path) {
     bench_free(&bench, even);
     expect_log((int[]){-1, -2, -3}, 3);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 TEST(allocation_walk, a_thousand_random_paths_go_back_in_reverse) {
-    bench_t bench;
-    open_routed(&bench);
+    OPENED(bench_t, bench, bench_close, open_routed(&bench));
     strata_record_t *records[32] = {NULL};
     uint64_t random = 1;
     for (int i = 0; i < 1000; i++) {
@@ -67,12 +64,10 @@ TEST(allocation_walk, a_thousand_random_paths_go_back_in_reverse) {
     for (int i = 0; i < 32; i++)
         if (records[i]) bench_free(&bench, records[i]);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 TEST(allocation_walk, a_cache_is_a_boundary) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {&test_counter_type, strata_layer_find("auto_growth"), &test_counter_type,
                                           &test_source_type, NULL};
     bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
@@ -88,12 +83,10 @@ TEST(allocation_walk, a_cache_is_a_boundary) {
     expect_log((int[]){-1, -1}, 2);
     EXPECT_EQ(strata_stack_release(bench.stack), MIB);
     expect_log((int[]){-3}, 1);
-    bench_close(&bench);
 }
 
 TEST(allocation_walk, a_chunk_of_a_cache_may_be_a_block_of_another) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *cache = strata_layer_find("auto_growth");
     uint8_t upper = bench_node(&bench, cache, (const char *const[]){"chunk_size=64KiB", NULL});
     uint8_t lower = bench_node(&bench, cache, (const char *const[]){"chunk_size=1MiB", NULL});
@@ -106,12 +99,10 @@ TEST(allocation_walk, a_chunk_of_a_cache_may_be_a_block_of_another) {
     for (int i = 0; i < 100; i++) bench_free(&bench, records[(i * 37) % 100]);
     (void)strata_stack_release(bench.stack);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 static void a_failing_middle_leaves_nothing(const strata_layer_type_t *const *types, size_t size) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
     bench_open(&bench, 0);
     strata_record_t *kept = bench_allocate(&bench, 4096), *record = NULL;
@@ -131,7 +122,6 @@ static void a_failing_middle_leaves_nothing(const strata_layer_type_t *const *ty
     record = bench_allocate(&bench, size);
     bench_free(&bench, record);
     bench_free(&bench, kept);
-    bench_close(&bench);
 }
 
 TEST(allocation_walk, a_failing_middle_layer_leaves_nothing_behind) {
@@ -145,8 +135,7 @@ TEST(allocation_walk, a_failing_middle_layer_leaves_nothing_behind) {
 }
 
 TEST(allocation_walk, an_idle_layer_stands_in_the_stack_even_where_it_was_left_out) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {strata_layer_find("retry"), strata_layer_find("stream_safe"),
                                           strata_layer_find("auto_growth"), &test_source_type, NULL};
     bench_straight(&bench, types, NULL);
@@ -155,12 +144,10 @@ TEST(allocation_walk, an_idle_layer_stands_in_the_stack_even_where_it_was_left_o
     EXPECT_EQ(walked->route, bench.stack->route);
     EXPECT_EQ(bench.stack->route, 0x030201);
     bench_free(&bench, walked);
-    bench_close(&bench);
 }
 
 TEST(allocation_walk, a_cache_over_a_cache_cuts_its_chunks_from_the_other) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *cache = strata_layer_find("auto_growth");
     uint8_t small = bench_node(&bench, cache, (const char *const[]){"chunk_size=64KiB", NULL});
     uint8_t large = bench_node(&bench, cache, (const char *const[]){"chunk_size=1MiB", NULL});
@@ -181,7 +168,6 @@ TEST(allocation_walk, a_cache_over_a_cache_cuts_its_chunks_from_the_other) {
     EXPECT_EQ(bench.stack->figures.reserved_bytes, 0);
     EXPECT_TRUE(strata_stack_is_empty(bench.stack));
     EXPECT_OK(strata_stack_validate(bench.stack));
-    bench_close(&bench);
 }
 
 static uint64_t kept;
@@ -204,8 +190,7 @@ TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
     strata_layer_type_t keeping = test_counter_type, releasing = test_counter_type;
     keeping.idle_bytes = idle_kept;
     keeping.release = releasing.release = release_kept;
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {&keeping, &releasing, strata_layer_find("auto_growth"), &test_source_type, NULL};
     bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", NULL});
     bench_open(&bench, 64 * MIB);
@@ -214,7 +199,6 @@ TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
     EXPECT_EQ(strata_stack_trim(bench.stack, 0), MIB + 4096);
     EXPECT_EQ(kept, 0);
     EXPECT_EQ(test_source_live(), 0);
-    bench_close(&bench);
 }
 
 static void never(strata_layer_t *self) {
@@ -223,15 +207,13 @@ static void never(strata_layer_t *self) {
 }
 
 TEST(allocation_walk, a_layer_of_an_older_header_has_no_peaks) {
-    bench_t bench;
     strata_layer_type_t older = test_counter_type;
     older.struct_size = offsetof(strata_layer_type_t, reset_peaks);
     older.reset_peaks = never;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     bench_straight(&bench, (const strata_layer_type_t *[]){&older, &test_source_type, NULL}, NULL);
     bench_open(&bench, 0);
     bench_free(&bench, bench_allocate(&bench, 1000));
     strata_domain_reset_peaks(bench.domain);
     EXPECT_EQ(bench.stack->figures.peak_allocated_bytes, 0);
-    bench_close(&bench);
 }

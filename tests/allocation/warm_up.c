@@ -17,10 +17,11 @@ static void expect_figures(const bench_t *bench, uint64_t growths, uint64_t hits
 TEST(auto_growth_warm_up, paddle_v2_first_allocation_misses) {
     static const char *const orders[] = {"order=address", "order=any"};
     for (int form = 0; form < 4; form++) {
-        bench_t bench;
         bool behind = form & 1;
-        bench_open_cache(&bench, 0,
-                         (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1", orders[form / 2], NULL});
+        OPENED(
+            bench_t, bench, bench_close,
+            bench_open_cache(
+                &bench, 0, (const char *const[]){"alignment=512", "chunk_size=64MiB", "warm_up_steps=1", orders[form / 2], NULL}));
         if (behind) strata_stack_step(bench.stack);
         strata_record_t *record = bench_allocate(&bench, 1000);
         EXPECT_EQ(record->size, 1024);
@@ -33,13 +34,12 @@ TEST(auto_growth_warm_up, paddle_v2_first_allocation_misses) {
         expect_figures(&bench, 1, 1);
         bench_free(&bench, record);
         EXPECT_OK(strata_stack_validate(bench.stack));
-        bench_close(&bench);
     }
 }
 
 TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=2", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 0, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=2", NULL}));
     bench_free(&bench, bench_allocate(&bench, 8192));
     strata_record_t *less = bench_allocate(&bench, 4096), *same = bench_allocate(&bench, 8000);
     expect_figures(&bench, 2, 1);
@@ -65,13 +65,11 @@ TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone) {
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_free(&bench, less);
     bench_free(&bench, cut);
-    bench_close(&bench);
 }
 
 /* What waits for other streams at the end of the warm-up is no idle chunk yet: it is cut later as any other. */
 TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {strata_layer_find("stream_safe"), strata_layer_find("auto_growth"), &test_source_type,
                                           NULL};
     bench_straight(&bench, types, (const char *const[]){"chunk_size=1MiB", "warm_up_steps=1", NULL});
@@ -92,13 +90,11 @@ TEST(auto_growth_warm_up, a_step_waits_for_nobody) {
     EXPECT_EQ(record->ptr, address + 4096 - 256);
     bench_free(&bench, record);
     EXPECT_OK(strata_device_stream_destroy(bench.device, stream));
-    bench_close(&bench);
 }
 
 /* The layer below may grant more than was asked, as `buffered` does: the chunk serves the request that it came for. */
 TEST(auto_growth_warm_up, a_chunk_larger_than_asked_serves_its_request) {
-    bench_t bench;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("buffered"), &test_source_type, NULL};
     bench_straight(&bench, types, (const char *const[]){"warm_up_steps=1", "free_idle_chunk=true", NULL});
     bench_open(&bench, 0);
@@ -109,23 +105,20 @@ TEST(auto_growth_warm_up, a_chunk_larger_than_asked_serves_its_request) {
     expect_figures(&bench, 3, 1); /* of both caches: the one grows twice, the other once and hits once */
     EXPECT_OK(strata_stack_validate(bench.stack));
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 /* The peer asks the device how much is free before each miss, and tries once; here the refusal has idle chunks freed. */
 TEST(auto_growth_warm_up, out_of_memory_frees_idle_chunks_and_asks_once_more) {
-    bench_t bench;
-    bench_open_cache(&bench, 8 * MIB, (const char *const[]){"chunk_size=64MiB", "warm_up_steps=1", NULL});
+    OPENED(bench_t, bench, bench_close,
+           bench_open_cache(&bench, 8 * MIB, (const char *const[]){"chunk_size=64MiB", "warm_up_steps=1", NULL}));
     bench_free(&bench, bench_allocate(&bench, 6 * MIB));
     strata_record_t *record = bench_allocate(&bench, 4 * MIB);
     EXPECT_EQ(reserved(&bench), 4 * MIB);
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 TEST(auto_growth_warm_up, validate_finds_planted_faults) {
-    bench_t bench;
-    bench_open_cache(&bench, 0, (const char *const[]){"order=any", "warm_up_steps=2", NULL});
+    OPENED(bench_t, bench, bench_close, bench_open_cache(&bench, 0, (const char *const[]){"order=any", "warm_up_steps=2", NULL}));
     auto_growth_t *self = (auto_growth_t *)bench.stack->cache;
     strata_record_t *record = bench_allocate(&bench, 4096);
     EXPECT_FOUND(self->steps, 2);
@@ -134,13 +127,11 @@ TEST(auto_growth_warm_up, validate_finds_planted_faults) {
     EXPECT_FOUND(self->spills, true);
     EXPECT_FOUND(self->first_up_to, MIB);
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 /* The short way to a hit keeps the rule too. */
 TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone_through_the_facade) {
-    rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - auto_growth: {warm_up_steps: 1, order: any}\n  - system\n", NULL, 0, 0, 1);
+    RIG(rig, "version: 1\nstack:\n  - auto_growth: {warm_up_steps: 1, order: any}\n  - system\n", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 8192);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t less = rig_allocate(&rig, NULL, 7936), same = rig_allocate(&rig, NULL, 8000);
@@ -148,5 +139,4 @@ TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone_through_the_fac
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8192 + 7936);
     EXPECT_OK(strata_free(rig.s, less.ref));
     EXPECT_OK(strata_free(rig.s, same.ref));
-    rig_close(&rig);
 }

@@ -23,8 +23,7 @@ uint64_t async_peak_used(rig_t *rig) {
 
 /* The peer's AllocInterface: 256 B, freed, and 256 B again naming the default stream. */
 TEST(async_pool, alloc_interface) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_block_t a = rig_allocate(&rig, NULL, 256);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, STRATA_STREAM_LEGACY, 256);
@@ -36,26 +35,22 @@ TEST(async_pool, alloc_interface) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_GT(released, 0);
     EXPECT_EQ(async_used(&rig), 0);
-    rig_close(&rig);
 }
 
 /* The peer's ZeroSize: nothing is served, and borrowing it works. */
 TEST(async_pool, zero_size) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 0);
     EXPECT_EQ(a.ptr, NULL);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
-    rig_close(&rig);
 }
 
 /* The peer's GetStream: the owner is the stream that asked, the default one or another; its own use is no borrow. */
 TEST(async_pool, get_stream) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t other = rig_stream(&rig), streams[2] = {NULL, other};
     for (int i = 0; i < 2; i++) {
         strata_block_t a = rig_allocate(&rig, streams[i], 1000);
@@ -68,7 +63,6 @@ TEST(async_pool, get_stream) {
         EXPECT_OK(strata_free(rig.s, a.ref));
     }
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
-    rig_close(&rig);
 }
 
 /* The peer's RetryTest: three quarters of the device on one stream, freed but kept by the pool; the same on another stream. It
@@ -77,8 +71,7 @@ TEST(async_pool, retry) {
     static const char *const none[] = {"cuda_malloc_async.reuse_follow_events=false", "cuda_malloc_async.reuse_opportunistic=false",
                                        "cuda_malloc_async.reuse_internal=false"};
     for (size_t off = 0; off <= 3; off += 3) {
-        rig_t rig;
-        async_open(&rig, none, off, 64 * MIB, false);
+        RIG_BY(rig, async_open(&rig, none, off, 64 * MIB, false));
         strata_stream_t first = rig_stream(&rig), second = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, first, 48 * MIB);
         rig_work(&rig, first, 1000 * 1000, a.ref);
@@ -86,15 +79,13 @@ TEST(async_pool, retry) {
         strata_block_t b = rig_allocate(&rig, second, 48 * MIB);
         EXPECT_EQ(rig_figures(&rig).ladders, off ? 1 : 0);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 /* A borrowed block in use counts as pending: the ladder waits for it instead of giving up. */
 TEST(async_pool, out_of_memory_waits_for_borrowers) {
     static const char *const none[] = {"cuda_malloc_async.reuse_internal=false"};
-    rig_t rig;
-    async_open(&rig, none, 1, 64 * MIB, false);
+    RIG_BY(rig, async_open(&rig, none, 1, 64 * MIB, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 48 * MIB), b = {.ref = 7};
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -110,14 +101,12 @@ TEST(async_pool, out_of_memory_waits_for_borrowers) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 48 * MIB, &c));
     EXPECT_EQ(c.ref, 7);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* ---- lazily, and what is left behind ---- */
 
 TEST(async_pool, no_device_call_before_it_is_needed) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_set) + rig_calls(&rig, STRATA_CALL_stream_create), 0);
     strata_stream_t other = rig_stream(&rig);
     uint64_t made = rig_calls(&rig, STRATA_CALL_stream_create);
@@ -132,7 +121,6 @@ TEST(async_pool, no_device_call_before_it_is_needed) {
     }
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_set), 4);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_create), made + 1);
-    rig_close(&rig);
 }
 
 static uint64_t default_pool_has(rig_t *rig, strata_pool_attribute_t attribute) {
@@ -144,8 +132,7 @@ static uint64_t default_pool_has(rig_t *rig, strata_pool_attribute_t attribute) 
 /* The default pool belongs to the whole process: it is left as it was found. */
 TEST(async_pool, the_default_pool_is_left_as_it_was_found) {
     static const char *const set[] = {"cuda_malloc_async.reuse_opportunistic=false", "cuda_malloc_async.release_threshold=3MiB"};
-    rig_t rig;
-    async_open(&rig, set, 2, 0, false);
+    OPENED(rig_t, rig, rig_end, async_open(&rig, set, 2, 0, false));
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_FOLLOW_EVENTS), 1);
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 0);
@@ -155,14 +142,12 @@ TEST(async_pool, the_default_pool_is_left_as_it_was_found) {
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 1);
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 0);
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RESERVED_CURRENT), 0);
-    rig_end(&rig);
 }
 
 /* Whoever leaves it last puts back what the first one found, not what another facade had set. */
 static void two_facades_leave_it(bool first_one_first) {
     static const char *const set[] = {"cuda_malloc_async.release_threshold=3MiB"};
-    rig_t rig;
-    async_open(&rig, set, 1, 0, false);
+    OPENED(rig_t, rig, rig_end, async_open(&rig, set, 1, 0, false));
     strata_t second, order[2];
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b;
     ASSERT_OK(strata_facade_open_on(rig.strategy, rig.devices, rig.count, 0, &second));
@@ -175,7 +160,6 @@ static void two_facades_leave_it(bool first_one_first) {
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 3 * MIB);
     EXPECT_OK(strata_close(order[1], STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 0);
-    rig_end(&rig);
 }
 
 TEST(async_pool, the_default_pool_is_left_as_it_was_found_by_the_last_of_two_facades) {
@@ -186,9 +170,8 @@ TEST(async_pool, the_default_pool_is_left_as_it_was_found_by_the_last_of_two_fac
 /* What was changed before the refusal is put back. */
 TEST(async_pool, the_default_pool_that_refuses_a_setting_is_as_it_was) {
     static const char *const set[] = {"cuda_malloc_async.reuse_opportunistic=false", "cuda_malloc_async.release_threshold=3MiB"};
-    rig_t rig;
     strata_block_t a;
-    async_open(&rig, set, 2, 0, false);
+    OPENED(rig_t, rig, rig_end, async_open(&rig, set, 2, 0, false));
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 4, false, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 1);
@@ -198,7 +181,6 @@ TEST(async_pool, the_default_pool_that_refuses_a_setting_is_as_it_was) {
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_REUSE_OPPORTUNISTIC), 1);
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RELEASE_THRESHOLD), 0);
-    rig_end(&rig);
 }
 
 /* With a threshold of 0 the pool gives everything back at the next wait of the host, with the default nothing. */
@@ -206,15 +188,13 @@ TEST(async_pool, release_threshold) {
     static const char *const thresholds[] = {"cuda_malloc_async.release_threshold=unlimited",
                                              "cuda_malloc_async.release_threshold=0"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        async_open(&rig, &thresholds[i], 1, 0, false);
+        RIG_BY(rig, async_open(&rig, &thresholds[i], 1, 0, false));
         strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB);
         EXPECT_OK(strata_free(rig.s, a.ref));
         uint64_t kept = async_used(&rig);
         EXPECT_GE(kept, 10 * MIB);
         EXPECT_OK(strata_device_synchronise(rig.devices[0]));
         EXPECT_EQ(async_used(&rig), i == 0 ? kept : 0);
-        rig_close(&rig);
     }
 }
 
@@ -236,8 +216,7 @@ static uint64_t borrowed_frees(rig_t *rig) {
 
 /* What a trim of the layer is to keep is kept beside what is live. */
 TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_block_t live = rig_allocate(&rig, NULL, 64 * MIB), freed[8];
     for (int i = 0; i < 8; i++) freed[i] = rig_allocate(&rig, NULL, 32 * MIB);
     for (int i = 0; i < 8; i++) EXPECT_OK(strata_free(rig.s, freed[i].ref));
@@ -251,13 +230,11 @@ TEST(async_pool, a_trim_keeps_what_it_is_told_to) {
     EXPECT_EQ(async_used(&rig), 64 * MIB);
     strata_call_leave(&call, layer, entered);
     EXPECT_OK(strata_free(rig.s, live.ref));
-    rig_close(&rig);
 }
 
 TEST(async_pool, own_pool) {
     static const char *const own[] = {"cuda_malloc_async.pool=own", "cuda_malloc_async.max_size=64MiB"};
-    rig_t rig;
-    async_open(&rig, own, 2, 0, false);
+    OPENED(rig_t, rig, rig_end, async_open(&rig, own, 2, 0, false));
     strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b = {.ref = 7};
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), 1);
     EXPECT_EQ(default_pool_has(&rig, STRATA_POOL_RESERVED_CURRENT), 0);
@@ -265,16 +242,14 @@ TEST(async_pool, own_pool) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_destroy), 1);
-    rig_end(&rig);
 }
 
 /* A pool of its own that cannot be set up goes back at once; the device's default pool is never destroyed. */
 TEST(async_pool, a_pool_that_cannot_be_set_up_is_dropped) {
     static const char *const pools[] = {"cuda_malloc_async.pool=default", "cuda_malloc_async.pool=own"};
     for (uint64_t own = 0; own < 2; own++) {
-        rig_t rig;
         strata_block_t a = {.ref = 7};
-        async_open(&rig, &pools[own], 1, 0, false);
+        RIG_BY(rig, async_open(&rig, &pools[own], 1, 0, false));
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 1, true, STRATA_E_DEVICE));
         EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), own);
@@ -282,7 +257,6 @@ TEST(async_pool, a_pool_that_cannot_be_set_up_is_dropped) {
         strata_sim_clear_faults(rig.devices[0]);
         a = rig_allocate(&rig, NULL, 1000);
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
@@ -290,23 +264,20 @@ TEST(async_pool, a_pool_that_cannot_be_set_up_is_dropped) {
 TEST(async_pool, a_pool_that_can_neither_be_set_up_nor_destroyed_is_not_lost) {
     static const char *const own = "cuda_malloc_async.pool=own";
     for (int again = 0; again < 2; again++) {
-        rig_t rig;
         strata_block_t a = {.ref = 7};
-        async_open(&rig, &own, 1, 0, false);
+        RIG_BY(rig, async_open(&rig, &own, 1, 0, false));
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_set, 1, true, STRATA_E_DEVICE));
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_pool_destroy, 1, true, STRATA_E_DEVICE));
         for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &a));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), 1);
         strata_sim_clear_faults(rig.devices[0]);
         if (again) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
-        rig_close(&rig);
     }
 }
 
 /* The free stream cannot be marked behind the free: the host waits for it. */
 TEST(async_pool, a_free_behind_others_that_cannot_be_marked_is_waited_for) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB), b = rig_allocate(&rig, NULL, 10 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -324,13 +295,11 @@ TEST(async_pool, a_free_behind_others_that_cannot_be_marked_is_waited_for) {
     EXPECT_EQ(borrowed_frees(&rig), 2);
     strata_sim_clear_faults(rig.devices[0]);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* What the device does not take back is told in figures and never served again. */
 TEST(async_pool, a_refused_free_is_quarantined) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB);
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free_async, 1, true, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -340,7 +309,6 @@ TEST(async_pool, a_refused_free_is_quarantined) {
     EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 static void expect_refused(const char *text, const char *why) {
@@ -366,8 +334,7 @@ TEST(async_pool, options_that_do_not_fit_are_refused) {
 /* A block outlives its stream: it is freed behind the work that its stream had been given. */
 /* Free by pointer covers what lives: a program that runs for ever covers no more at its end. */
 TEST(async_pool, freed_memory_is_no_longer_covered) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
     const strata_directory_t *directory = rig_domain(&rig)->directory;
@@ -379,7 +346,6 @@ TEST(async_pool, freed_memory_is_no_longer_covered) {
         EXPECT_OK(i % 2 ? strata_free(rig.s, a.ref) : strata_free_pointer(rig.s, a.ptr));
         EXPECT_EQ(directory->used - directory->free_count, before);
     }
-    rig_close(&rig);
 }
 
 TEST(async_pool, a_device_without_pools_is_told) {
@@ -397,8 +363,7 @@ TEST(async_pool, a_device_without_pools_is_told) {
 }
 
 TEST(async_pool, a_block_outlives_its_stream) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), third = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, MIB), b = rig_allocate(&rig, third, MIB);
     EXPECT_OK(strata_record_stream(rig.s, b.ref, borrower));
@@ -423,13 +388,11 @@ TEST(async_pool, a_block_outlives_its_stream) {
     strata_pending_t pending;
     EXPECT_GE(strata_domain_poll(rig_domain(&rig), &pending), 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-    rig_close(&rig);
 }
 
 /* No facade begins a capture yet: the layer's own operation is asked. */
 TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, MIB);
     rig_work(&rig, stream, 200 * 1000 * 1000, a.ref);
@@ -444,14 +407,12 @@ TEST(async_pool, a_capture_begins_behind_all_pending_frees) {
     layer->type->capture_begin(layer, 7, &call);
     EXPECT_GE(strata_sim_now(rig.world), done);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-    rig_close(&rig);
 }
 
 /* The stream that frees go behind is made at the first of them: without one the host waits for all users, and the block is freed as
  * any is. */
 TEST(async_pool, without_a_stream_to_free_on_the_host_waits) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, MIB), b = rig_allocate(&rig, owner, MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -472,5 +433,4 @@ TEST(async_pool, without_a_stream_to_free_on_the_host_waits) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, MIB);
     EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], borrower));
-    rig_close(&rig);
 }

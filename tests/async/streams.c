@@ -161,8 +161,7 @@ TEST(async_throttle, pending_bytes_stay_below_the_ratio) {
 /* A wait for frees of before would break the program's capture: the host waits instead. */
 TEST(async_throttle, a_captured_stream_waits_for_nothing_outside) {
     static const char *const little[] = {"cuda_malloc_async.throttle=0.01"};
-    rig_t rig;
-    async_open(&rig, little, 1, CAPACITY, false);
+    RIG_BY(rig, async_open(&rig, little, 1, CAPACITY, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), captured = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 2 * STEP), b;
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -172,7 +171,6 @@ TEST(async_throttle, a_captured_stream_waits_for_nothing_outside) {
     if (strata_allocate(rig.s, rig.gpu, captured, STEP, &b) == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
     rig_end_capture(&rig, captured);
     EXPECT_OK(strata_device_synchronise(rig.devices[0]));
-    rig_close(&rig);
 }
 
 TEST(async_throttle, also_with_more_threads) {
@@ -194,8 +192,7 @@ TEST(async_throttle, without_it_the_device_fills_up) {
 /* What is freed and pending counts once: the peer, which counts it twice, would throttle at half as much. */
 TEST(async_throttle, pending_bytes_count_once) {
     static const char *const half[] = {"cuda_malloc_async.throttle=0.5"};
-    rig_t rig;
-    async_open(&rig, half, 1, CAPACITY, false);
+    RIG_BY(rig, async_open(&rig, half, 1, CAPACITY, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     uint64_t free_bytes, total, waits;
     ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
@@ -210,14 +207,12 @@ TEST(async_throttle, pending_bytes_count_once) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_wait), waits + 1);
     EXPECT_OK(strata_free(rig.s, below.ref));
     EXPECT_OK(strata_free(rig.s, above.ref));
-    rig_close(&rig);
 }
 
 /* A stream waits once for what is pending; another one in its place, under its very handle, has not waited. */
 TEST(async_throttle, a_recycled_handle_waits_anew) {
     static const char *const half[] = {"cuda_malloc_async.throttle=0.5"};
-    rig_t rig;
-    async_open(&rig, half, 1, CAPACITY, false);
+    RIG_BY(rig, async_open(&rig, half, 1, CAPACITY, false));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), gone = rig_stream(&rig), again = NULL;
     uint64_t free_bytes, total;
     ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
@@ -237,7 +232,6 @@ TEST(async_throttle, a_recycled_handle_waits_anew) {
         ASSERT_EQ(again, gone);
     }
     EXPECT_OK(strata_free(rig.s, below.ref));
-    rig_close(&rig);
 }
 
 /* ---- threads that exit ---- */
@@ -257,8 +251,7 @@ static const strata_nodes_t *users_of(rig_t *rig) {
 
 /* Each has an entry of the layer's table, which does not grow with the threads that there ever were. */
 TEST(async_streams, threads_that_exited_leave_no_entries_behind) {
-    rig_t rig;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     for (int i = 0; i < 20; i++) {
         pthread_t thread;
         ASSERT_EQ(pthread_create(&thread, NULL, use_and_leave, &rig), 0);
@@ -266,5 +259,4 @@ TEST(async_streams, threads_that_exited_leave_no_entries_behind) {
     }
     EXPECT_EQ(users_of(&rig)->used, 2);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }

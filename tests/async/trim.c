@@ -18,10 +18,9 @@ static void fill(rig_t *rig, strata_block_t *blocks, int count, int live) {
 }
 
 TEST(async_trim, the_pool_keeps_no_more_than_is_said) {
-    rig_t rig;
     strata_block_t blocks[4];
     trimmed_t t;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     fill(&rig, blocks, 4, 1);
     trim(&rig, 96 * MIB, &t);
     EXPECT_EQ(t.told, 0);
@@ -31,14 +30,12 @@ TEST(async_trim, the_pool_keeps_no_more_than_is_said) {
     EXPECT_EQ(t.told, 64 * MIB);
     EXPECT_EQ(async_used(&rig), 32 * MIB);
     EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    rig_close(&rig);
 }
 
 /* The frees of borrowed blocks are on their way: they are waited for. */
 TEST(async_trim, what_borrowers_still_use_is_waited_for) {
-    rig_t rig;
     trimmed_t t;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 32 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
@@ -48,29 +45,25 @@ TEST(async_trim, what_borrowers_still_use_is_waited_for) {
     trim(&rig, 1, &t);
     EXPECT_EQ(t.told, 32 * MIB);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-    rig_close(&rig);
 }
 
 /* With a threshold the pool itself gives back whenever the host waits for the device, so behind the wait of the trim too. */
 TEST(async_trim, what_goes_back_by_the_threshold_is_told) {
     static const char *const set[] = {"cuda_malloc_async.release_threshold=0"};
-    rig_t rig;
     strata_block_t blocks[2];
     trimmed_t t;
-    async_open(&rig, set, 1, 0, false);
+    RIG_BY(rig, async_open(&rig, set, 1, 0, false));
     fill(&rig, blocks, 2, 1);
     trim(&rig, 1, &t);
     EXPECT_EQ(t.told, 32 * MIB);
     EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    rig_close(&rig);
 }
 
 /* A cache above gives to the pool what the pool then gives to the device. */
 TEST(async_trim, what_a_cache_above_gives_to_the_pool_goes_back_too) {
-    rig_t rig;
     strata_block_t blocks[4];
     trimmed_t t;
-    rig_open(&rig, "strategy: cached\nstack: [retry, auto_growth: {chunk_size: 2MiB}, cuda_malloc_async]\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: cached\nstack: [retry, auto_growth: {chunk_size: 2MiB}, cuda_malloc_async]\n", 0);
     fill(&rig, blocks, 4, 1);
     EXPECT_EQ(async_used(&rig), 128 * MIB);
     trim(&rig, 32 * MIB, &t);
@@ -78,16 +71,14 @@ TEST(async_trim, what_a_cache_above_gives_to_the_pool_goes_back_too) {
     trim(&rig, 1, &t);
     EXPECT_EQ(t.told, 32 * MIB);
     EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    rig_close(&rig);
 }
 
 /* Another library's blocks in the device's own pool are used and not idle. */
 TEST(async_trim, what_others_use_of_the_pool_is_not_taken_from_what_is_kept) {
-    rig_t rig;
     strata_block_t blocks[2];
     trimmed_t t;
     strata_address_t theirs = 0;
-    async_open(&rig, NULL, 0, 0, false);
+    RIG_BY(rig, async_open(&rig, NULL, 0, 0, false));
     fill(&rig, blocks, 2, 0);
     ASSERT_OK(strata_device_malloc_async(rig.devices[0], NULL, 256 * MIB, NULL, &theirs));
     trim(&rig, 64 * MIB, &t);
@@ -95,5 +86,4 @@ TEST(async_trim, what_others_use_of_the_pool_is_not_taken_from_what_is_kept) {
     trim(&rig, 32 * MIB, &t);
     EXPECT_EQ(t.told, 32 * MIB);
     EXPECT_OK(strata_device_free_async(rig.devices[0], theirs, NULL));
-    rig_close(&rig);
 }

@@ -11,9 +11,8 @@ static void capture(bfc_t *self, bool begins) {
 }
 
 TEST(bfc_capture, nothing_is_given_back_until_the_last_one_ends) {
-    rig_t rig;
     uint64_t released = 7;
-    bfc_open(&rig, "allow_growth: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "allow_growth: true", 0));
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 3 * MIB).ref));
     uint64_t reserved = rig_figures(&rig).reserved_bytes;
     EXPECT_GE(reserved, 3 * MIB);
@@ -28,5 +27,4 @@ TEST(bfc_capture, nothing_is_given_back_until_the_last_one_ends) {
     }
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_EQ(released, reserved);
-    rig_close(&rig);
 }

@@ -66,9 +66,8 @@ TEST(bfc_frontier, stands_behind_smaller_counts_alone) {
 
 /* The smallest block that fits was freed too late: the next one serves. */
 TEST(bfc_frontier, a_request_says_up_to_which_count_it_may_have_memory) {
-    rig_t rig;
     strata_block_t b[6];
-    bfc_open(&rig, FIXED, 0);
+    RIG_BY(rig, bfc_open(&rig, FIXED, 0));
     static const size_t sizes[] = {3, 1, 2, 1, 1, 1};
     for (size_t i = 0; i < 6; i++) b[i] = rig_allocate(&rig, NULL, sizes[i] * MIB);
     EXPECT_OK(strata_free(rig.s, b[0].ref));
@@ -82,14 +81,12 @@ TEST(bfc_frontier, a_request_says_up_to_which_count_it_may_have_memory) {
     EXPECT_EQ(any.ptr, b[2].ptr);
     strata_block_t rest[] = {early, none, any, b[1], b[3], b[4], b[5]};
     bfc_free_all(&rig, rest, 7);
-    rig_close(&rig);
 }
 
 /* What is left of a block that was cut was freed when the block was. */
 TEST(bfc_frontier, the_rest_of_a_block_inherits_its_count) {
-    rig_t rig;
     strata_block_t b[2];
-    bfc_open(&rig, FIXED, 0);
+    RIG_BY(rig, bfc_open(&rig, FIXED, 0));
     b[0] = rig_allocate(&rig, NULL, 4 * MIB);
     b[1] = rig_allocate(&rig, NULL, MIB);
     uint64_t mine = count_of(&rig);
@@ -101,7 +98,6 @@ TEST(bfc_frontier, the_rest_of_a_block_inherits_its_count) {
     EXPECT_OK(strata_validate(rig.s));
     strata_block_t rest[] = {low, other, b[1]};
     bfc_free_all(&rig, rest, 3);
-    rig_close(&rig);
 }
 
 /* Rather than fail, a request without a count merges what is held apart, in the order of the frees, until it has enough. */
@@ -134,9 +130,8 @@ TEST(bfc_frontier, out_of_memory_merges_before_the_frontier_has_passed) {
 
 /* Before any region goes back. */
 TEST(bfc_frontier, what_is_held_apart_merges_before_regions_go_back) {
-    rig_t rig;
     strata_block_t b[4];
-    bfc_open(&rig, "timestamps: true, memory_limit: 6MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "timestamps: true, memory_limit: 6MiB", 0));
     for (int i = 0; i < 4; i++) b[i] = rig_allocate(&rig, NULL, i < 2 ? MIB : 2 * MIB);
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 2);
     for (int i = 2; i < 4; i++) EXPECT_OK(strata_free(rig.s, b[i].ref));
@@ -147,7 +142,6 @@ TEST(bfc_frontier, what_is_held_apart_merges_before_regions_go_back) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
     EXPECT_OK(strata_free(rig.s, four.ref));
     bfc_free_all(&rig, b, 2);
-    rig_close(&rig);
 }
 
 /* Of two blocks that merge by force the later count stays. */
@@ -173,8 +167,7 @@ TEST(bfc_frontier, a_forced_merge_keeps_the_later_count) {
 /* A block whose work the frontier has passed reaches another stream without a wait; one that it has not, after one. */
 TEST(bfc_frontier, spares_another_stream_the_wait) {
     for (int passed = 0; passed < 2; passed++) {
-        rig_t rig;
-        bfc_open(&rig, FIXED, 0);
+        RIG_BY(rig, bfc_open(&rig, FIXED, 0));
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, one, 16 * MIB);
         rig_work(&rig, one, MILLISECOND, a.ref);
@@ -186,14 +179,12 @@ TEST(bfc_frontier, spares_another_stream_the_wait) {
         EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) > waits, !passed);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 /* So does a request that says what it may have. */
 TEST(bfc_frontier, a_request_that_knows_is_not_made_to_wait) {
-    rig_t rig;
-    bfc_open(&rig, FIXED, 0);
+    RIG_BY(rig, bfc_open(&rig, FIXED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 16 * MIB);
     rig_work(&rig, one, MILLISECOND, a.ref);
@@ -204,14 +195,12 @@ TEST(bfc_frontier, a_request_that_knows_is_not_made_to_wait) {
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* A block that could not be given a count merges by force with none that has one: that other's would vouch for its work too. */
 TEST(bfc_frontier, vouches_for_no_work_of_a_block_without_a_count) {
     for (int low = 0; low < 2; low++) {
-        rig_t rig;
-        bfc_open(&rig, FIXED, 0);
+        RIG_BY(rig, bfc_open(&rig, FIXED, 0));
         bfc_t *self = bfc_of(&rig);
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t b[2] = {rig_allocate(&rig, one, 8 * MIB), rig_allocate(&rig, one, 8 * MIB)}, none;
@@ -232,7 +221,6 @@ TEST(bfc_frontier, vouches_for_no_work_of_a_block_without_a_count) {
             EXPECT_TRUE(got[i].ptr == b[!low].ptr || strata_sim_now(rig.world) >= end);
         }
         bfc_free_all(&rig, got, 2);
-        rig_close(&rig);
     }
 }
 
@@ -255,11 +243,9 @@ static void *ask(void *context) {
 
 /* A request that may have nothing of what was freed waits until the frontier moves. */
 TEST(bfc_frontier, wakes_who_waits_for_memory) {
-    rig_t rig;
-    rig_open(&rig,
-             "version: 1\nstack:\n  - retry: {timeout: 20s, steps: wait}\n  - bfc: {garbage_collection: false, " FIXED
-             "}\n  - system\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "version: 1\nstack:\n  - retry: {timeout: 20s, steps: wait}\n  - bfc: {garbage_collection: false, " FIXED "}\n  - system\n",
+        0);
     (void)count_of(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 8 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -272,7 +258,6 @@ TEST(bfc_frontier, wakes_who_waits_for_memory) {
     pthread_join(w.thread, NULL);
     EXPECT_OK(w.status);
     EXPECT_OK(strata_free(rig.s, w.block.ref));
-    rig_close(&rig);
 }
 
 /* ---- what is not there ---- */
@@ -280,13 +265,11 @@ TEST(bfc_frontier, wakes_who_waits_for_memory) {
 TEST(bfc_frontier, is_refused_where_frees_carry_no_count) {
     static const char *const presets[] = {"tensorflow", "strata"};
     for (size_t i = 0; i < 2; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         uint64_t first = count_of(&rig);
         EXPECT_EQ(count_of(&rig), first + 1);
         EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_set_safe_frontier(rig.s, rig.gpu, first));
         EXPECT_CONTAINS(strata_last_error()->text, "bfc.timestamps: true");
-        rig_close(&rig);
     }
 }
 
@@ -307,10 +290,9 @@ TEST(bfc_frontier, may_be_ahead) {
 /* Counts of random frees: in any order of requests, merges and frontiers the structure holds. */
 TEST(bfc_frontier, random_programs_keep_the_structure) {
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        rig_t rig;
         strata_block_t held[40] = {{.ref = 0}};
         uint64_t random = seed;
-        bfc_open(&rig, "timestamps: true, memory_limit: 24MiB, memory_debug: true", 0);
+        RIG_BY(rig, bfc_open(&rig, "timestamps: true, memory_limit: 24MiB, memory_debug: true", 0));
         for (int i = 0; i < 40; i++) (void)count_of(&rig);
         for (int i = 0; i < 1500; i++) {
             strata_block_t *b = &held[bfc_next(&random, 40)];
@@ -328,6 +310,5 @@ TEST(bfc_frontier, random_programs_keep_the_structure) {
         strata_block_t last = rig_allocate(&rig, NULL, 256);
         EXPECT_EQ(bfc_of(&rig)->stamp_count, 0);
         EXPECT_OK(strata_free(rig.s, last.ref));
-        rig_close(&rig);
     }
 }

@@ -11,45 +11,39 @@
 
 /* Nine tenths in single precision, upwards to 256 bytes: of 1 GiB the fourth is the first below 700 MiB. */
 TEST(bfc_memory, asks_for_less_and_less) {
-    rig_t rig;
-    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false", "limit: {bytes: 700MiB}\n  - system", 0);
+    RIG_BY(rig, bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false", "limit: {bytes: 700MiB}\n  - system", 0));
     strata_block_t b = rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 704482304);
     EXPECT_EQ(bfc_of(&rig)->backpedals, 4);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1); /* the limit answers without a call */
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Not below the request: the last try that is not below it is made, the one after it is not. */
 TEST(bfc_memory, asks_for_no_less_than_the_request) {
-    rig_t rig;
     strata_block_t none;
-    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false", "limit: {bytes: 700MiB}\n  - system", 0);
+    RIG_BY(rig, bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false", "limit: {bytes: 700MiB}\n  - system", 0));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 782758144, &none));
     EXPECT_EQ(bfc_of(&rig)->backpedals, 3);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 782758145, &none));
     EXPECT_EQ(bfc_of(&rig)->backpedals, 5);
-    rig_close(&rig);
 }
 
 /* With the mend the request alone is asked for at last. */
 TEST(bfc_memory, asks_for_the_request_alone_where_it_may) {
-    rig_t rig;
-    bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false, smaller_growth: true", "limit: {bytes: 700MiB}\n  - system", 0);
+    RIG_BY(rig, bfc_open_over(&rig, "memory_limit: 1GiB, allow_growth: false, smaller_growth: true",
+                              "limit: {bytes: 700MiB}\n  - system", 0));
     strata_block_t b = rig_allocate(&rig, NULL, 700 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 700 * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* ---- regions go back ---- */
 
 /* Regions of 2, 4 and 8 MiB of which the first is in use: a trim gives the largest back first. */
 TEST(bfc_memory, a_trim_gives_regions_back_until_no_more_is_kept_than_asked) {
-    rig_t rig;
     uint64_t released = 7;
-    bfc_open(&rig, "allow_growth: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "allow_growth: true", 0));
     strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB);
     strata_block_t b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 14 * MIB);
@@ -67,14 +61,12 @@ TEST(bfc_memory, a_trim_gives_regions_back_until_no_more_is_kept_than_asked) {
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 1, &released));
     EXPECT_EQ(released, 4 * MIB);
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 /* 2, 4 and 8 MiB, of which the first is in use: the others go back together, in address order, before 12 MiB are asked for. */
 TEST(bfc_memory, regions_without_a_live_block_go_back_and_one_more_try_is_made) {
     for (int collects = 0; collects < 2; collects++) {
-        rig_t rig;
-        bfc_open(&rig, collects ? "memory_limit: 14MiB" : "memory_limit: 14MiB, garbage_collection: false", 0);
+        RIG_BY(rig, bfc_open(&rig, collects ? "memory_limit: 14MiB" : "memory_limit: 14MiB, garbage_collection: false", 0));
         strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB),
                        b = rig_allocate(&rig, NULL, 8 * MIB), c = {.ref = 0};
         EXPECT_OK(strata_free(rig.s, a.ref));
@@ -87,54 +79,46 @@ TEST(bfc_memory, regions_without_a_live_block_go_back_and_one_more_try_is_made) 
         EXPECT_EQ(rig_figures(&rig).ladders, 0);
         if (c.ref) EXPECT_OK(strata_free(rig.s, c.ref));
         EXPECT_OK(strata_free(rig.s, kept.ref));
-        rig_close(&rig);
     }
 }
 
 /* What could never be enough leaves the regions where they are. */
 TEST(bfc_memory, regions_stay_where_all_of_them_would_not_do) {
-    rig_t rig;
     strata_block_t none;
-    bfc_open(&rig, "memory_limit: 14MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 14MiB", 0));
     strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), idle = rig_allocate(&rig, NULL, 4 * MIB);
     EXPECT_OK(strata_free(rig.s, idle.ref));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 13 * MIB, &none));
     EXPECT_EQ(bfc_of(&rig)->collections, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6 * MIB);
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 TEST(bfc_memory, the_ladder_releases_where_it_is_asked_to) {
-    rig_t rig;
-    bfc_open(&rig, "memory_limit: 14MiB, reclaim: ladder", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 14MiB, reclaim: ladder", 0));
     strata_block_t idle = rig_allocate(&rig, NULL, 4 * MIB);
     EXPECT_OK(strata_free(rig.s, idle.ref));
     strata_block_t all = rig_allocate(&rig, NULL, 14 * MIB);
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(bfc_of(&rig)->collections, 0);
     EXPECT_OK(strata_free(rig.s, all.ref));
-    rig_close(&rig);
 }
 
 /* ---- regions that follow one another ---- */
 
 TEST(bfc_memory, adjacent_regions_are_one_through_a_layer_that_passes_them_on) {
-    rig_t rig;
     bfc_register_adjacent();
-    bfc_open_over(&rig, "coalesce_regions: true", "limit: {bytes: 8GiB}\n  - adjacent", 0);
+    RIG_BY(rig, bfc_open_over(&rig, "coalesce_regions: true", "limit: {bytes: 8GiB}\n  - adjacent", 0));
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).chunks, 2);
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
     for (int coalesces = 0; coalesces < 2; coalesces++) {
-        rig_t rig;
-        bfc_open_adjacent(&rig, coalesces ? "coalesce_regions: true" : "");
+        RIG_BY(rig, bfc_open_adjacent(&rig, coalesces ? "coalesce_regions: true" : ""));
         strata_block_t a = rig_allocate(&rig, NULL, MIB + 256), b = rig_allocate(&rig, NULL, 4 * MIB),
                        c = rig_allocate(&rig, NULL, 8 * MIB);
         EXPECT_EQ(bfc_of(&rig)->chunks.count, coalesces ? 1 : 3);
@@ -152,7 +136,6 @@ TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(bfc_of(&rig)->chunks.count, 0);
         EXPECT_EQ(rig_figures(&rig).chunks, 0);
-        rig_close(&rig);
     }
 }
 
@@ -160,8 +143,7 @@ TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
 
 /* The own stream has a block again at once, another one after a wait; a wait is for all that is free then. */
 TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
-    rig_t rig;
-    bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 2 * MIB), b = rig_allocate(&rig, one, 2 * MIB);
     rig_work(&rig, one, MILLISECOND, a.ref);
@@ -177,7 +159,6 @@ TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* The block of another stream stays that stream's, and the request is served from a region of its own. Where that became one with
@@ -207,8 +188,7 @@ TEST(bfc_memory, a_wait_that_fails_costs_one_region_at_most) {
 /* What two streams used and is one block now is neither's. */
 TEST(bfc_memory, what_two_streams_used_is_waited_for_by_both) {
     for (int asks = 0; asks < 2; asks++) {
-        rig_t rig;
-        bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0);
+        RIG_BY(rig, bfc_open(&rig, "memory_limit: 4MiB, allow_growth: false", 0));
         strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
         strata_block_t a = rig_allocate(&rig, streams[0], 2 * MIB), b = rig_allocate(&rig, streams[1], 2 * MIB);
         rig_work(&rig, streams[0], MILLISECOND, a.ref);
@@ -219,14 +199,12 @@ TEST(bfc_memory, what_two_streams_used_is_waited_for_by_both) {
         a = rig_allocate(&rig, streams[asks], 4 * MIB);
         EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
 /* A destroyed stream's name is not mistaken for the next one's. */
 TEST(bfc_memory, what_a_destroyed_stream_used_is_waited_for) {
-    rig_t rig;
-    bfc_open(&rig, "memory_limit: 2MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 2MiB", 0));
     strata_stream_t one = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 2 * MIB);
     rig_work(&rig, one, MILLISECOND, a.ref);
@@ -238,15 +216,13 @@ TEST(bfc_memory, what_a_destroyed_stream_used_is_waited_for) {
     a = rig_allocate(&rig, two, 2 * MIB);
     EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* ---- what is told ---- */
 
 TEST(bfc_memory, the_report_draws_and_counts) {
-    rig_t rig;
     strata_block_t none, b[3];
-    bfc_open(&rig, "memory_limit: 1MiB, allow_growth: false, memory_debug: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 1MiB, allow_growth: false, memory_debug: true", 0));
     b[0] = rig_allocate(&rig, NULL, 256 * KIB);
     b[1] = rig_allocate(&rig, NULL, 256 * KIB);
     b[2] = rig_allocate(&rig, NULL, 256 * KIB - 255 - 40 * KIB);
@@ -264,13 +240,11 @@ TEST(bfc_memory, the_report_draws_and_counts) {
     EXPECT_CONTAINS(text, "InUse at 0x");
     EXPECT_CONTAINS(text, "in use after action 1: 256KiB, 512KiB, ");
     bfc_free_all(&rig, b, 3);
-    rig_close(&rig);
 }
 
 TEST(bfc_memory, the_report_counts_the_first_bin_and_the_last) {
-    rig_t rig;
     strata_block_t none, b[2];
-    bfc_open(&rig, "memory_limit: 600MiB, allow_growth: false, memory_debug: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 600MiB, allow_growth: false, memory_debug: true", 0));
     b[0] = rig_allocate(&rig, NULL, 200);
     b[1] = rig_allocate(&rig, NULL, 300 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 500 * MIB, &none));
@@ -279,31 +253,26 @@ TEST(bfc_memory, the_report_counts_the_first_bin_and_the_last) {
                           "200 client-requested in use in bin.");
     EXPECT_CONTAINS(text, "Bin (256MiB): Total Chunks: 2, Chunks in use: 1. ");
     bfc_free_all(&rig, b, 2);
-    rig_close(&rig);
 }
 
 /* There are more blocks of the seventh size than the largest has bytes, and no block that is not there is told of. */
 TEST(bfc_memory, the_report_counts_six_sizes) {
     enum { SMALL = 1900, LARGER = 6 };
-    rig_t rig;
     strata_block_t none, b[LARGER + SMALL];
-    bfc_open(&rig, "memory_limit: 1MiB, allow_growth: false, memory_debug: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 1MiB, allow_growth: false, memory_debug: true", 0));
     for (size_t i = 0; i < LARGER + SMALL; i++) b[i] = rig_allocate(&rig, NULL, i < LARGER ? (7 - i) * 256 : 256);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
     const char *text = strata_last_error()->text;
     EXPECT_CONTAINS(text, "1 Chunks of size 512 totalling 512\n    InUse at 0x");
     EXPECT_LACKS(text, "of size 1900");
     bfc_free_all(&rig, b, LARGER + SMALL);
-    rig_close(&rig);
 }
 
 TEST(bfc_memory, nothing_is_drawn_of_nothing) {
-    rig_t rig;
     strata_block_t none;
-    bfc_open(&rig, "memory_limit: 1MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 1MiB", 0));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
     EXPECT_CONTAINS(strata_last_error()->text, "<allocator contains no memory>");
-    rig_close(&rig);
 }
 
 static void read_whole(const char *path, char *text, size_t capacity) {
@@ -315,13 +284,12 @@ static void read_whole(const char *path, char *text, size_t capacity) {
 }
 
 TEST(bfc_memory, a_map_of_all_blocks_is_written) {
-    rig_t rig;
     char folder[] = "/tmp/strata-bfc-XXXXXX", options[256], pattern[128];
     static char text[65536];
     glob_t found;
     ASSERT_NE(mkdtemp(folder), NULL);
     snprintf(options, sizeof options, "memory_limit: 1MiB, memory_debug: true, timestamps: true, memory_dump: %s/map", folder);
-    bfc_open(&rig, options, 0);
+    RIG_BY(rig, bfc_open(&rig, options, 0));
     EXPECT_OK(strata_annotate(rig.s, "say \"cheese\""));
     strata_block_t a = rig_allocate(&rig, NULL, 100 * KIB + 1), b = rig_allocate(&rig, NULL, 100 * KIB),
                    c = rig_allocate(&rig, NULL, 1), none;
@@ -349,22 +317,18 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
     rmdir(folder);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 TEST(bfc_memory, a_map_that_cannot_be_written_is_told) {
-    rig_t rig;
     strata_block_t none;
-    bfc_open(&rig, "memory_limit: 1MiB, memory_dump: /no/such/folder/map", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 1MiB, memory_dump: /no/such/folder/map", 0));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
     EXPECT_CONTAINS(strata_last_error()->text, "memory map could not be written to /no/such/folder/map_bfc.");
-    rig_close(&rig);
 }
 
 /* The ring is of the last 4096 actions. */
 TEST(bfc_memory, the_ring_of_past_sizes_goes_round) {
-    rig_t rig;
-    bfc_open(&rig, "memory_debug: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_debug: true", 0));
     const bfc_t *self = bfc_of(&rig);
     for (int i = 0; i < 2100; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 256 * (1 + (size_t)i % 7));
@@ -374,15 +338,13 @@ TEST(bfc_memory, the_ring_of_past_sizes_goes_round) {
     }
     EXPECT_EQ(self->actions, 4200);
     EXPECT_EQ(self->ids, 2100);
-    rig_close(&rig);
 }
 
 /* The notes of blocks grow as the blocks do. */
 TEST(bfc_memory, thousands_of_blocks_are_noted) {
     enum { BLOCKS = 20000 };
     static strata_block_t blocks[BLOCKS];
-    rig_t rig;
-    bfc_open(&rig, "memory_debug: true, memory_limit: 64MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_debug: true, memory_limit: 64MiB", 0));
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 256);
     for (uint64_t i = 0; i < BLOCKS; i++) {
         const bfc_note_t *note = bfc_note_of(bfc_of(&rig), strata_ref_slot(blocks[i].ref));
@@ -390,5 +352,4 @@ TEST(bfc_memory, thousands_of_blocks_are_noted) {
         EXPECT_EQ(note->id, i + 1);
     }
     for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }

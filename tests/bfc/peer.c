@@ -24,9 +24,8 @@ static void expect_disjoint(strata_block_t *blocks, size_t count) {
 }
 
 TEST(tensorflow_bfc, no_dups) {
-    rig_t rig;
     static strata_block_t blocks[1023];
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     for (size_t i = 0; i < 1023; i++) blocks[i] = rig_allocate(&rig, NULL, i + 1);
     expect_disjoint(blocks, 1023);
     strata_statistics_t f = rig_figures(&rig);
@@ -38,14 +37,12 @@ TEST(tensorflow_bfc, no_dups) {
     EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).peak_allocated_bytes, 654336);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, allocations_and_deallocations) {
-    rig_t rig;
     static strata_block_t blocks[2 * 255];
     uint64_t random = 2015;
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     for (size_t i = 0; i < 255; i++) blocks[i] = rig_allocate(&rig, NULL, 1 + bfc_next(&random, MIB));
     size_t kept = 0;
     for (size_t i = 0; i < 255; i++) {
@@ -58,13 +55,11 @@ TEST(tensorflow_bfc, allocations_and_deallocations) {
     expect_disjoint(blocks, kept);
     EXPECT_OK(strata_validate(rig.s));
     bfc_free_all(&rig, blocks, kept);
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, exercise_coalescing) {
     static const size_t sizes[] = {4 * KIB, 8 * MIB, 16 * KIB, 40 * MIB};
-    rig_t rig;
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     strata_block_t first = rig_allocate(&rig, NULL, 4 * KIB), blocks[4];
     EXPECT_OK(strata_free(rig.s, first.ref));
     for (int round = 0; round < 1024; round++) {
@@ -78,37 +73,30 @@ TEST(tensorflow_bfc, exercise_coalescing) {
     strata_block_t last = rig_allocate(&rig, NULL, 4 * KIB);
     EXPECT_EQ(last.ptr, first.ptr);
     EXPECT_OK(strata_free(rig.s, last.ref));
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, allocate_zero_buf_size) {
-    rig_t rig;
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     strata_block_t b = rig_allocate(&rig, NULL, 0);
     EXPECT_EQ(b.ptr, NULL);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, allocated_vs_requested) {
-    rig_t rig;
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     strata_block_t b = rig_allocate(&rig, NULL, 4);
     EXPECT_EQ(b.size, 256);
     EXPECT_EQ(rig_figures(&rig).requested_bytes, 4);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, test_custom_memory_limit) {
-    rig_t rig;
-    bfc_open(&rig, "memory_limit: 2MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 2MiB", 0));
     strata_block_t b = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
     EXPECT_CONTAINS(strata_last_error()->text, "bfc.memory_limit allows 2MiB");
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, bins_are_powers_of_two_of_256_bytes) {
@@ -131,10 +119,9 @@ TEST(tensorflow_bfc, bins_are_powers_of_two_of_256_bytes) {
 }
 
 TEST(tensorflow_bfc, bin_debug_info) {
-    rig_t rig;
     bfc_bin_t bins[STRATA_BFC_BINS];
     strata_block_t blocks[10];
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     for (size_t i = 0; i < 10; i++) blocks[i] = rig_allocate(&rig, NULL, (256ull << (i / 2)) - 17 * (i % 2));
     strata_bfc_sum_bins(bfc_of(&rig), bins);
     for (uint32_t b = 0; b < STRATA_BFC_BINS; b++) {
@@ -146,19 +133,16 @@ TEST(tensorflow_bfc, bin_debug_info) {
         EXPECT_EQ(bins[b].bytes, used ? 512ull << b : last ? GIB - 512 * 31 : 0);
     }
     bfc_free_all(&rig, blocks, 10);
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, force_allow_growth) {
     static const char *const options[] = {"memory_limit: 2GiB", "memory_limit: 2GiB, allow_growth: true",
                                           "memory_limit: 2GiB, allow_growth: false"};
     for (size_t i = 0; i < 3; i++) {
-        rig_t rig;
-        bfc_open(&rig, options[i], 0);
+        RIG_BY(rig, bfc_open(&rig, options[i], 0));
         strata_block_t b = rig_allocate(&rig, NULL, 1);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, i < 2 ? 2 * MIB : 2 * GIB);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
@@ -173,21 +157,18 @@ static void leave_one_of_many(rig_t *rig, strata_block_t blocks[128]) {
 #define GROWING "memory_limit: 512MiB, garbage_collection: false"
 
 TEST(tensorflow_bfc, physical_allocator_ooms_fragmentation) {
-    rig_t rig;
     strata_block_t blocks[128], none;
-    bfc_open(&rig, GROWING, 0);
+    RIG_BY(rig, bfc_open(&rig, GROWING, 0));
     leave_one_of_many(&rig, blocks);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
     EXPECT_GT(bfc_of(&rig)->chunks.count, 1);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 508 * MIB, &none));
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, virtual_allocator_promotes_reuse) {
-    rig_t rig;
     strata_block_t blocks[128];
-    bfc_open_adjacent(&rig, GROWING ", coalesce_regions: true");
+    RIG_BY(rig, bfc_open_adjacent(&rig, GROWING ", coalesce_regions: true"));
     leave_one_of_many(&rig, blocks);
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     strata_block_t large = rig_allocate(&rig, NULL, 508 * MIB);
@@ -195,13 +176,11 @@ TEST(tensorflow_bfc, virtual_allocator_promotes_reuse) {
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, large.ref));
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, test_region_deallocation) {
-    rig_t rig;
     strata_block_t blocks[128];
-    bfc_open(&rig, "memory_limit: 2GiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 2GiB", 0));
     leave_one_of_many(&rig, blocks);
     EXPECT_GT(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
@@ -209,14 +188,12 @@ TEST(tensorflow_bfc, test_region_deallocation) {
     EXPECT_EQ(bfc_of(&rig)->idle.count, 1);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, test_no_region_deallocation) {
-    rig_t rig;
     strata_block_t blocks[128];
     uint64_t released = 1;
-    bfc_open_adjacent(&rig, "memory_limit: 2GiB, coalesce_regions: true");
+    RIG_BY(rig, bfc_open_adjacent(&rig, "memory_limit: 2GiB, coalesce_regions: true"));
     leave_one_of_many(&rig, blocks);
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
@@ -225,15 +202,13 @@ TEST(tensorflow_bfc, test_no_region_deallocation) {
     EXPECT_OK(strata_free(rig.s, blocks[127].ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 0);
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, extend_terminates_when_sub_allocator_always_fails) {
     static const char *const options[] = {"memory_limit: 2KiB, allow_growth: false", "memory_limit: 1GiB, allow_growth: false"};
     (void)strata_register_layer(&test_source_type);
     for (size_t i = 0; i < 2; i++) {
-        rig_t rig;
-        bfc_open_over(&rig, options[i], test_source_type.name, 0);
+        RIG_BY(rig, bfc_open_over(&rig, options[i], test_source_type.name, 0));
         strata_block_t none;
         uint64_t before = test_source_calls();
         test_source_fail(1, true, STRATA_E_NO_MEMORY);
@@ -241,7 +216,6 @@ TEST(tensorflow_bfc, extend_terminates_when_sub_allocator_always_fails) {
         test_source_fail(0, false, STRATA_OK);
         EXPECT_GT(test_source_calls() - before, 5);
         EXPECT_LE(test_source_calls() - before, 1000);
-        rig_close(&rig);
     }
 }
 
@@ -249,9 +223,8 @@ TEST(tensorflow_bfc, extend_terminates_when_sub_allocator_always_fails) {
 
 TEST(tensorflow_bfc, respects_requested_alignment) {
     for (size_t alignment = 32; alignment <= 4096; alignment *= 2) {
-        rig_t rig;
         strata_block_t blocks[9];
-        bfc_open(&rig, ONE_GIB, 0);
+        RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
         blocks[8] = bfc_serve(&rig, NULL, 256, 32);
         for (int i = 0; i < 8; i++) {
             blocks[i] = bfc_serve(&rig, NULL, 1000, alignment);
@@ -260,15 +233,13 @@ TEST(tensorflow_bfc, respects_requested_alignment) {
         EXPECT_OK(strata_validate(rig.s));
         bfc_free_all(&rig, blocks, 9);
         EXPECT_EQ(bfc_of(&rig)->idle.count, 1);
-        rig_close(&rig);
     }
 }
 
 TEST(tensorflow_bfc, stress_alloc_free) {
-    rig_t rig;
     static strata_block_t blocks[350];
     uint64_t random = 7;
-    bfc_open(&rig, "memory_limit: 16MiB, allow_growth: false", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 16MiB, allow_growth: false", 0));
     for (int round = 0; round < 20; round++) {
         for (size_t i = 0; i < 350; i++) {
             blocks[i] = bfc_serve(&rig, NULL, 1 + bfc_next(&random, 8 * KIB), 32ull << bfc_next(&random, 8));
@@ -283,14 +254,12 @@ TEST(tensorflow_bfc, stress_alloc_free) {
         EXPECT_OK(strata_validate(rig.s));
         bfc_free_all(&rig, blocks, 350);
     }
-    rig_close(&rig);
 }
 
 /* ---- figures and reports ---- */
 
 TEST(tensorflow_bfc, oom_logs_allocation_annotations) {
-    rig_t rig;
-    bfc_open(&rig, "memory_limit: 2MiB, memory_debug: true", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 2MiB, memory_debug: true", 0));
     EXPECT_OK(strata_step(rig.s));
     EXPECT_OK(strata_annotate(rig.s, "training/layer_7/conv"));
     strata_block_t b = rig_allocate(&rig, NULL, MIB), none;
@@ -299,13 +268,11 @@ TEST(tensorflow_bfc, oom_logs_allocation_annotations) {
     EXPECT_CONTAINS(strata_last_error()->text, "InUse at 0x");
     EXPECT_CONTAINS(strata_last_error()->text, "of size 1MiB by op training/layer_7/conv step 1 action_count 1 allocation 1");
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Strata's figures are not cleared. */
 TEST(tensorflow_bfc, get_and_clear_memory_stats) {
-    rig_t rig;
-    bfc_open(&rig, ONE_GIB, 0);
+    RIG_BY(rig, bfc_open(&rig, ONE_GIB, 0));
     strata_block_t a = rig_allocate(&rig, NULL, 1024), b = rig_allocate(&rig, NULL, 2048);
     EXPECT_EQ(rig_figures(&rig).allocated_bytes, 3072);
     EXPECT_EQ(rig_figures(&rig).peak_allocated_bytes, 3072);
@@ -313,7 +280,6 @@ TEST(tensorflow_bfc, get_and_clear_memory_stats) {
     EXPECT_EQ(rig_figures(&rig).allocated_bytes, 1024);
     EXPECT_EQ(rig_figures(&rig).peak_allocated_bytes, 3072);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* ---- retry: `capacity` units, of which each consumer takes some, again and again ---- */
@@ -352,9 +318,8 @@ static void open_retrying(rig_t *rig, const char *timeout) {
 }
 
 TEST(tensorflow_bfc, retry_success) {
-    rig_t rig;
     consumer_t consumers[CONSUMERS];
-    open_retrying(&rig, "1s");
+    RIG_BY(rig, open_retrying(&rig, "1s"));
     for (int i = 0; i < CONSUMERS; i++) {
         consumers[i] = (consumer_t){.rig = &rig, .size = 256};
         ASSERT_EQ(pthread_create(&consumers[i].thread, NULL, consume, &consumers[i]), 0);
@@ -364,27 +329,22 @@ TEST(tensorflow_bfc, retry_success) {
         EXPECT_EQ(consumers[i].failures, 0);
         EXPECT_EQ(consumers[i].progress, ROUNDS);
     }
-    rig_close(&rig);
 }
 
 TEST(tensorflow_bfc, no_retry_fail) {
-    rig_t rig;
-    open_retrying(&rig, "0s");
+    RIG_BY(rig, open_retrying(&rig, "0s"));
     strata_block_t a = rig_allocate(&rig, NULL, 256), b = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 256, &none));
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Each wants two units and one is never given back: nobody can ever be served, and a thread that is alone does not wait for that. */
 TEST(tensorflow_bfc, retry_insufficient_fail) {
-    rig_t rig;
-    open_retrying(&rig, "20ms");
+    RIG_BY(rig, open_retrying(&rig, "20ms"));
     strata_block_t kept = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 512, &none));
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }

@@ -24,11 +24,10 @@ static strata_block_t allocate_both(rig_t *rig, model_t *model, size_t size) {
 }
 
 static void run_against_the_model(uint64_t seed, const char *options, uint64_t first, uint64_t cap) {
-    rig_t rig;
     static model_t model;
     strata_block_t held[HELD] = {{.ref = 0}};
     model = (model_t){.next = first, .cap = cap};
-    bfc_open(&rig, options, STRATA_SIM_UNLIMITED);
+    RIG_BY(rig, bfc_open(&rig, options, STRATA_SIM_UNLIMITED));
     for (int i = 0; i < STEPS && !strata_test_has_failed(); i++) {
         strata_block_t *b = &held[bfc_next(&seed, HELD)];
         if (b->ref) {
@@ -45,7 +44,6 @@ static void run_against_the_model(uint64_t seed, const char *options, uint64_t f
         if (i % 100 == 0) EXPECT_OK(strata_validate(rig.s));
     }
     bfc_free_all(&rig, held, HELD);
-    rig_close(&rig);
 }
 
 TEST(bfc, serves_what_the_rules_say) {
@@ -67,8 +65,7 @@ TEST(bfc, cuts_by_the_two_rules) {
                  {512 * MIB, 384 * MIB, 384 * MIB},
                  {512 * MIB, 384 * MIB + 256, 512 * MIB}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rig_t rig;
-        bfc_open(&rig, "allow_growth: false, memory_limit: 2GiB", 0);
+        RIG_BY(rig, bfc_open(&rig, "allow_growth: false, memory_limit: 2GiB", 0));
         strata_block_t first = rig_allocate(&rig, NULL, cases[i].block), guard = rig_allocate(&rig, NULL, 256);
         EXPECT_OK(strata_free(rig.s, first.ref));
         strata_block_t b = rig_allocate(&rig, NULL, cases[i].request);
@@ -76,41 +73,36 @@ TEST(bfc, cuts_by_the_two_rules) {
         EXPECT_EQ(b.size, cases[i].granted);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, guard.ref));
-        rig_close(&rig);
     }
 }
 
 /* Regions of 2, 4, 8 MiB; one that had to be doubled for its request is not doubled again. */
 TEST(bfc, regions_double) {
-    rig_t rig;
     static const struct {
         size_t request;
         uint64_t reserved;
     } cases[] = {{2, 2}, {2, 6}, {8, 14}, {8, 30}, {40, 94}, {64, 158}};
     strata_block_t blocks[6];
-    bfc_open(&rig, "", 0);
+    RIG_BY(rig, bfc_open(&rig, "", 0));
     for (int i = 0; i < 6; i++) {
         blocks[i] = rig_allocate(&rig, NULL, cases[i].request * MIB);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, cases[i].reserved * MIB);
     }
     bfc_free_all(&rig, blocks, 6);
-    rig_close(&rig);
 }
 
 TEST(bfc, regions_stay_below_a_bound_but_for_larger_requests) {
-    rig_t rig;
     static const struct {
         size_t request;
         uint64_t reserved;
     } cases[] = {{2, 2}, {2, 6}, {3, 10}, {3, 14}, {40, 54}, {3, 58}};
     strata_block_t blocks[6];
-    bfc_open(&rig, "max_region: 4MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "max_region: 4MiB", 0));
     for (int i = 0; i < 6; i++) {
         blocks[i] = rig_allocate(&rig, NULL, cases[i].request * MIB);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, cases[i].reserved * MIB);
     }
     bfc_free_all(&rig, blocks, 6);
-    rig_close(&rig);
 }
 
 TEST(bfc, the_limit_is_the_least_of_three) {
@@ -122,32 +114,27 @@ TEST(bfc, the_limit_is_the_least_of_three) {
                  {"memory_fraction: 0.25, memory_limit: 1GiB", 1, 0},
                  {"", 4, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rig_t rig;
-        bfc_open(&rig, cases[i].options, GIB);
+        RIG_BY(rig, bfc_open(&rig, cases[i].options, GIB));
         strata_mem_info_t info = {.struct_size = sizeof info};
         EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
         EXPECT_EQ(bfc_of(&rig)->limit, cases[i].limit ? cases[i].limit : info.total / 4 * cases[i].share);
-        rig_close(&rig);
     }
 }
 
 /* The last region is what the limit leaves. */
 TEST(bfc, reserves_up_to_the_limit_and_no_byte_more) {
-    rig_t rig;
     strata_block_t blocks[10], none;
-    bfc_open(&rig, "memory_limit: 10MiB", 0);
+    RIG_BY(rig, bfc_open(&rig, "memory_limit: 10MiB", 0));
     for (int i = 0; i < 10; i++) blocks[i] = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1, &none));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 3);
     bfc_free_all(&rig, blocks, 10);
-    rig_close(&rig);
 }
 
 TEST(bfc, trims_the_largest_regions_first) {
-    rig_t rig;
     strata_block_t blocks[3];
-    bfc_open(&rig, "", 0);
+    RIG_BY(rig, bfc_open(&rig, "", 0));
     for (size_t i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, (2ull << i) * MIB);
     bfc_free_all(&rig, blocks, 3);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 14 * MIB);
@@ -155,23 +142,20 @@ TEST(bfc, trims_the_largest_regions_first) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6 * MIB);
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 3 * MIB, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
-    rig_close(&rig);
 }
 
 TEST(bfc, other_places_are_served_too) {
     static const char *const places[] = {"managed", "pinned", "host"};
     const strata_place_t each[] = {strata_managed(0), strata_pinned(), strata_host()};
     for (size_t i = 0; i < 3; i++) {
-        rig_t rig;
         char text[256];
         snprintf(text, sizeof text, "version: 1\nstack: [system]\nplaces:\n  %s: [bfc, system]\n", places[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         strata_block_t a, b;
         EXPECT_OK(strata_allocate(rig.s, each[i], NULL, 5000, &a));
         EXPECT_OK(strata_allocate(rig.s, each[i], NULL, 5000, &b));
         EXPECT_EQ((char *)b.ptr - (char *)a.ptr, 5120);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }

@@ -32,8 +32,7 @@ static void end(planted_t *p) {
 #define PLANT(place, value, what) EXPECT_PLANTED(strata_validate(p.rig.s), place, value, what)
 
 TEST(bfc_structure, planted_faults_of_regions_and_bins_are_found) {
-    planted_t p;
-    begin(&p);
+    OPENED(planted_t, p, end, begin(&p));
     bfc_region_t *region = bfc_region_at(p.self, p.live->chunk);
     PLANT(p.idle->borrows, 1u << 30, "a block was freed after all frees");
     PLANT(p.self->used_bytes, p.self->used_bytes + 256, "the sum of free blocks is wrong");
@@ -41,12 +40,10 @@ TEST(bfc_structure, planted_faults_of_regions_and_bins_are_found) {
     PLANT(p.self->idle.filled, p.self->idle.filled | 1, "bit of word 0 is 1");
     PLANT(p.self->idle.roots[strata_tree_class(p.idle->size)], 0, "a free block is in no bin");
     PLANT(p.self->idle.count, p.self->idle.count + 1, "the bins do not have the free blocks");
-    end(&p);
 }
 
 TEST(bfc_structure, planted_faults_of_counts_are_found) {
-    planted_t p;
-    begin(&p);
+    OPENED(planted_t, p, end, begin(&p));
     bfc_stamp_t *stamp = bfc_stamp_at(p.self, bfc_stamp_of(p.late));
     PLANT(p.late->route, 0, "the number of counts is wrong");
     PLANT(stamp->count, stamp->count + 1000, "a count that never was");
@@ -54,7 +51,6 @@ TEST(bfc_structure, planted_faults_of_counts_are_found) {
     PLANT(stamp->prev, 1, "a wrong link back");
     PLANT(p.self->last_stamp, 0, "the end of the queue of counts is wrong");
     PLANT(p.self->first_stamp, 0, "the number of counts is wrong");
-    end(&p);
 }
 
 TEST(bfc_structure, two_free_blocks_side_by_side_are_found) {

@@ -3,9 +3,8 @@
 
 /* A trim is as a release: while a capture is under way everything stays. */
 TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
-    rig_t rig;
     uint64_t released = 1;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     caching_leave_idle(&rig, NULL, (const size_t[]){40, 60}, 2);
     caching_of(&rig)->captures = 1;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, MIB, &released));
@@ -14,13 +13,11 @@ TEST(caching_edges, a_capture_keeps_what_a_trim_would_give_back) {
     caching_of(&rig)->captures = 0;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 40 * MIB, &released));
     EXPECT_EQ(released, 60 * MIB);
-    rig_close(&rig);
 }
 
 /* Such a block is one that may not be split, and goes for want of memory before all that may. */
 TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
-    rig_t rig;
-    caching_open(&rig, "max_split_size: 20MiB", 90 * MIB);
+    RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB", 90 * MIB));
     caching_leave_idle(&rig, NULL, (const size_t[]){20, 20, 2}, 3);
     uint64_t retries = caching_of(&rig)->retries;
     strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
@@ -28,7 +25,6 @@ TEST(caching_edges, a_block_of_exactly_max_split_size_goes_for_a_larger_one) {
     EXPECT_EQ(caching_of(&rig)->oversize_segments, 3); /* two of 20 MiB, and this one's */
     EXPECT_GT(rig_figures(&rig).chunks, 1); /* the small one's segment stays */
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 static void tell(strata_stream_t stream, bool gone, uint64_t bytes, void *context) {
@@ -39,8 +35,7 @@ static void tell(strata_stream_t stream, bool gone, uint64_t bytes, void *contex
 
 /* Whom freed blocks wait for: a stream that was destroyed meanwhile has no name. */
 TEST(caching_edges, waits_for_a_destroyed_stream_are_told_as_such) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), ends = rig_stream(&rig), stays = rig_stream(&rig);
     strata_block_t first = rig_allocate(&rig, owner, 5 * MIB), second = rig_allocate(&rig, owner, 3 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, first.ref, ends));
@@ -60,5 +55,4 @@ TEST(caching_edges, waits_for_a_destroyed_stream_are_told_as_such) {
         EXPECT_EQ(told[1], forgotten ? first.size : 0);
     }
     rig_pass(&rig, 9 * MILLISECOND);
-    rig_close(&rig);
 }

@@ -85,9 +85,8 @@ static void let_it_leave_and_borrow(void *context) {
 }
 
 TEST(caching_exited, a_thread_that_exits_behind_the_wait_for_others_is_waited_for_itself) {
-    rig_t rig;
     between_t between;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t other = rig_stream(&rig);
     late_t late = {.rig = &rig, .borrowed = rig_allocate(&rig, other, 1000)};
     ASSERT_EQ(pthread_barrier_init(&late.ready, NULL, 2) + pthread_barrier_init(&late.go, NULL, 2), 0);
@@ -109,7 +108,6 @@ TEST(caching_exited, a_thread_that_exits_behind_the_wait_for_others_is_waited_fo
     pthread_barrier_destroy(&late.ready);
     pthread_barrier_destroy(&late.go);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* ---- the table of streams does not grow with the threads that there ever were ---- */
@@ -122,14 +120,12 @@ static void *own_and_leave(void *context) {
 }
 
 TEST(caching_exited, owners_that_exited_leave_no_entries_behind) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     turns_t turns = {.rig = &rig};
     turns_each(own_and_leave, &turns);
     EXPECT_LE(entries_of(&rig), 6);
     EXPECT_LE(caching_of(&rig)->banks.used, 8);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 static void *borrow_and_leave(void *context) {
@@ -141,22 +137,18 @@ static void *borrow_and_leave(void *context) {
 }
 
 TEST(caching_exited, borrowers_that_exited_leave_no_entries_behind) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     turns_t turns = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 5 * MIB)};
     turns_each(borrow_and_leave, &turns);
     EXPECT_EQ(entries_of(&rig), 2);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, turns.block.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_exited, ignored_threads_that_exited_leave_no_entries_behind) {
-    rig_t rig;
-    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    RIG(rig, "tinytorch", 0);
     turns_t turns = {.rig = &rig, .size = 5 * MIB};
     turns_each(turns_use_the_same, &turns);
     EXPECT_LE(entries_of(&rig), 3);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }

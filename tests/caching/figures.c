@@ -31,8 +31,7 @@ static void expect_told(rig_t *rig, told_t wanted) {
 }
 
 TEST(caching_figures, tell_small_and_large_segments_and_what_lies_split) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     expect_told(&rig, (told_t){0});
     strata_block_t small = rig_allocate(&rig, NULL, 512 * KIB), large = rig_allocate(&rig, NULL, 4 * MIB);
     expect_told(&rig, (told_t){2 * MIB, 512 * KIB, 1536 * KIB, 20 * MIB, 4 * MIB, 16 * MIB});
@@ -48,5 +47,4 @@ TEST(caching_figures, tell_small_and_large_segments_and_what_lies_split) {
     rig_pass(&rig, 2 * MILLISECOND);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     expect_told(&rig, (told_t){0});
-    rig_close(&rig);
 }

@@ -17,11 +17,10 @@ static void request(void *context) {
 /* The first borrower's use was captured, which a poll finds out while an event is made for the second one: the block is quarantined, and
  * is not deferred beside. */
 TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too) {
-    rig_t rig;
     between_t between;
     strata_handle_t taken[64];
     uint32_t count = 0;
-    rig_open(&rig, "stack: [caching, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "stack: [caching, system]\n", 0);
     strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig), other = rig_stream(&rig);
     strata_events_t *events = &rig_domain(&rig)->events;
     strata_block_t block = rig_allocate(&rig, owner, 5 * MIB);
@@ -53,5 +52,4 @@ TEST(caching_given_up, a_block_that_is_given_up_in_its_free_is_not_deferred_too)
     }
     while (count > 0) strata_events_give(events, taken[--count]);
     EXPECT_OK(strata_free(rig.s, poller.block.ref));
-    rig_close(&rig);
 }

@@ -25,8 +25,7 @@ static uint64_t give(strata_place_t place, size_t size, void *context) {
 
 /* Every request that finds no block asks them, before anything is asked from the device. */
 TEST(caching_memory, callbacks_come_before_growth) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     giver_t giver = {.rig = &rig};
     uint32_t id;
     EXPECT_OK(strata_add_free_memory_callback(rig.s, give, &giver, &id));
@@ -41,7 +40,6 @@ TEST(caching_memory, callbacks_come_before_growth) {
     b = rig_allocate(&rig, NULL, 30 * MIB);
     EXPECT_EQ(giver.asked, 2);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 typedef struct forgetter {
@@ -59,9 +57,8 @@ static uint64_t forget(strata_place_t place, size_t size, void *context) {
 
 /* The locks are open for a callback: the stream may go in it, and leaves no bank when its request fails. */
 TEST(caching_memory, a_stream_that_goes_during_its_failing_request_leaves_nothing) {
-    rig_t rig;
     strata_block_t none;
-    rig_open(&rig, "pytorch", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "pytorch", 64 * MIB);
     forgetter_t forgetter = {.rig = &rig, .stream = rig_stream(&rig)};
     EXPECT_OK(strata_add_free_memory_callback(rig.s, forget, &forgetter, NULL));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, forgetter.stream, 100, &none));
@@ -69,15 +66,13 @@ TEST(caching_memory, a_stream_that_goes_during_its_failing_request_leaves_nothin
     EXPECT_EQ(caching_of(&rig)->gone_banks, 0);
     EXPECT_EQ(caching_first_bank(caching_of(&rig)), 0);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* ---- garbage ---- */
 
 /* Four idle segments; the first two were not searched past for longer than the mean. */
 TEST(caching_memory, garbage_goes_by_age_before_growth) {
-    rig_t rig;
-    caching_open(&rig, "memory_fraction: 0.5, garbage_collection_threshold: 0.5", 0);
+    RIG_BY(rig, caching_open(&rig, "memory_fraction: 0.5, garbage_collection_threshold: 0.5", 0));
     caching_t *self = caching_of(&rig);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     self->collect_above = UINT64_MAX;
@@ -99,12 +94,10 @@ TEST(caching_memory, garbage_goes_by_age_before_growth) {
     EXPECT_LE(caching_reserved(&rig), (45 + 42) * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_memory, garbage_is_never_split_or_small) {
-    rig_t rig;
-    caching_open(&rig, "memory_fraction: 0.5, garbage_collection_threshold: 0.5", 0);
+    RIG_BY(rig, caching_open(&rig, "memory_fraction: 0.5, garbage_collection_threshold: 0.5", 0));
     caching_t *self = caching_of(&rig);
     self->collect_above = 0;
     strata_block_t small = rig_allocate(&rig, NULL, 1000), part = rig_allocate(&rig, NULL, 5 * MIB), more[2];
@@ -114,7 +107,6 @@ TEST(caching_memory, garbage_is_never_split_or_small) {
     EXPECT_EQ(caching_reserved(&rig), 62 * MIB);
     EXPECT_OK(strata_free(rig.s, part.ref));
     for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, more[i].ref));
-    rig_close(&rig);
 }
 
 /* ---- blocks that are not split ---- */
@@ -152,8 +144,7 @@ TEST(caching_memory, too_little_all_together_stays_freed) {
 
 /* Not the other stream's, as long as the own ones are enough. */
 TEST(caching_memory, only_the_own_streams_blocks_go_for_their_size) {
-    rig_t rig;
-    open_oversize(&rig, 200);
+    RIG_BY(rig, open_oversize(&rig, 200));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     caching_leave_idle(&rig, one, (const size_t[]){60}, 1);
     caching_leave_idle(&rig, two, (const size_t[]){80, 40}, 2);
@@ -167,14 +158,12 @@ TEST(caching_memory, only_the_own_streams_blocks_go_for_their_size) {
     EXPECT_EQ(caching_reserved(&rig), (30 + 70) * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* ---- everything ---- */
 
 TEST(caching_memory, another_streams_cache_is_freed) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 128 * MIB, 1);
+    RIG(rig, "pytorch", 128 * MIB);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     caching_leave_idle(&rig, one, (const size_t[]){40, 56}, 2);
     strata_block_t b = rig_allocate(&rig, two, 96 * MIB);
@@ -182,7 +171,6 @@ TEST(caching_memory, another_streams_cache_is_freed) {
     EXPECT_EQ(caching_of(&rig)->retries, 1);
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Which segment goes back as the n-th is told by the one that the device then refuses to take. */
@@ -215,8 +203,7 @@ TEST(caching_memory, segments_go_back_large_first_then_by_stream_and_size) {
 }
 
 TEST(caching_memory, all_events_are_waited_for_before_segments_go) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "pytorch", 64 * MIB);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -228,14 +215,12 @@ TEST(caching_memory, all_events_are_waited_for_before_segments_go) {
     EXPECT_EQ(caching_of(&rig)->waits_for_all, 1);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* PyTorch #189504: the block that the wait set free would do, but lies in a segment that is not idle. */
 TEST(caching_memory, after_the_wait_blocks_are_searched_again_where_that_is_asked) {
     for (int mended = 0; mended < 2; mended++) {
-        rig_t rig;
-        caching_open(&rig, mended ? "search_after_events: true" : "", 20 * MIB);
+        RIG_BY(rig, caching_open(&rig, mended ? "search_after_events: true" : "", 20 * MIB));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, owner, 9 * MIB), live = rig_allocate(&rig, owner, 9 * MIB), b;
         EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -251,27 +236,23 @@ TEST(caching_memory, after_the_wait_blocks_are_searched_again_where_that_is_aske
         EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, live.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(caching_memory, less_than_a_segment_is_asked_for_where_that_is_wanted) {
     for (int mended = 0; mended < 2; mended++) {
-        rig_t rig;
-        caching_open(&rig, mended ? "smaller_growth: true" : "", 12 * MIB);
+        RIG_BY(rig, caching_open(&rig, mended ? "smaller_growth: true" : "", 12 * MIB));
         strata_block_t b;
         EXPECT_STATUS(mended ? STRATA_OK : STRATA_E_NO_MEMORY, try(&rig, NULL, 4, &b));
         if (mended) EXPECT_EQ(caching_reserved(&rig), 4 * MIB);
         if (mended) EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 /* Under `retry` the domain's ladder climbs, and waits for another stream's events. */
 TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
-    rig_t rig;
     const char *text = "version: 1\nstack:\n  - retry: {timeout: 50ms}\n  - caching: {reclaim: ladder}\n  - system\n";
-    rig_open(&rig, text, NULL, 0, 64 * MIB, 1);
+    RIG(rig, text, 64 * MIB);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -281,13 +262,11 @@ TEST(caching_memory, the_ladder_serves_where_it_is_left_to_it) {
     EXPECT_GT(rig_figures(&rig).ladders, 0);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* A held private pool gives nothing back for others; inside a capture nobody gives anything. */
 TEST(caching_memory, segments_that_went_back_are_reserved_no_more) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     const strata_statistics_t *figures = &caching_of(&rig)->base.stack->figures;
     strata_block_t kept = rig_allocate(&rig, NULL, 30 * MIB);
     caching_leave_idle(&rig, NULL, (const size_t[]){40}, 1);
@@ -297,12 +276,10 @@ TEST(caching_memory, segments_that_went_back_are_reserved_no_more) {
     EXPECT_EQ(figures->reserved_bytes, 30 * MIB);
     EXPECT_EQ(figures->chunks, 1);
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_memory, a_capture_gives_nothing_back) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "pytorch", 64 * MIB);
     caching_leave_idle(&rig, NULL, (const size_t[]){40}, 1);
     caching_t *self = caching_of(&rig);
     self->captures = 1;
@@ -314,18 +291,14 @@ TEST(caching_memory, a_capture_gives_nothing_back) {
     self->captures = 0;
     EXPECT_OK(try(&rig, NULL, 48, &b));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* What another layer of the stack keeps the own steps cannot reach: the ladder is climbed for it. */
 TEST(caching_memory, what_other_layers_keep_is_left_to_the_ladder) {
-    rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - guard: {quarantine: 4, report: false}\n  - caching\n  - system\n", NULL, 0, 64 * MIB,
-             1);
+    RIG(rig, "version: 1\nstack:\n  - guard: {quarantine: 4, report: false}\n  - caching\n  - system\n", 64 * MIB);
     strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b;
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(try(&rig, NULL, 40, &b));
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }

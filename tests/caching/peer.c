@@ -56,13 +56,11 @@ TEST(pytorch, test_allocator_fuzz) {
 }
 
 static void expect_granted(const char *options, size_t requested, size_t granted) {
-    rig_t rig;
-    caching_open(&rig, options, 0);
+    RIG_BY(rig, caching_open(&rig, options, 0));
     strata_block_t b = rig_allocate(&rig, NULL, requested);
     EXPECT_EQ(b.size, granted);
     EXPECT_EQ(rig_figures(&rig).requested_bytes, requested);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(pytorch, test_allocator_settings) {
@@ -93,12 +91,10 @@ TEST(pytorch, test_allocator_settings) {
 
 TEST(pytorch, test_raises_oom) {
     for (int split = 0; split < 2; split++) {
-        rig_t rig;
-        caching_open(&rig, split ? "max_split_size: 200MiB" : "", 0);
+        RIG_BY(rig, caching_open(&rig, split ? "max_split_size: 200MiB" : "", 0));
         strata_block_t b;
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4096 * GIB, &b));
         EXPECT_EQ(rig_figures(&rig).ladders, 0);
-        rig_close(&rig);
     }
 }
 
@@ -108,22 +104,19 @@ static void note_oom(const strata_out_of_memory_t *report, void *context) {
 }
 
 TEST(pytorch, test_notifies_oom) {
-    rig_t rig;
     int told = 0;
     uint32_t id;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, note_oom, &told, &id));
     strata_block_t b;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4096 * GIB, &b));
     EXPECT_EQ(told, 1);
-    rig_close(&rig);
 }
 
 TEST(pytorch, test_allocator_memory_fraction_setting) {
     static const char *const fractions[] = {"memory_fraction: 0", "memory_fraction: 0.5", "memory_fraction: 1"};
     for (size_t i = 0; i < 3; i++) {
-        rig_t rig;
-        caching_open(&rig, fractions[i], 256 * MIB);
+        RIG_BY(rig, caching_open(&rig, fractions[i], 256 * MIB));
         EXPECT_NEAR(caching_options_of(caching_of(&rig))->memory_fraction, 0.5 * (double)i, 1e-9);
         strata_block_t b;
         uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
@@ -131,7 +124,6 @@ TEST(pytorch, test_allocator_memory_fraction_setting) {
         EXPECT_EQ(status, i == 0 ? STRATA_E_NO_MEMORY : STRATA_OK);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) - mallocs, i == 0 ? 0 : 1);
         if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
     caching_expect_refused("memory_fraction: -0.1", "no fraction");
     caching_expect_refused("memory_fraction: 1.1", "too large; write a value from 0 to 1");
@@ -141,22 +133,19 @@ TEST(pytorch, test_allocator_memory_fraction_setting) {
 TEST(pytorch, test_max_split_expandable) {
     static const char *const options[] = {"", "max_split_size: 40MiB", "max_split_size: 41MiB"};
     for (size_t i = 0; i < 3; i++) {
-        rig_t rig;
-        caching_open(&rig, options[i], 120 * MIB);
+        RIG_BY(rig, caching_open(&rig, options[i], 120 * MIB));
         strata_block_t blocks[3], fourth;
         for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(&rig, NULL, 40 * MIB);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &fourth));
         for (int n = 0; n < 3; n++) EXPECT_OK(strata_free(rig.s, blocks[n].ref));
         strata_block_t all = rig_allocate(&rig, NULL, 120 * MIB);
         EXPECT_OK(strata_free(rig.s, all.ref));
-        rig_close(&rig);
     }
 }
 
 /* Split and unsplit blocks, of two streams, lie idle when garbage is collected. */
 TEST(pytorch, test_garbage_collect_expandable) {
-    rig_t rig;
-    caching_open(&rig, "memory_fraction: 0.5, garbage_collection_threshold: 0.5", 0);
+    RIG_BY(rig, caching_open(&rig, "memory_fraction: 0.5, garbage_collection_threshold: 0.5", 0));
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
     caching_t *self = caching_of(&rig);
     self->allowed = 240 * MIB;
@@ -172,7 +161,6 @@ TEST(pytorch, test_garbage_collect_expandable) {
     EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 typedef struct seen {
@@ -191,8 +179,7 @@ static void note_row(const strata_snapshot_row_t *row, void *context) {
 }
 
 TEST(pytorch, test_memory_snapshot) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     seen_t seen = {0};
     strata_block_t b = rig_allocate(&rig, NULL, 311 * 411 * 4);
     EXPECT_OK(strata_snapshot(rig.s, rig.gpu, note_row, &seen));
@@ -207,14 +194,12 @@ TEST(pytorch, test_memory_snapshot) {
     seen = (seen_t){0};
     EXPECT_OK(strata_snapshot(rig.s, rig.gpu, note_row, &seen));
     EXPECT_EQ(seen.rows, 0);
-    rig_close(&rig);
 }
 
 /* ---- private pools ---- */
 
 TEST(pytorch, test_mempool_with_allocator) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     strata_layer_t *layer = &caching_of(&rig)->base;
     EXPECT_OK(strata_caching_pool_hold(layer, 7));
     EXPECT_OK(strata_caching_pool_hold(layer, 7));
@@ -232,12 +217,10 @@ TEST(pytorch, test_mempool_with_allocator) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_reserved(&rig), 2 * MIB);
     EXPECT_OK(strata_free(rig.s, outside.ref));
-    rig_close(&rig);
 }
 
 TEST(pytorch, test_tensor_delete_after_allocator_delete) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     strata_layer_t *layer = &caching_of(&rig)->base;
     EXPECT_OK(strata_caching_pool_hold(layer, 7));
     strata_block_t b = caching_in_pool(&rig, NULL, 3 * MIB, 7);
@@ -248,12 +231,10 @@ TEST(pytorch, test_tensor_delete_after_allocator_delete) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_reserved(&rig), 0);
-    rig_close(&rig);
 }
 
 static void limited_memory(const char *options, bool borrowed) {
-    rig_t rig;
-    caching_open(&rig, options, 40 * MIB);
+    RIG_BY(rig, caching_open(&rig, options, 40 * MIB));
     strata_layer_t *layer = &caching_of(&rig)->base;
     EXPECT_OK(strata_caching_pool_hold(layer, 7));
     strata_block_t in_pool = caching_in_pool(&rig, NULL, 24 * MIB, 7), outside = {.ptr = NULL};
@@ -266,7 +247,6 @@ static void limited_memory(const char *options, bool borrowed) {
     EXPECT_EQ(again.ptr, in_pool.ptr);
     EXPECT_OK(strata_free(rig.s, again.ref));
     strata_caching_pool_let_go(layer, 7);
-    rig_close(&rig);
 }
 
 TEST(pytorch, test_mempool_limited_memory_with_allocator) {
@@ -277,8 +257,7 @@ TEST(pytorch, test_mempool_limited_memory_with_allocator) {
 /* What a pool that was let go still has beside a live block is nobody's. */
 TEST(pytorch, test_deleted_mempool_not_used_on_oom) {
     for (int deleted = 0; deleted < 2; deleted++) {
-        rig_t rig;
-        caching_open(&rig, "pools_on_oom: true, large_segment: 32MiB", 40 * MIB);
+        RIG_BY(rig, caching_open(&rig, "pools_on_oom: true, large_segment: 32MiB", 40 * MIB));
         strata_layer_t *layer = &caching_of(&rig)->base;
         EXPECT_OK(strata_caching_pool_hold(layer, 7));
         strata_block_t in_pool = caching_in_pool(&rig, NULL, 8 * MIB, 7), b;
@@ -288,13 +267,11 @@ TEST(pytorch, test_deleted_mempool_not_used_on_oom) {
         if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, in_pool.ref));
         if (!deleted) strata_caching_pool_let_go(layer, 7);
-        rig_close(&rig);
     }
 }
 
 TEST(pytorch, test_mempool_no_split) {
-    rig_t rig;
-    caching_open(&rig, "pool_no_split: true", 0);
+    RIG_BY(rig, caching_open(&rig, "pool_no_split: true", 0));
     strata_block_t in_pool[2], outside[2];
     for (int i = 0; i < 2; i++) in_pool[i] = caching_in_pool(&rig, NULL, 1000, 7);
     EXPECT_EQ(rig_figures(&rig).chunks, 2);
@@ -306,7 +283,6 @@ TEST(pytorch, test_mempool_no_split) {
     EXPECT_EQ(seen.rows, 2 + 3);
     for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, in_pool[i].ref));
     for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, outside[i].ref));
-    rig_close(&rig);
 }
 
 static bool in_segment(const strata_block_t *b, const strata_block_t *first) {
@@ -322,8 +298,7 @@ static void *allocate_outside(void *context) {
 
 /* test_mempool_ctx_multithread too: a request names its pool, so no other thread is drawn in. */
 TEST(pytorch, test_nested_mempool) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     strata_block_t none = rig_allocate(&rig, NULL, 4096), outer = caching_in_pool(&rig, NULL, 4096, 1);
     strata_block_t inner = caching_in_pool(&rig, NULL, 4096, 2), outer_again = caching_in_pool(&rig, NULL, 4096, 1);
     pthread_t thread;
@@ -338,7 +313,6 @@ TEST(pytorch, test_nested_mempool) {
     free(other);
     const strata_block_t *all[] = {&none, &outer, &inner, &outer_again};
     for (size_t i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, all[i]->ref));
-    rig_close(&rig);
 }
 
 static void capture(rig_t *rig, bool begin) {
@@ -352,8 +326,7 @@ static void capture(rig_t *rig, bool begin) {
 
 /* A block borrowed and freed inside a capture comes back when that is over, and no event is asked for meanwhile. */
 TEST(pytorch, test_graph_capture_reclaim_2_streams) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     capture(&rig, true);
     strata_block_t a = caching_in_pool(&rig, one, 5 * MIB, 7);
@@ -371,5 +344,4 @@ TEST(pytorch, test_graph_capture_reclaim_2_streams) {
     EXPECT_EQ(c.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }

@@ -103,18 +103,15 @@ TEST(caching, segments_are_of_three_sizes) {
         {21 * MIB, 22 * MIB},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rig_t rig;
-        caching_open(&rig, "", 0);
+        RIG_BY(rig, caching_open(&rig, "", 0));
         strata_block_t b = rig_allocate(&rig, NULL, cases[i].size);
         EXPECT_EQ(caching_reserved(&rig), cases[i].segment);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(caching, a_small_rest_of_a_large_block_stays_with_it) {
-    rig_t rig;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     strata_block_t whole = rig_allocate(&rig, NULL, 19 * MIB), small = rig_allocate(&rig, NULL, 2 * MIB - 512);
     EXPECT_EQ(whole.size, 20 * MIB);
     EXPECT_EQ(small.size, 2 * MIB - 512);
@@ -126,7 +123,6 @@ TEST(caching, a_small_rest_of_a_large_block_stays_with_it) {
     EXPECT_OK(strata_free(rig.s, whole.ref));
     EXPECT_OK(strata_free(rig.s, tiny.ref));
     EXPECT_OK(strata_free(rig.s, small.ref));
-    rig_close(&rig);
 }
 
 /* A block of 60 MiB serves what is larger than 40 MiB: the rest must be below 20 MiB. */
@@ -139,13 +135,11 @@ TEST(caching, a_block_that_is_not_split_serves_what_is_near_its_size) {
         {20 * MIB, false}, {20 * MIB - 512, false}, {60 * MIB + 1, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rig_t rig;
-        caching_open(&rig, "max_split_size: 20MiB", 0);
+        RIG_BY(rig, caching_open(&rig, "max_split_size: 20MiB", 0));
         caching_leave_idle(&rig, NULL, (const size_t[]){60}, 1);
         strata_block_t b = rig_allocate(&rig, NULL, cases[i].size);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), cases[i].serves ? 1 : 2);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
@@ -153,10 +147,9 @@ TEST(caching, other_places_are_served_too) {
     static const char *const places[] = {"managed", "pinned", "host"};
     const strata_place_t each[] = {strata_managed(0), strata_pinned(), strata_host()};
     for (size_t i = 0; i < 3; i++) {
-        rig_t rig;
         char text[256];
         snprintf(text, sizeof text, "version: 1\nstack: [system]\nplaces:\n  %s: [caching, system]\n", places[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t a, b;
         EXPECT_OK(strata_allocate(rig.s, each[i], one, 5000, &a));
@@ -170,14 +163,12 @@ TEST(caching, other_places_are_served_too) {
         EXPECT_OK(strata_allocate(rig.s, each[i], one, 5000, &b));
         EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 /* The stream that asked is the first borrower, and stays one. */
 TEST(caching, without_owners_the_stream_that_asked_borrows_to_the_end) {
-    rig_t rig;
-    rig_open(&rig, "version: 1\nstack: [system]\nplaces:\n  pinned: [caching, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "version: 1\nstack: [system]\nplaces:\n  pinned: [caching, system]\n", 0);
     strata_stream_t one = rig_stream(&rig);
     strata_block_t a, b;
     EXPECT_OK(strata_allocate(rig.s, strata_pinned(), one, 5000, &a));
@@ -187,7 +178,6 @@ TEST(caching, without_owners_the_stream_that_asked_borrows_to_the_end) {
     EXPECT_OK(strata_allocate(rig.s, strata_pinned(), one, 5000, &b));
     EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(caching, refuses_what_does_not_fit_together) {

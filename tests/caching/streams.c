@@ -2,8 +2,7 @@
 #include "tests/caching/caching.h"
 
 TEST(caching_streams, each_stream_has_segments_of_its_own) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 1000), b = rig_allocate(&rig, two, 1000);
     EXPECT_EQ(caching_reserved(&rig), 4 * MIB);
@@ -16,12 +15,10 @@ TEST(caching_streams, each_stream_has_segments_of_its_own) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
     EXPECT_OK(strata_free(rig.s, d.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, the_fraction_counts_all_streams) {
-    rig_t rig;
-    caching_open(&rig, "memory_fraction: 0.5", 0);
+    RIG_BY(rig, caching_open(&rig, "memory_fraction: 0.5", 0));
     uint64_t available, total;
     EXPECT_OK(strata_device_mem_info(rig.devices[0], &available, &total));
     EXPECT_EQ(caching_of(&rig)->allowed, total / 2);
@@ -39,13 +36,11 @@ TEST(caching_streams, the_fraction_counts_all_streams) {
     EXPECT_EQ(caching_reserved(&rig), 26 * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* What the device refuses is not reserved. */
 TEST(caching_streams, a_refused_segment_is_not_of_the_fraction) {
-    rig_t rig;
-    caching_open(&rig, "memory_fraction: 0.5", 0);
+    RIG_BY(rig, caching_open(&rig, "memory_fraction: 0.5", 0));
     caching_of(&rig)->allowed = 48 * MIB;
     strata_block_t none;
     EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_malloc, 1, true, STRATA_E_NO_MEMORY));
@@ -53,14 +48,12 @@ TEST(caching_streams, a_refused_segment_is_not_of_the_fraction) {
     strata_sim_clear_faults(rig.devices[0]);
     strata_block_t all = rig_allocate(&rig, NULL, 48 * MIB);
     EXPECT_OK(strata_free(rig.s, all.ref));
-    rig_close(&rig);
 }
 
 /* ---- borrows ---- */
 
 TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), first = rig_stream(&rig), second = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     for (int i = 0; i < 2; i++) {
@@ -86,12 +79,10 @@ TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
     EXPECT_OK(strata_free(rig.s, d.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, a_poll_asks_each_stream_once) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t blocks[10];
     for (int i = 0; i < 10; i++) blocks[i] = rig_allocate(&rig, owner, 1000);
@@ -108,13 +99,11 @@ TEST(caching_streams, a_poll_asks_each_stream_once) {
     b = rig_allocate(&rig, owner, 1000);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_query) - before, 11);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, what_is_deferred_is_pending) {
-    rig_t rig;
     strata_pending_t pending;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -127,12 +116,10 @@ TEST(caching_streams, what_is_deferred_is_pending) {
     rig_pass(&rig, 2 * MILLISECOND);
     EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 5 * MIB);
     EXPECT_EQ(pending.pending_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -145,14 +132,12 @@ TEST(caching_streams, a_borrow_that_was_taken_back_is_not_waited_for) {
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free_on(rig.s, b.ref, borrower));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), 1);
-    rig_close(&rig);
 }
 
 /* ---- streams that end ---- */
 
 TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_done) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t gone = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, gone, 5 * MIB), live = rig_allocate(&rig, gone, 3 * MIB);
     rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
@@ -181,12 +166,10 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_EQ(caching_of(&rig)->streams.nodes.used - 1 - caching_of(&rig)->streams.nodes.unused, 1);
     EXPECT_OK(strata_free(rig.s, early.ref));
     EXPECT_OK(strata_free(rig.s, fill.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, a_recycled_handle_is_another_stream) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t gone = rig_stream(&rig), again = NULL;
     strata_block_t a = rig_allocate(&rig, gone, 5 * MIB);
     rig_work(&rig, gone, 2 * MILLISECOND, a.ref);
@@ -199,12 +182,10 @@ TEST(caching_streams, a_recycled_handle_is_another_stream) {
     EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_left) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
@@ -218,13 +199,11 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_goes_by_the_event_that_it_l
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* The uses of a destroyed stream have one event, which is asked, not waited for: who finds no memory waits for the whole device. */
 TEST(caching_streams, a_borrow_by_a_destroyed_stream_is_waited_for_when_nothing_fits) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 24 * MIB, 1);
+    RIG(rig, "pytorch", 24 * MIB);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 16 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
@@ -236,13 +215,11 @@ TEST(caching_streams, a_borrow_by_a_destroyed_stream_is_waited_for_when_nothing_
     strata_block_t b = rig_allocate(&rig, owner, 20 * MIB);
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Where it was captured no wait helps, and any would end the program's capture. */
 TEST(caching_streams, a_borrow_by_a_stream_that_ended_in_a_capture_is_not_waited_for) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 24 * MIB, 1);
+    RIG(rig, "pytorch", 24 * MIB);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 16 * MIB), none;
     EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
@@ -252,12 +229,10 @@ TEST(caching_streams, a_borrow_by_a_stream_that_ended_in_a_capture_is_not_waited
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, owner, 20 * MIB, &none));
     rig_end_capture(&rig, gone);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, gone));
@@ -270,13 +245,11 @@ TEST(caching_streams, a_block_whose_borrowers_ended_long_ago_is_free_at_once) {
     strata_block_t b = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* The borrower's work cannot be marked: the free waits for it instead. */
 TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -290,14 +263,12 @@ TEST(caching_streams, a_borrow_without_an_event_is_waited_for) {
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Nor can it be waited for: the block is never reused. */
 /* Its graph may be launched again and again: the block is nobody's, and no longer pending. */
 TEST(caching_streams, a_block_whose_borrower_was_captured_is_quarantined) {
-    rig_t rig;
-    rig_open(&rig, "stack: [caching, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "stack: [caching, system]\n", 0);
     strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, captured));
@@ -312,13 +283,11 @@ TEST(caching_streams, a_block_whose_borrower_was_captured_is_quarantined) {
     EXPECT_OK(strata_validate(rig.s));
     rig_end_capture(&rig, captured);
     EXPECT_OK(strata_free(rig.s, small.ref));
-    rig_close(&rig);
 }
 
 /* One borrower's use was captured, and of the other one nothing tells: the block is given up once, and was never pending. */
 TEST(caching_streams, a_block_that_is_given_up_for_two_reasons_is_quarantined_once) {
-    rig_t rig;
-    rig_open(&rig, "stack: [caching, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "stack: [caching, system]\n", 0);
     strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig), other = rig_stream(&rig);
     strata_device_t *device = rig.devices[0];
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
@@ -336,14 +305,12 @@ TEST(caching_streams, a_block_that_is_given_up_for_two_reasons_is_quarantined_on
     EXPECT_OK(strata_free(rig.s, small.ref));
     strata_handle_t graph = NULL;
     if (strata_device_capture_end(device, captured, &graph) == STRATA_OK) EXPECT_OK(strata_device_graph_destroy(device, graph));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     static const strata_device_call_t refused[] = {STRATA_CALL_event_record, STRATA_CALL_stream_synchronise,
                                                    STRATA_CALL_synchronise};
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -357,14 +324,12 @@ TEST(caching_streams, a_borrow_that_nothing_tells_the_end_of_is_quarantined) {
     EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* A stack's number lives again, and so does a bank's node: what the one stack knew of the other is forgotten. The new stream has a
  * name, as a borrower, before it has a bank. */
 TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
-    rig_t rig;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t owner = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t held = rig_allocate(&rig, owner, 5 * MIB), a = rig_allocate(&rig, gone, 5 * MIB);
     uint16_t number = rig_stack(&rig, gone)->number;
@@ -384,14 +349,12 @@ TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
     EXPECT_OK(strata_free(rig.s, held.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* ---- streams ignored ---- */
 
 TEST(caching_streams, ignored_a_block_moves_to_another_stream_after_a_wait) {
-    rig_t rig;
-    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    RIG(rig, "tinytorch", 0);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 5 * MIB);
     rig_work(&rig, one, MILLISECOND, a.ref);
@@ -417,12 +380,10 @@ TEST(caching_streams, ignored_a_block_moves_to_another_stream_after_a_wait) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 2);
     const strata_block_t *all[] = {&d, &e, &f};
     for (size_t i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i]->ref));
-    rig_close(&rig);
 }
 
 TEST(caching_streams, ignored_the_merged_blocks_of_two_streams_are_waited_for_by_both) {
-    rig_t rig;
-    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    RIG(rig, "tinytorch", 0);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
     for (int i = 0; i < 2; i++) {
         strata_block_t a = rig_allocate(&rig, streams[0], 8 * MIB), b = rig_allocate(&rig, streams[1], 8 * MIB);
@@ -439,13 +400,11 @@ TEST(caching_streams, ignored_the_merged_blocks_of_two_streams_are_waited_for_by
         rig_pass(&rig, 10 * MILLISECOND);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     }
-    rig_close(&rig);
 }
 
 /* The marks of a destroyed stream's blocks are not those of the next one that gets its place. */
 TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
-    rig_t rig;
-    rig_open(&rig, "tinytorch", NULL, 0, 0, 1);
+    RIG(rig, "tinytorch", 0);
     strata_stream_t gone = rig_stream(&rig);
     strata_block_t freed = rig_allocate(&rig, gone, 8 * MIB), kept = rig_allocate(&rig, gone, 8 * MIB);
     rig_work(&rig, gone, 5 * MILLISECOND, freed.ref);
@@ -469,13 +428,11 @@ TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
     strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 1000);
     EXPECT_EQ(caching_of(&rig)->streams.nodes.used, used);
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* Both hang borrows on a block: each on a word of its own. */
 TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowed_twice) {
-    rig_t rig;
-    rig_open(&rig, "stack: [stream_safe, caching, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "stack: [stream_safe, caching, system]\n", 0);
     strata_stream_t ending = rig_stream(&rig), other = rig_stream(&rig), third = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, ending, 3000), keep = rig_allocate(&rig, ending, 3000);
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -494,5 +451,4 @@ TEST(caching_streams, under_stream_safe_a_destroyed_streams_block_may_be_borrowe
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }

@@ -44,8 +44,7 @@ static void expect_corrupt(planted_t *p, const char *text) {
 #define PLANT(place, value, what) EXPECT_PLANTED(strata_validate(p.rig.s), place, value, what)
 
 TEST(caching_structure, planted_faults_of_blocks_are_found) {
-    planted_t p;
-    begin(&p);
+    OPENED(planted_t, p, end, begin(&p));
     PLANT(p.deferred->state, STRATA_RECORD_FREE, "a block's bit and its state differ");
     PLANT(p.deferred->state, STRATA_RECORD_LIVE, "");
     strata_slab_note_idle(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
@@ -55,12 +54,10 @@ TEST(caching_structure, planted_faults_of_blocks_are_found) {
     strata_slab_note_used(caching_slab(p.self), strata_slab_slot(caching_slab(p.self), p.deferred));
     PLANT(p.block->pool, p.block->pool ^ 1, "a block names another bank");
     PLANT(p.idle->pool, 0, "a block names another bank");
-    end(&p);
 }
 
 TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
-    planted_t p;
-    begin(&p);
+    OPENED(planted_t, p, end, begin(&p));
     caching_t *self = p.self;
     caching_segment_t *segment = caching_segment_at(self, p.block->chunk);
     caching_bank_t *bank = caching_bank_at(self, segment->bank), *other = caching_bank_at(self, 3 - segment->bank);
@@ -76,12 +73,10 @@ TEST(caching_structure, planted_faults_of_sums_and_banks_are_found) {
     PLANT(self->bank_order.count, 1, "the order has more nodes");
     PLANT(self->bank_order.first[0], 0, "");
     PLANT(other->pool, 9, "does not stand where its stream belongs");
-    end(&p);
 }
 
 TEST(caching_structure, planted_faults_of_uses_are_found) {
-    planted_t p;
-    begin(&p);
+    OPENED(planted_t, p, end, begin(&p));
     caching_t *self = p.self;
     uint32_t node = strata_users_find(&self->streams, p.two);
     strata_user_t *two = caching_stream_at(self, node);
@@ -95,7 +90,6 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
     PLANT(self->streams.nodes.unused, self->streams.nodes.used, "the nodes count");
     PLANT(self->borrows.unused, self->borrows.used, "the nodes count");
     PLANT(self->uses.unused, self->uses.used, "the nodes count");
-    end(&p);
 }
 
 /* ---- where tables end ---- */
@@ -104,8 +98,7 @@ TEST(caching_structure, planted_faults_of_uses_are_found) {
 TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
     static const char *const streams[] = {"streams: own", "streams: ignored"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        caching_open(&rig, streams[i], 0);
+        RIG_BY(rig, caching_open(&rig, streams[i], 0));
         strata_block_t a = rig_allocate(&rig, NULL, 512);
         strata_stack_t *stack = rig_stack(&rig, NULL);
         strata_serve_t of_pool = {.size = 512, .alignment = 256, .stream = stack->stream, .pool = 7};
@@ -120,17 +113,15 @@ TEST(caching_structure, a_full_table_of_banks_is_told_and_costs_nothing) {
         banks->capacity = capacity;
         EXPECT_OK(strata_validate(rig.s));
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
 /* A record has room for the first banks' numbers; what is of a later one is found by its segment. */
 TEST(caching_structure, has_more_banks_than_a_record_can_name) {
     enum { STREAMS = STRATA_CACHING_CODED_BANKS + 20 };
-    rig_t rig;
     strata_stream_t streams[STREAMS];
     strata_block_t small[STREAMS], large[STREAMS];
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     for (int i = 0; i < STREAMS; i++) {
         streams[i] = rig_stream(&rig);
         small[i] = rig_allocate(&rig, streams[i], 512);
@@ -150,5 +141,4 @@ TEST(caching_structure, has_more_banks_than_a_record_can_name) {
         EXPECT_OK(strata_free(rig.s, again.ref));
         EXPECT_OK(strata_free(rig.s, large_again.ref));
     }
-    rig_close(&rig);
 }

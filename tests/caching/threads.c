@@ -14,9 +14,8 @@ static void forget(void *context) {
 
 /* One makes the event that stands for the stream's work, the lock open; the other does all that meanwhile. */
 TEST(caching_threads, forget_one_stream_at_once) {
-    rig_t rig;
     between_t between;
-    caching_open(&rig, "", 0);
+    RIG_BY(rig, caching_open(&rig, "", 0));
     forgetting_t f = {.rig = &rig, .stream = rig_stream(&rig)};
     strata_block_t small = rig_allocate(&rig, f.stream, 1000), large = rig_allocate(&rig, f.stream, 5 * MIB);
     EXPECT_OK(strata_free(rig.s, small.ref));
@@ -28,5 +27,4 @@ TEST(caching_threads, forget_one_stream_at_once) {
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 5 * MIB).ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(caching_reserved(&rig), 0);
-    rig_close(&rig);
 }

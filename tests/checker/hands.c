@@ -57,15 +57,13 @@ static void see_alone(watched_t *w) { use_and_see(w); }
 TEST(checker_hands, what_a_thread_has_seen_goes_into_what_it_submits) {
     static const part_t parts[] = {see_and_record, see_and_wait, see_and_work, see_alone};
     for (int way = 0; way < 4; way++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         event = event_new(w.device);
         EXPECT_OK(strata_device_event_record(w.device, event, B(&w)));
         elsewhere(&w, parts[way]);
         if (way == 0) EXPECT_OK(strata_device_stream_wait(w.device, C(&w), event));
         work_at(&w, 0, C(&w), true);
         EXPECT_HAZARDS(&w, RACE, way == 3 ? 1 : 0);
-        watched_close(&w);
     }
 }
 
@@ -77,33 +75,28 @@ static void see_b_and_work(watched_t *w) {
 
 /* Two threads that have learned as often know different things. */
 TEST(checker_hands, a_stream_learns_from_each_thread_that_submits) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     work_at(&w, 0, A(&w), true);
     EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
     work_at(&w, 0, C(&w), true);
     elsewhere(&w, see_b_and_work);
     EXPECT_HAZARDS(&w, RACE, 0);
-    watched_close(&w);
 }
 
 /* A stream that does not block is behind the legacy stream by nothing. */
 TEST(checker_hands, legacy_work_orders_nothing_of_a_stream_that_does_not_block) {
     for (int blocking = 0; blocking < 2; blocking++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t stream = stream_new(w.device, blocking ? STRATA_STREAM_BLOCKING : STRATA_STREAM_NON_BLOCKING);
         work_at(&w, 0, NULL, true);
         work_at(&w, 0, stream, true);
         EXPECT_HAZARDS(&w, RACE, blocking ? 0 : 1);
-        watched_close(&w);
     }
 }
 
 /* What a host and a legacy stream do next is news, though they have learned nothing since they were last asked. */
 TEST(checker_hands, a_stream_hears_of_what_was_done_since_it_last_asked) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t blocking = stream_new(w.device, STRATA_STREAM_BLOCKING);
     event = event_new(w.device);
     EXPECT_OK(strata_device_event_record(w.device, event, A(&w)));
@@ -114,13 +107,11 @@ TEST(checker_hands, a_stream_hears_of_what_was_done_since_it_last_asked) {
     work_at(&w, 2, NULL, true);
     work_at(&w, 2, blocking, true);
     EXPECT_HAZARDS(&w, RACE, 0);
-    watched_close(&w);
 }
 
 /* The free of planned memory whose owner's stream is gone is the freeing thread's. */
 TEST(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t brief = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
     strata_checker_block_t block = {
         .name = 1, .device = w.device, .stream = brief, .address = w.chunk, .size = MIB, .planned = true};
@@ -130,7 +121,6 @@ TEST(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host
     serve(&w, 2, 0, C(&w));
     work_at(&w, 0, C(&w), true);
     EXPECT_HAZARDS(&w, NEW_OWNER, 0);
-    watched_close(&w);
 }
 
 /* ---- memory that goes back ---- */
@@ -138,8 +128,7 @@ TEST(checker_hands, planned_memory_of_a_stream_that_is_gone_is_freed_by_the_host
 /* An owner that never used its block leaves what was before it to be waited for. */
 TEST(checker_hands, memory_goes_back_behind_earlier_owners_too) {
     for (int waits = 0; waits < 2; waits++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         mapped_t m = map_new(w.device, 2 * MIB);
         strata_access_t access = {m.address, 8, true};
         strata_checker_block_t block = {.name = 1, .device = w.device, .stream = A(&w), .address = m.address, .size = 2 * MIB};
@@ -153,15 +142,13 @@ TEST(checker_hands, memory_goes_back_behind_earlier_owners_too) {
         else strata_sim_advance_to(w.sim.world, strata_sim_device_end(w.device)); /* done, and seen by nobody */
         EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
         EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-        watched_close(&w);
     }
 }
 
 /* What goes back in a stream's order is rule 6's matter, what the host takes back is rule 7's. */
 TEST(checker_hands, each_way_back_is_asked_by_its_own_rule) {
     for (int left_out = 5; left_out < 8; left_out++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(left_out));
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(left_out)));
         strata_address_t address = 0;
         EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &address));
         order(&w, B(&w), A(&w));
@@ -176,7 +163,6 @@ TEST(checker_hands, each_way_back_is_asked_by_its_own_rule) {
         uint64_t before = strata_checker_hazards(w.checker);
         EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
         EXPECT_EQ(strata_checker_hazards(w.checker) - before, left_out == 7 ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -190,8 +176,7 @@ static void use_of_pool(watched_t *w) { EXPECT_OK(strata_device_work(w->device, 
 TEST(checker_hands, pool_memory_whose_free_was_seen_is_valid_for_every_thread) {
     for (int way = 0; way < 4; way++) {
         bool seen = way & 1, told = way & 2;
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_LIFETIMES);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_LIFETIMES));
         strata_address_t first = 0, second = 0;
         EXPECT_OK(strata_device_pool_set(w.device, NULL, STRATA_POOL_RELEASE_THRESHOLD, UINT64_MAX));
         EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
@@ -204,6 +189,5 @@ TEST(checker_hands, pool_memory_whose_free_was_seen_is_valid_for_every_thread) {
         of_pool = (strata_access_t){second, MIB, false};
         elsewhere(&w, use_of_pool);
         EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_OUTSIDE), seen ? 0 : 1);
-        watched_close(&w);
     }
 }

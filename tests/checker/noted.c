@@ -7,8 +7,7 @@
 
 /* Of memory that no block covers: where it came from, and on which thread without a stream. */
 TEST(noted, a_report_tells_where_device_memory_came_from) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_address_t address;
     ASSERT_OK(strata_device_malloc(w.device, STRATA_MEMORY_DEVICE, 1 << 20, &address));
     for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_fill(w.device, address, 1, 1 << 20, i ? B(&w) : A(&w)));
@@ -18,13 +17,11 @@ TEST(noted, a_report_tells_where_device_memory_came_from) {
     EXPECT_CONTAINS(report, "came from the device\n");
     EXPECT_CONTAINS(report, " (thread 1)");
     EXPECT_OK(strata_device_free(w.device, STRATA_MEMORY_DEVICE, address));
-    watched_close(&w);
 }
 
 /* Recorded in a capture an event is of no moment any more; recorded again outside it is of the new one. */
 TEST(noted, a_captured_record_forgets_the_one_before) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t graph = NULL, event = NULL;
     ASSERT_OK(strata_device_event_create(w.device, &event));
     for (int i = 0; i < 3; i++) {
@@ -40,14 +37,12 @@ TEST(noted, a_captured_record_forgets_the_one_before) {
     work_at(&w, 0, B(&w), true);
     EXPECT_HAZARDS(&w, RACE, 0);
     EXPECT_OK(strata_device_event_destroy(w.device, event));
-    watched_close(&w);
 }
 
 /* What a pool serves again is behind the frees before it, in every part: a fill makes a life of its own of its bytes. */
 TEST(noted, a_fill_of_a_part_is_behind_what_the_whole_was_freed_behind) {
     for (int ordered = 0; ordered < 2; ordered++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_LIFETIMES);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_LIFETIMES));
         strata_address_t first = 0, second = 0;
         ASSERT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
         strata_access_t access = {first, MIB, false};
@@ -58,6 +53,5 @@ TEST(noted, a_fill_of_a_part_is_behind_what_the_whole_was_freed_behind) {
         if (ordered) order(&w, C(&w), A(&w));
         EXPECT_OK(strata_device_fill(w.device, second + MIB / 2, 1, MIB / 2, C(&w)));
         EXPECT_HAZARDS(&w, OUTSIDE, ordered ? 0 : 1);
-        watched_close(&w);
     }
 }

@@ -22,8 +22,7 @@ static void serve_range(watched_t *w, uint64_t name, uint64_t mib, uint64_t coun
 TEST(checker_ranges, a_block_over_two_is_behind_the_later_use_of_either) {
     for (uint64_t first = 0; first < 2; first++) {
         for (int behind_both = 0; behind_both < 2; behind_both++) {
-            watched_t w;
-            watched_open(&w, STRATA_CHECKER_ALL);
+            OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
             serve(&w, 1, 0, A(&w));
             serve(&w, 2, 1, A(&w));
             lent_and_freed(&w, 1 + first, first);
@@ -34,7 +33,6 @@ TEST(checker_ranges, a_block_over_two_is_behind_the_later_use_of_either) {
             strata_access_t access = {w.chunk, 2 * MIB, true};
             EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
             EXPECT_HAZARDS(&w, NEW_OWNER, behind_both ? 0 : 1);
-            watched_close(&w);
         }
     }
 }
@@ -42,8 +40,7 @@ TEST(checker_ranges, a_block_over_two_is_behind_the_later_use_of_either) {
 /* A block cut out of the middle leaves both sides what they were. */
 TEST(checker_ranges, memory_beside_a_block_stays_watched) {
     for (uint64_t side = 0; side < 3; side++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         work_at(&w, side, A(&w), true);
         serve(&w, 1, 1, A(&w));
         if (side == 1) order(&w, B(&w), A(&w));
@@ -51,14 +48,12 @@ TEST(checker_ranges, memory_beside_a_block_stays_watched) {
         EXPECT_HAZARDS(&w, RACE, side == 1 ? 0 : 1);
         strata_checker_borrowed(w.checker, 1, B(&w));
         strata_checker_freed(w.checker, 1);
-        watched_close(&w);
     }
 }
 
 /* What ends where a block begins, and what begins where memory ends, touches neither. */
 TEST(checker_ranges, accesses_beside_memory_do_not_touch_it) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     serve(&w, 2, 15, A(&w));
     strata_checker_freed(w.checker, 1);
@@ -70,7 +65,6 @@ TEST(checker_ranges, accesses_beside_memory_do_not_touch_it) {
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
     strata_checker_host_access(w.checker, w.chunk + 16 * MIB - 1, 64, true);
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 2);
-    watched_close(&w);
 }
 
 /* ---- fills of what is nobody's ---- */
@@ -83,8 +77,7 @@ static void fill_at(watched_t *w, uint64_t offset, uint64_t size, strata_handle_
 TEST(checker_ranges, a_fill_of_a_part_is_behind_all_that_was_there) {
     for (int way = 0; way < 3; way++) {
         for (int ordered = 0; ordered < 2; ordered++) {
-            watched_t w;
-            watched_open(&w, STRATA_CHECKER_ALL);
+            OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
             serve(&w, 1, 0, A(&w));
             lent_and_freed(&w, 1, 0);
             if (way == 1) {
@@ -95,7 +88,6 @@ TEST(checker_ranges, a_fill_of_a_part_is_behind_all_that_was_there) {
             if (ordered) order(&w, A(&w), B(&w));
             fill_at(&w, 4096, 4096, A(&w));
             EXPECT_HAZARDS(&w, NEW_OWNER, ordered ? 0 : 1);
-            watched_close(&w);
         }
     }
 }
@@ -103,8 +95,7 @@ TEST(checker_ranges, a_fill_of_a_part_is_behind_all_that_was_there) {
 /* The next owner is behind the fill where there was one, and behind the last use where there was none. */
 TEST(checker_ranges, an_owner_is_behind_fills_and_uses_of_every_part) {
     for (int way = 0; way < 3; way++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         work_at(&w, 0, A(&w), true);
         strata_checker_freed(w.checker, 1);
@@ -116,15 +107,13 @@ TEST(checker_ranges, an_owner_is_behind_fills_and_uses_of_every_part) {
         if (way == 2) EXPECT_OK(strata_device_synchronise(w.device));
         work_at(&w, 0, C(&w), true);
         EXPECT_HAZARDS(&w, NEW_OWNER, way == 0 ? 1 : 0);
-        watched_close(&w);
     }
 }
 
 /* Raw memory that is filled in part stays raw memory: what is not ordered races there, what it was races too. */
 TEST(checker_ranges, a_fill_of_raw_memory_is_an_access_of_that_part) {
     for (int other = 0; other < 2; other++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         work_at(&w, 0, A(&w), true);
         fill_at(&w, 4096, 4096, A(&w));
         strata_access_t access = {w.chunk + (other ? 0 : 5000), 100, false};
@@ -132,7 +121,6 @@ TEST(checker_ranges, a_fill_of_raw_memory_is_an_access_of_that_part) {
         EXPECT_HAZARDS(&w, RACE, 1);
         serve(&w, 1, 0, A(&w));
         EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_OVERLAP), 0);
-        watched_close(&w);
     }
     watched_t w;
     watched_open(&w, STRATA_CHECKER_ALL);
@@ -146,8 +134,7 @@ TEST(checker_ranges, a_fill_of_raw_memory_is_an_access_of_that_part) {
 /* A part of a pool's memory is as valid as the whole. */
 TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_behind_the_allocation) {
     for (int ordered = 0; ordered < 2; ordered++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_address_t address = 0;
         EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &address));
         EXPECT_OK(strata_device_fill(w.device, address, 0, 4096, A(&w)));
@@ -157,19 +144,16 @@ TEST(checker_ranges, a_filled_part_of_pool_memory_is_valid_behind_the_allocation
         strata_access_t access = {address, 4096, true};
         EXPECT_OK(strata_device_work(w.device, B(&w), 100 * US, &access, 1));
         EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_OUTSIDE), ordered ? 0 : 1);
-        watched_close(&w);
     }
 }
 
 /* It concerns its own bytes alone: a block beside it in the same memory is behind nothing of it. */
 TEST(checker_ranges, a_fill_of_raw_memory_holds_up_nobody_beside_it) {
     for (uint64_t mib = 0; mib < 2; mib++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         fill_at(&w, 4096, 4096, B(&w));
         serve(&w, 1, mib, A(&w));
         work_at(&w, mib, A(&w), true);
         EXPECT_HAZARDS(&w, NEW_OWNER, mib == 0 ? 1 : 0);
-        watched_close(&w);
     }
 }

@@ -20,8 +20,7 @@ TEST(remembered, the_latest_accesses_are_kept_and_the_oldest_go) {
     enum { TILES = 300 };
     static const uint64_t kept[] = {TILES - KEPT + 1, 280, TILES - 1};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         write_tiles(&w, 0, TILES);
         work_on_tile(&w, TILES - KEPT - 1, B(&w), false); /* too long ago; and itself takes the place of the oldest */
@@ -30,15 +29,13 @@ TEST(remembered, the_latest_accesses_are_kept_and_the_oldest_go) {
         EXPECT_HAZARDS(&w, RACE, 1);
         strata_checker_borrowed(w.checker, 1, B(&w));
         strata_checker_freed(w.checker, 1);
-        watched_close(&w);
     }
 }
 
 /* What a later access stands for leaves no disorder behind: the next oldest goes, not the newest. */
 TEST(remembered, an_access_that_another_stands_for_leaves_the_others_in_order) {
     for (uint64_t tile = 1; tile < KEPT; tile += KEPT - 2) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         write_tiles(&w, 0, KEPT);
         work_on_tile(&w, 0, A(&w), true);
@@ -47,15 +44,13 @@ TEST(remembered, an_access_that_another_stands_for_leaves_the_others_in_order) {
         EXPECT_HAZARDS(&w, RACE, tile == 1 ? 0 : 1);
         strata_checker_borrowed(w.checker, 1, B(&w));
         strata_checker_freed(w.checker, 1);
-        watched_close(&w);
     }
 }
 
 /* An access that stands for the last takes no more room than it: what is older is not forgotten for it. */
 TEST(remembered, an_access_again_and_again_is_one) {
     for (int write = 0; write < 2; write++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         work_on_tile(&w, 1, A(&w), true);
         for (int i = 0; i < KEPT; i++) work_on_tile(&w, 0, A(&w), write != 0);
@@ -63,6 +58,5 @@ TEST(remembered, an_access_again_and_again_is_one) {
         EXPECT_HAZARDS(&w, RACE, 1);
         strata_checker_borrowed(w.checker, 1, B(&w));
         strata_checker_freed(w.checker, 1);
-        watched_close(&w);
     }
 }

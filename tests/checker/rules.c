@@ -10,8 +10,7 @@
 /* It takes the time of the wait, but nobody promises that wait: an allocator may not rest on it. */
 TEST(checker_rules, the_wait_of_a_free_of_pinned_memory_is_no_order) {
     for (int waits = 0; waits < 2; waits++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_address_t pinned = 0;
         EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &pinned));
         strata_access_t access = {pinned, MIB, true};
@@ -20,7 +19,6 @@ TEST(checker_rules, the_wait_of_a_free_of_pinned_memory_is_no_order) {
         EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, pinned));
         EXPECT_GE(strata_sim_now(w.sim.world), strata_sim_device_end(w.device));
         EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -29,8 +27,7 @@ TEST(checker_rules, the_wait_of_a_free_of_pinned_memory_is_no_order) {
 /* Recorded again an event says what its new stream has, and nothing of the old one. */
 TEST(checker_rules, an_event_recorded_again_forgets_what_it_said) {
     for (int again = 0; again < 2; again++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t event = event_new(w.device);
         work_at(&w, 0, A(&w), true);
         order(&w, A(&w), B(&w));
@@ -39,14 +36,12 @@ TEST(checker_rules, an_event_recorded_again_forgets_what_it_said) {
         EXPECT_OK(strata_device_stream_wait(w.device, C(&w), event));
         work_at(&w, 0, C(&w), true);
         EXPECT_HAZARDS(&w, RACE, (uint64_t)again);
-        watched_close(&w);
     }
 }
 
 /* A record is behind what its thread has seen; so is a wait. */
 TEST(checker_rules, what_the_thread_has_seen_goes_into_a_record) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t event = event_new(w.device);
     work_at(&w, 0, A(&w), true);
     EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
@@ -54,7 +49,6 @@ TEST(checker_rules, what_the_thread_has_seen_goes_into_a_record) {
     EXPECT_OK(strata_device_stream_wait(w.device, C(&w), event));
     work_at(&w, 0, C(&w), true);
     EXPECT_HAZARDS(&w, RACE, 0);
-    watched_close(&w);
 }
 
 /* ---- devices ---- */
@@ -63,15 +57,13 @@ TEST(checker_rules, what_the_thread_has_seen_goes_into_a_record) {
 TEST(checker_rules, the_legacy_stream_is_its_own_devices) {
     const strata_sim_options_t options = {.devices = 2};
     for (int abroad = 0; abroad < 2; abroad++) {
-        watched_t w;
-        watched_open_on(&w, STRATA_CHECKER_ALL, &options);
+        OPENED(watched_t, w, watched_close, watched_open_on(&w, STRATA_CHECKER_ALL, &options));
         EXPECT_OK(strata_device_enable_peer(w.sim.other, 0));
         strata_device_t *device = abroad ? w.sim.other : w.device;
         strata_access_t access = {w.chunk, MIB, true};
         EXPECT_OK(strata_device_work(device, stream_new(device, STRATA_STREAM_BLOCKING), 100 * US, &access, 1));
         work_at(&w, 0, NULL, true);
         EXPECT_HAZARDS(&w, RACE, (uint64_t)abroad);
-        watched_close(&w);
     }
 }
 
@@ -89,8 +81,7 @@ static void *use_and_publish(void *context) {
 
 /* Two threads publish under one key: who observes it knows what both did. */
 TEST(checker_rules, a_key_carries_what_every_publisher_knew) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     pthread_t thread;
     ASSERT_EQ(pthread_create(&thread, NULL, use_and_publish, &w), 0);
     pthread_join(thread, NULL);
@@ -104,7 +95,6 @@ TEST(checker_rules, a_key_carries_what_every_publisher_knew) {
     strata_checker_observe(w.checker, KEY + 1);
     work_at(&w, 0, A(&w), true); /* A knows what the thread does, not what C does */
     EXPECT_HAZARDS(&w, RACE, 1);
-    watched_close(&w);
 }
 
 /* ---- accesses ---- */
@@ -116,69 +106,58 @@ static void touch(watched_t *w, uint64_t at, uint64_t size, strata_handle_t stre
 
 /* Ranges that only meet share no byte. */
 TEST(checker_rules, neighbours_do_not_race) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     touch(&w, 4096, 4096, A(&w), true);
     touch(&w, 0, 4096, B(&w), true);
     touch(&w, 8192, 4096, B(&w), true);
     EXPECT_HAZARDS(&w, RACE, 0);
     touch(&w, 8191, 1, C(&w), false);
     EXPECT_HAZARDS(&w, RACE, 1);
-    watched_close(&w);
 }
 
 /* A read of what was written does not stand for the write, nor a part for the whole. */
 TEST(checker_rules, a_write_is_remembered_behind_a_read_and_a_part) {
     for (int part = 0; part < 2; part++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         touch(&w, 0, 4096, A(&w), true);
         touch(&w, 0, part ? 2048 : 4096, A(&w), part);
         touch(&w, part ? 2048 : 0, 2048, B(&w), false);
         EXPECT_HAZARDS(&w, RACE, 1);
-        watched_close(&w);
     }
 }
 
 /* A fill of a live block is a write. */
 TEST(checker_rules, a_fill_is_a_write) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     EXPECT_OK(strata_device_fill(w.device, w.chunk, 0, MIB, A(&w)));
     work_at(&w, 0, B(&w), false);
     EXPECT_HAZARDS(&w, RACE, 1);
-    watched_close(&w);
 }
 
 /* An access over several blocks is one of each. */
 TEST(checker_rules, an_access_over_several_blocks_touches_each) {
     for (uint64_t dead = 0; dead < 3; dead++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         for (uint64_t i = 0; i < 3; i++) serve(&w, 1 + i, i, A(&w));
         strata_checker_freed(w.checker, 1 + dead);
         touch(&w, 0, 3 * MIB, A(&w), true);
         EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
-        watched_close(&w);
     }
 }
 
 /* Meant for a block, done to memory that was never one: the block is gone. */
 TEST(checker_rules, work_for_a_block_on_memory_of_none_is_a_use_after_free) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     const uint64_t name = 9;
     strata_checker_expect(w.checker, &name, 1);
     work_at(&w, 0, A(&w), true);
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
-    watched_close(&w);
 }
 
 /* What work was said to be for is said of one launch alone. */
 TEST(checker_rules, an_expectation_is_of_the_next_work_alone) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     const uint64_t name = 1;
     serve(&w, 1, 0, A(&w));
     serve(&w, 2, 1, A(&w));
@@ -189,13 +168,11 @@ TEST(checker_rules, an_expectation_is_of_the_next_work_alone) {
     strata_checker_expect(w.checker, &name, 1);
     work_at(&w, 1, A(&w), true);
     EXPECT_HAZARDS(&w, FOREIGN, 1);
-    watched_close(&w);
 }
 
 /* Of one life each kind of fault is told once. */
 TEST(checker_rules, two_kinds_of_fault_of_one_block_are_two) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     work_at(&w, 0, B(&w), true);
     work_at(&w, 0, C(&w), true);
@@ -204,27 +181,23 @@ TEST(checker_rules, two_kinds_of_fault_of_one_block_are_two) {
     EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_FREE), 1);
     work_at(&w, 0, A(&w), true);
     EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
-    watched_close(&w);
 }
 
 /* ---- owners ---- */
 
 /* A place without owners and a block without a first stream: nobody has borrowed it. */
 TEST(checker_rules, without_an_owner_and_a_stream_nobody_has_borrowed) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_checker_block_t block = {.name = 1, .device = w.device, .address = w.chunk, .size = MIB, .ownerless = true};
     strata_checker_allocated(w.checker, &block);
     work_at(&w, 0, NULL, true);
     strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 1);
-    watched_close(&w);
 }
 
 /* Borrows end with the block: the next one's are its own. */
 TEST(checker_rules, a_borrow_of_one_block_is_none_of_the_next) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     strata_checker_borrowed(w.checker, 1, B(&w));
     strata_checker_freed(w.checker, 1);
@@ -232,14 +205,12 @@ TEST(checker_rules, a_borrow_of_one_block_is_none_of_the_next) {
     work_at(&w, 0, B(&w), true);
     strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 1);
-    watched_close(&w);
 }
 
 /* Use that is only said: its beginning must be ordered behind the old owner, its end need not be asked for. */
 TEST(checker_rules, only_a_use_that_begins_must_be_ordered) {
     for (int begins = 0; begins < 2; begins++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         strata_checker_borrowed(w.checker, 1, B(&w));
         work_at(&w, 0, B(&w), true);
@@ -247,15 +218,13 @@ TEST(checker_rules, only_a_use_that_begins_must_be_ordered) {
         serve(&w, 2, 0, A(&w));
         strata_checker_used(w.checker, 2, A(&w), begins);
         EXPECT_HAZARDS(&w, NEW_OWNER, (uint64_t)begins);
-        watched_close(&w);
     }
 }
 
 /* A block never used hands on what was before it; one used behind all of that does not ask for it again. */
 TEST(checker_rules, what_was_before_a_block_is_asked_until_somebody_was_behind_it) {
     for (int used = 0; used < 2; used++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         strata_checker_borrowed(w.checker, 1, B(&w));
         work_at(&w, 0, B(&w), true);
@@ -268,7 +237,6 @@ TEST(checker_rules, what_was_before_a_block_is_asked_until_somebody_was_behind_i
         if (used) order(&w, C(&w), A(&w));
         work_at(&w, 0, C(&w), true);
         EXPECT_HAZARDS(&w, NEW_OWNER, used ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -285,8 +253,7 @@ static strata_handle_t graph_that_writes(watched_t *w, uint64_t mib) {
 /* What is behind one launch is not behind the next. */
 TEST(checker_rules, each_launch_is_an_access_of_its_own) {
     for (int late = 0; late < 2; late++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t graph = graph_that_writes(&w, 0);
         EXPECT_OK(strata_device_graph_launch(w.device, graph, C(&w)));
         if (!late) order(&w, B(&w), C(&w));
@@ -295,15 +262,13 @@ TEST(checker_rules, each_launch_is_an_access_of_its_own) {
         work_at(&w, 0, B(&w), true);
         EXPECT_HAZARDS(&w, RACE, late ? 0 : 1);
         EXPECT_OK(strata_device_graph_destroy(w.device, graph));
-        watched_close(&w);
     }
 }
 
 /* A launch is behind what its thread has seen and what its stream has, and behind nothing that its capture's streams do later. */
 TEST(checker_rules, a_launch_is_behind_its_thread_and_its_stream) {
     for (int way = 0; way < 3; way++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t graph = graph_that_writes(&w, 0);
         work_at(&w, 0, B(&w), true);
         if (way == 0) EXPECT_OK(strata_device_stream_synchronise(w.device, B(&w)));
@@ -311,6 +276,5 @@ TEST(checker_rules, a_launch_is_behind_its_thread_and_its_stream) {
         if (way == 2) order(&w, A(&w), B(&w)); /* where it was captured */
         EXPECT_OK(strata_device_graph_launch(w.device, graph, C(&w)));
         EXPECT_HAZARDS(&w, RACE, way == 2 ? 1 : 0);
-        watched_close(&w);
     }
 }

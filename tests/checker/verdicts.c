@@ -9,8 +9,7 @@
 #define C(w) ((w)->streams[2])
 
 TEST(verdicts, a_use_after_free) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     work_at(&w, 0, A(&w), true);
     strata_checker_freed(w.checker, 1);
@@ -19,12 +18,10 @@ TEST(verdicts, a_use_after_free) {
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1);
     work_at(&w, 0, B(&w), false);
     EXPECT_HAZARDS(&w, USE_AFTER_FREE, 1); /* of one life it is told once */
-    watched_close(&w);
 }
 
 TEST(verdicts, a_free_under_work_that_nobody_borrowed_for) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     work_at(&w, 0, B(&w), true);
     EXPECT_HAZARDS(&w, FREE, 0); /* a use of a live block on any stream is no fault by itself */
@@ -33,13 +30,11 @@ TEST(verdicts, a_free_under_work_that_nobody_borrowed_for) {
     serve(&w, 2, 0, A(&w));
     work_at(&w, 0, A(&w), true);
     EXPECT_HAZARDS(&w, FREE, 1); /* what follows from it is not told again */
-    watched_close(&w);
 }
 
 /* Each way in which the free is lawful: borrowed for before or after the use, ordered, seen by the host, freed there. */
 static void lawful_free(int way) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     if (way == 0) strata_checker_borrowed(w.checker, 1, B(&w));
     work_at(&w, 0, B(&w), true);
@@ -53,7 +48,6 @@ static void lawful_free(int way) {
     if (way == 4) strata_checker_freed_on(w.checker, 1, B(&w));
     else strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 0);
-    watched_close(&w);
 }
 
 TEST(verdicts, frees_that_are_lawful) {
@@ -61,22 +55,19 @@ TEST(verdicts, frees_that_are_lawful) {
 }
 
 TEST(verdicts, a_borrow_taken_back_covers_no_more) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     strata_checker_borrowed(w.checker, 1, B(&w));
     work_at(&w, 0, B(&w), true);
     strata_checker_erased(w.checker, 1, B(&w));
     strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, FREE, 1);
-    watched_close(&w);
 }
 
 /* A block of no owner has its borrowers and no more: the first one's erased borrow covers nothing, nor does a stream that none
  * is. Each way but the first says by what the free is lawful: the borrow stays, the host waits, the free says where. */
 static void free_of_pinned(int way, bool planned) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_address_t address = 0;
     EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
     strata_checker_block_t block = {
@@ -92,7 +83,6 @@ static void free_of_pinned(int way, bool planned) {
     if (way == 0) EXPECT_CONTAINS(strata_checker_report(w.checker, 0), "freed on thread 1  <- here");
     EXPECT_OK(strata_device_synchronise(w.device));
     EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, address));
-    watched_close(&w);
 }
 
 TEST(verdicts, a_first_borrow_taken_back_covers_no_more) {
@@ -101,8 +91,7 @@ TEST(verdicts, a_first_borrow_taken_back_covers_no_more) {
 }
 
 TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_address_t address = 0;
     EXPECT_OK(strata_device_host_alloc(w.device, STRATA_MEMORY_PINNED, MIB, 256, 0, &address));
     strata_checker_block_t block = {
@@ -125,7 +114,6 @@ TEST(verdicts, an_owner_of_pinned_memory_is_a_borrower) {
     strata_checker_freed(w.checker, 2);
     EXPECT_OK(strata_device_host_free(w.device, STRATA_MEMORY_PINNED, address));
     EXPECT_EQ(strata_checker_hazards(w.checker), 2);
-    watched_close(&w);
 }
 
 TEST(verdicts, memory_goes_back_under_running_work) {
@@ -133,30 +121,25 @@ TEST(verdicts, memory_goes_back_under_running_work) {
     profile.free_waits = false;
     const strata_sim_options_t options = {.profile = &profile};
     for (int waits = 0; waits < 2; waits++) {
-        watched_t w;
-        watched_open_on(&w, STRATA_CHECKER_ALL, &options);
+        OPENED(watched_t, w, watched_close, watched_open_on(&w, STRATA_CHECKER_ALL, &options));
         strata_address_t address = get(w.device, MIB);
         strata_access_t access = {address, MIB, true};
         EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
         if (waits) EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
         put(w.device, address);
         EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-        watched_close(&w);
     }
 }
 
 TEST(verdicts, a_device_free_waits_where_the_profile_says_so) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     work_at(&w, 0, A(&w), true);
     put(w.device, w.chunk);
     EXPECT_HAZARDS(&w, UNDER_WORK, 0);
-    watched_close(&w);
 }
 
 static void unmap_under_work(bool seen_by_host, uint64_t wanted) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     mapped_t m = map_new(w.device, 2 * MIB);
     strata_access_t access = {m.address + 100, 8, true};
     EXPECT_OK(strata_device_work(w.device, A(&w), 100 * US, &access, 1));
@@ -164,7 +147,6 @@ static void unmap_under_work(bool seen_by_host, uint64_t wanted) {
     if (seen_by_host) EXPECT_OK(strata_device_stream_synchronise(w.device, B(&w)));
     EXPECT_OK(strata_device_unmap(w.device, m.address, 2 * MIB));
     EXPECT_HAZARDS(&w, UNDER_WORK, wanted);
-    watched_close(&w);
 }
 
 TEST(verdicts, an_unmap_wants_a_completion_that_the_host_has_seen) {
@@ -174,8 +156,7 @@ TEST(verdicts, an_unmap_wants_a_completion_that_the_host_has_seen) {
 
 TEST(verdicts, a_pool_takes_back_behind_all_work) {
     for (int ordered = 0; ordered < 2; ordered++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_address_t address = 0;
         EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &address));
         order(&w, B(&w), A(&w));
@@ -186,14 +167,12 @@ TEST(verdicts, a_pool_takes_back_behind_all_work) {
         EXPECT_HAZARDS(&w, UNDER_WORK, ordered ? 0 : 1);
         EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(w.device, A(&w), 100 * US, &access, 1));
         EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_USE_AFTER_FREE), 1);
-        watched_close(&w);
     }
 }
 
 /* Where lifetimes alone are checked, fresh memory of a pool is valid at once; what another stream has freed is not. */
 TEST(verdicts, pool_memory_in_a_replay) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_LIFETIMES);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_LIFETIMES));
     strata_address_t first = 0, second = 0;
     EXPECT_OK(strata_device_malloc_async(w.device, NULL, MIB, A(&w), &first));
     strata_access_t access = {first, MIB, false};
@@ -205,23 +184,19 @@ TEST(verdicts, pool_memory_in_a_replay) {
     ASSERT_EQ(first, second);
     EXPECT_OK(strata_device_work(w.device, C(&w), 100 * US, &access, 1));
     EXPECT_HAZARDS(&w, OUTSIDE, 1);
-    watched_close(&w);
 }
 
 TEST(verdicts, memory_taken_from_a_live_block) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 3, A(&w));
     put(w.device, w.chunk);
     EXPECT_HAZARDS(&w, TAKEN_AWAY, 1);
     strata_checker_freed(w.checker, 1);
     EXPECT_HAZARDS(&w, TAKEN_AWAY, 1);
-    watched_close(&w);
 }
 
 TEST(verdicts, work_for_a_block_that_another_owner_has) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     const uint64_t old = 1, fresh = 2;
     serve(&w, old, 0, A(&w));
     strata_checker_freed(w.checker, old);
@@ -234,26 +209,22 @@ TEST(verdicts, work_for_a_block_that_another_owner_has) {
     EXPECT_HAZARDS(&w, FOREIGN, 1);
     work_at(&w, 0, A(&w), true); /* means nobody: whatever lies there */
     EXPECT_HAZARDS(&w, FOREIGN, 1);
-    watched_close(&w);
 }
 
 TEST(verdicts, a_block_served_twice) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     serve(&w, 1, 0, A(&w));
     serve(&w, 2, 1, A(&w));
     EXPECT_HAZARDS(&w, OVERLAP, 0);
     strata_checker_block_t block = {.name = 3, .device = w.device, .stream = B(&w), .address = w.chunk + MIB / 2, .size = 64};
     strata_checker_allocated(w.checker, &block);
     EXPECT_HAZARDS(&w, OVERLAP, 1);
-    watched_close(&w);
 }
 
 /* A large block takes over from several owners, and gives to several: each use of each counts. */
 TEST(verdicts, blocks_that_merge_and_are_cut) {
     for (uint64_t last = 0; last < 3; last++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         for (uint64_t i = 0; i < 3; i++) {
             serve(&w, 1 + i, i, A(&w));
             work_at(&w, i, i == last ? B(&w) : A(&w), true);
@@ -267,15 +238,13 @@ TEST(verdicts, blocks_that_merge_and_are_cut) {
         serve(&w, 11, (last + 1) % 3, A(&w));
         work_at(&w, last, A(&w), true);
         EXPECT_HAZARDS(&w, NEW_OWNER, 1);
-        watched_close(&w);
     }
 }
 
 /* What an allocator fills of free memory is no use after free; it must be ordered like a new owner's use. */
 TEST(verdicts, allocators_fill_free_memory) {
     for (int other = 0; other < 2; other++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         serve(&w, 1, 0, A(&w));
         work_at(&w, 0, A(&w), true);
         strata_checker_freed(w.checker, 1);
@@ -286,15 +255,13 @@ TEST(verdicts, allocators_fill_free_memory) {
         EXPECT_OK(strata_device_stream_synchronise(w.device, A(&w)));
         work_at(&w, 0, filler, true);
         EXPECT_HAZARDS(&w, NEW_OWNER, (uint64_t)other);
-        watched_close(&w);
     }
 }
 
 /* ---- orders ---- */
 
 TEST(verdicts, races_need_a_write_and_common_bytes) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     work_at(&w, 0, A(&w), false);
     work_at(&w, 0, B(&w), false);
     work_at(&w, 1, A(&w), true);
@@ -306,12 +273,10 @@ TEST(verdicts, races_need_a_write_and_common_bytes) {
     EXPECT_HAZARDS(&w, RACE, 0);
     work_at(&w, 0, A(&w), false);
     EXPECT_HAZARDS(&w, RACE, 1);
-    watched_close(&w);
 }
 
 TEST(verdicts, blocking_streams_order_with_the_legacy_stream_both_ways) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t one = stream_new(w.device, STRATA_STREAM_BLOCKING), two = stream_new(w.device, STRATA_STREAM_BLOCKING);
     work_at(&w, 0, one, true);
     work_at(&w, 0, NULL, true);
@@ -319,13 +284,11 @@ TEST(verdicts, blocking_streams_order_with_the_legacy_stream_both_ways) {
     EXPECT_HAZARDS(&w, RACE, 0);
     work_at(&w, 0, one, true);
     EXPECT_HAZARDS(&w, RACE, 1);
-    watched_close(&w);
 }
 
 TEST(verdicts, a_query_that_succeeds_is_an_order_and_one_that_does_not_is_none) {
     for (int passes = 0; passes < 2; passes++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t event = event_new(w.device);
         work_at(&w, 0, A(&w), true);
         EXPECT_OK(strata_device_event_record(w.device, event, A(&w)));
@@ -333,7 +296,6 @@ TEST(verdicts, a_query_that_succeeds_is_an_order_and_one_that_does_not_is_none) 
         EXPECT_STATUS(passes ? STRATA_OK : STRATA_E_NOT_READY, strata_device_event_query(w.device, event));
         work_at(&w, 0, B(&w), true);
         EXPECT_HAZARDS(&w, RACE, passes ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -356,8 +318,7 @@ static void *use_and_wait(void *context) {
 /* The start and the join of a thread are orders where the program tells them. */
 TEST(verdicts, threads_order_by_what_they_tell) {
     for (int tells = 0; tells < 2; tells++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         other_thread_t other = {&w, tells != 0};
         pthread_t thread;
         work_at(&w, 0, A(&w), true);
@@ -368,15 +329,13 @@ TEST(verdicts, threads_order_by_what_they_tell) {
         if (tells) strata_checker_observe(w.checker, KEY_END);
         work_at(&w, 0, A(&w), true);
         EXPECT_HAZARDS(&w, RACE, tells ? 0 : 1);
-        watched_close(&w);
     }
 }
 
 /* Rule 8 of a block without an owner: the free is the freeing thread's, and who takes over must be behind what that did. */
 TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
     for (int tells = 0; tells < 2; tells++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         other_thread_t other = {&w, tells != 0};
         pthread_t thread;
         strata_checker_block_t block = {
@@ -389,7 +348,6 @@ TEST(verdicts, planned_memory_without_an_owner_is_freed_by_the_host) {
         ASSERT_EQ(pthread_create(&thread, NULL, use_and_wait, &other), 0);
         pthread_join(thread, NULL);
         EXPECT_HAZARDS(&w, NEW_OWNER, tells ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -404,8 +362,7 @@ static void *take_the_lock(void *context) {
 }
 
 TEST(verdicts, a_common_lock_is_an_order) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_lock_t lock;
     strata_lock_init(&lock, STRATA_RANK_STACK, w.device->lock_observer);
     pthread_t thread;
@@ -418,14 +375,12 @@ TEST(verdicts, a_common_lock_is_an_order) {
     pthread_join(thread, NULL);
     EXPECT_HAZARDS(&w, RACE, 0);
     strata_lock_destroy(&lock);
-    watched_close(&w);
 }
 
 /* A stream that is destroyed leaves its work to the device, and to nobody else. */
 TEST(verdicts, work_outlives_its_stream) {
     for (int waits = 0; waits < 2; waits++) {
-        watched_t w;
-        watched_open(&w, STRATA_CHECKER_ALL);
+        OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
         strata_handle_t brief = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
         work_at(&w, 0, brief, true);
         EXPECT_OK(strata_device_stream_destroy(w.device, brief));
@@ -434,7 +389,6 @@ TEST(verdicts, work_outlives_its_stream) {
         EXPECT_EQ(recycled, brief);
         work_at(&w, 0, recycled, true);
         EXPECT_HAZARDS(&w, RACE, waits ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -460,21 +414,18 @@ static void between_the_streams(watched_t *w, between_t between) {
 TEST(verdicts, blocking_streams_are_ordered_by_legacy_work_alone) {
     for (int destroyed = 0; destroyed < 2; destroyed++)
         for (between_t between = NOTHING; between <= LEGACY_WAIT_ELSEWHERE; between++) {
-            watched_t w;
-            watched_open(&w, STRATA_CHECKER_ALL);
+            OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
             strata_handle_t one = stream_new(w.device, STRATA_STREAM_BLOCKING), two = stream_new(w.device, STRATA_STREAM_BLOCKING);
             work_at(&w, 0, one, true);
             if (destroyed) EXPECT_OK(strata_device_stream_destroy(w.device, one));
             between_the_streams(&w, between);
             work_at(&w, 0, two, true);
             EXPECT_HAZARDS(&w, RACE, between == LEGACY_WORK || between == LEGACY_WAIT ? 0 : 1);
-            watched_close(&w);
         }
 }
 
 TEST(verdicts, legacy_work_is_behind_blocking_streams_that_are_gone) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_handle_t blocking = stream_new(w.device, STRATA_STREAM_BLOCKING);
     strata_handle_t other = stream_new(w.device, STRATA_STREAM_NON_BLOCKING);
     work_at(&w, 0, blocking, true);
@@ -485,15 +436,13 @@ TEST(verdicts, legacy_work_is_behind_blocking_streams_that_are_gone) {
     EXPECT_HAZARDS(&w, RACE, 0);
     work_at(&w, 1, NULL, true);
     EXPECT_HAZARDS(&w, RACE, 1);
-    watched_close(&w);
 }
 
 /* A wait for one device says nothing of another's work: a device free is an order for its own streams alone. */
 TEST(verdicts, a_device_free_waits_for_its_own_device) {
     for (int waits = 0; waits < 2; waits++) {
         const strata_sim_options_t options = {.devices = 2};
-        watched_t w;
-        watched_open_on(&w, STRATA_CHECKER_ALL, &options);
+        OPENED(watched_t, w, watched_close, watched_open_on(&w, STRATA_CHECKER_ALL, &options));
         strata_handle_t abroad = stream_new(w.sim.other, STRATA_STREAM_NON_BLOCKING);
         EXPECT_OK(strata_device_enable_peer(w.sim.other, 0));
         strata_access_t access = {w.chunk, MIB, true};
@@ -501,7 +450,6 @@ TEST(verdicts, a_device_free_waits_for_its_own_device) {
         if (waits) EXPECT_OK(strata_device_synchronise(w.sim.other));
         put(w.device, w.chunk);
         EXPECT_HAZARDS(&w, UNDER_WORK, waits ? 0 : 1);
-        watched_close(&w);
     }
 }
 
@@ -538,8 +486,7 @@ TEST(verdicts, captured_edges_order_inside_a_graph) {
 /* ---- reports ---- */
 
 TEST(verdicts, a_report_tells_both_sides) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     strata_checker_name(w.checker, w.device, A(&w), "copies");
     strata_checker_name(w.checker, w.device, B(&w), "kernels");
     strata_checker_line(w.checker, 11);
@@ -564,12 +511,10 @@ TEST(verdicts, a_report_tells_both_sides) {
     /* clang-format on */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) EXPECT_CONTAINS(report, parts[i]);
     EXPECT_EQ(strata_checker_report(w.checker, 1), NULL);
-    watched_close(&w);
 }
 
 TEST(verdicts, many_hazards_are_counted_and_the_first_kept) {
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     for (uint64_t i = 1; i <= 40; i++) {
         serve(&w, i, 0, A(&w));
         work_at(&w, 0, B(&w), true);
@@ -579,7 +524,6 @@ TEST(verdicts, many_hazards_are_counted_and_the_first_kept) {
     size_t kept = 0;
     while (strata_checker_report(w.checker, kept)) kept++;
     EXPECT_EQ(kept, 16);
-    watched_close(&w);
 }
 
 TEST(verdicts, a_world_is_checked_once) {

@@ -98,13 +98,11 @@ static uint32_t refused_together(rig_t *rig) {
 }
 
 TEST_EACH(chunked, threads_share_streams_and_memory, crowd_t, crowds) {
-    rig_t rig;
-    rig_open(&rig, row->strategy, NULL, 0, row->capacity, 1);
+    RIG(rig, row->strategy, row->capacity);
     EXPECT_LT(refused_together(&rig), THREADS * ROUNDS / 2);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
     rig_pass(&rig, 100 * 1000 * 1000);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }

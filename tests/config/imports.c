@@ -101,11 +101,11 @@ static const char *layers_of(const made_t *made) {
 /* ---- PyTorch ---- */
 
 TEST(imports, pytorch) {
-    made_t made = make("pytorch",
-                       "max_split_size_mb:128, roundup_power2_divisions:[256:1, 512:2,>:4],"
-                       "per_process_memory_fraction:.75,garbage_collection_threshold:0.80,large_segment_size_mb:32,"
-                       "max_non_split_rounding_mb:64,pinned_reserve_segment_size_mb:16",
-                       NULL);
+    made_t made CLOSED_BY(end) = make("pytorch",
+                                      "max_split_size_mb:128, roundup_power2_divisions:[256:1, 512:2,>:4],"
+                                      "per_process_memory_fraction:.75,garbage_collection_threshold:0.80,large_segment_size_mb:32,"
+                                      "max_non_split_rounding_mb:64,pinned_reserve_segment_size_mb:16",
+                                      NULL);
     EXPECT_STREQ(layers_of(&made), "caching system");
     EXPECT_STREQ(value_of(made.strategy, "caching", "max_split_size"), "128MiB");
     EXPECT_STREQ(value_of(made.strategy, "caching", "roundup_power2_divisions"), "[256:1,512:2,>:4]");
@@ -118,7 +118,6 @@ TEST(imports, pytorch) {
     EXPECT_EQ(origin_of(made.strategy, "caching", "max_split_size")->column, 1);
     EXPECT_EQ(origin_of(made.strategy, "caching", "roundup_power2_divisions")->column, 24);
     expect_round_trip(&made);
-    end(&made);
 }
 
 TEST(imports, pytorch_whole_variables) {
@@ -136,11 +135,11 @@ TEST(imports, pytorch_whole_variables) {
 
 /* The variable and the first key inside it begin at one place: the option is the key's, whose value is of one line. */
 TEST(imports, a_variable_of_several_lines_is_written_by_its_keys) {
-    made_t made = make("pytorch", "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'", NULL);
+    made_t made CLOSED_BY(end) = make("pytorch", "PYTORCH_CUDA_ALLOC_CONF='max_split_size_mb:32,\nmax_non_split_rounding_mb:30'",
+                                      NULL);
     EXPECT_CONTAINS(made.file, "      max_split_size: 32MiB  # max_split_size_mb:32\n");
     EXPECT_CONTAINS(made.file, "      max_non_split_rounding: 30MiB  # max_non_split_rounding_mb:30\n");
     expect_round_trip(&made);
-    end(&made);
 }
 
 TEST(imports, pytorch_of_before_has_the_preset_of_before) {
@@ -159,9 +158,8 @@ TEST(imports, pytorch_of_before_has_the_preset_of_before) {
 TEST(imports, the_last_version_of_a_key_has_patches) {
     static const char *const versions[] = {"1.13", "1.13.0", "1.13.1"};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        made_t made = make("pytorch", "roundup_bypass_threshold_mb:256", versions[i]);
+        made_t made CLOSED_BY(end) = make("pytorch", "roundup_bypass_threshold_mb:256", versions[i]);
         EXPECT_CONTAINS(made.told, "roundup_bypass_threshold_mb:256 has no equivalent");
-        end(&made);
     }
     expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2.0.1", "up to 1.13, not as of 2.0.1");
     expect_no("pytorch", "roundup_bypass_threshold_mb:256", "2", "up to 1.13, not as of 2");
@@ -169,9 +167,8 @@ TEST(imports, the_last_version_of_a_key_has_patches) {
 
 /* A fraction of the whole is none. */
 TEST(imports, nothing_is_collected_under_the_whole_memory) {
-    made_t made = make("pytorch", "per_process_memory_fraction:1.0,garbage_collection_threshold:0.8", NULL);
+    made_t made CLOSED_BY(end) = make("pytorch", "per_process_memory_fraction:1.0,garbage_collection_threshold:0.8", NULL);
     EXPECT_CONTAINS(made.told, "garbage_collection_threshold:0.8 is ignored: nothing is collected");
-    end(&made);
 }
 
 TEST(imports, what_has_no_equivalent_is_told) {
@@ -198,11 +195,12 @@ TEST(imports, what_has_no_equivalent_is_told) {
 /* ---- Paddle ---- */
 
 TEST(imports, paddle) {
-    made_t made = make("paddle",
-                       "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_free_idle_chunk=1 "
-                       "FLAGS_gpu_allocator_retry_time=2000 FLAGS_gpu_memory_limit_mb=8000 FLAGS_alloc_fill_value=0 "
-                       "FLAGS_sync_after_alloc=true FLAGS_use_auto_growth_pinned_allocator=true",
-                       NULL);
+    made_t made CLOSED_BY(end) = make(
+        "paddle",
+        "FLAGS_allocator_strategy=auto_growth FLAGS_auto_growth_chunk_size_in_mb=32 FLAGS_free_idle_chunk=1 "
+        "FLAGS_gpu_allocator_retry_time=2000 FLAGS_gpu_memory_limit_mb=8000 FLAGS_alloc_fill_value=0 "
+        "FLAGS_sync_after_alloc=true FLAGS_use_auto_growth_pinned_allocator=true",
+        NULL);
     EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth limit system");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "chunk_size"), "32MiB");
     EXPECT_STREQ(value_of(made.strategy, "auto_growth", "free_idle_chunk"), "true");
@@ -213,7 +211,6 @@ TEST(imports, paddle) {
     EXPECT_STREQ(value_in(&made, STRATA_PLACE_PINNED, "auto_growth", "alignment"), "64KiB");
     EXPECT_STREQ(made.told, "");
     expect_round_trip(&made);
-    end(&made);
 }
 
 TEST(imports, paddle_without_layers) {
@@ -229,13 +226,12 @@ TEST(imports, paddle_without_layers) {
 }
 
 TEST(imports, paddle_fills_as_the_strategy_does) {
-    made_t made = make("paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true",
-                       NULL);
+    made_t made CLOSED_BY(end) = make(
+        "paddle", "FLAGS_init_allocated_mem=true FLAGS_sync_after_alloc=true FLAGS_use_cuda_managed_memory=true", NULL);
     EXPECT_STREQ(layers_of(&made), "retry fill stream_safe auto_growth system");
     EXPECT_CONTAINS(made.told, "FLAGS_init_allocated_mem=true is ignored: only the buddy allocators fill their memory\n");
     EXPECT_STREQ(value_of(made.strategy, "fill", "write"), "false");
     EXPECT_STREQ(value_of(made.strategy, "system", "memory"), "managed");
-    end(&made);
 }
 
 TEST(imports, paddle_divided_pools) {
@@ -288,11 +284,12 @@ TEST(imports, paddle_buddy) {
 
 TEST(imports, tensorflow) {
     if (!strata_preset_text("tensorflow")) TEST_SKIP("no preset tensorflow");
-    made_t made = make("tensorflow",
-                       "TF_FORCE_GPU_ALLOW_GROWTH=false XLA_PYTHON_CLIENT_MEM_FRACTION=.75 TF_ENABLE_GPU_GARBAGE_COLLECTION=0 "
-                       "TF_GPU_ALLOCATOR=memory_guard TF_BFC_MEMORY_DUMP=\"a\\b c\" XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE=true "
-                       "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=8 XLA_PYTHON_CLIENT_PREALLOCATE=true",
-                       NULL);
+    made_t made CLOSED_BY(end) = make(
+        "tensorflow",
+        "TF_FORCE_GPU_ALLOW_GROWTH=false XLA_PYTHON_CLIENT_MEM_FRACTION=.75 TF_ENABLE_GPU_GARBAGE_COLLECTION=0 "
+        "TF_GPU_ALLOCATOR=memory_guard TF_BFC_MEMORY_DUMP=\"a\\b c\" XLA_PJRT_GPU_HOST_MEMORY_PREALLOCATE=true "
+        "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=8 XLA_PYTHON_CLIENT_PREALLOCATE=true",
+        NULL);
     EXPECT_STREQ(value_of(made.strategy, "bfc", "allow_growth"), "false");
     EXPECT_STREQ(value_of(made.strategy, "bfc", "memory_fraction"), "0.75");
     EXPECT_STREQ(value_of(made.strategy, "bfc", "garbage_collection"), "false");
@@ -302,7 +299,6 @@ TEST(imports, tensorflow) {
     EXPECT_STREQ(layers_of(&made), "retry guard bfc system");
     EXPECT_CONTAINS(made.told, "XLA_PYTHON_CLIENT_PREALLOCATE=true is ignored: TF_FORCE_GPU_ALLOW_GROWTH decides\n");
     expect_round_trip(&made);
-    end(&made);
 }
 
 TEST(imports, blanks_at_the_ends_of_a_text_are_left_off) {
@@ -315,14 +311,13 @@ TEST(imports, blanks_at_the_ends_of_a_text_are_left_off) {
 }
 
 TEST(imports, tensorflow_without_its_cache) {
-    made_t made = make("tensorflow",
-                       "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);
+    made_t made CLOSED_BY(end) = make(
+        "tensorflow", "TF_GPU_ALLOCATOR=cuda_malloc_async TF_DETERMINISTIC_ALLOCATOR=1 TF_FORCE_GPU_ALLOW_GROWTH=true", NULL);
     EXPECT_STREQ(layers_of(&made), "retry cuda_malloc_async");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_opportunistic"), "false");
     EXPECT_STREQ(value_of(made.strategy, "cuda_malloc_async", "reuse_internal"), "false");
     EXPECT_CONTAINS(made.told, "TF_FORCE_GPU_ALLOW_GROWTH=true is ignored: the preset cuda_malloc_async has no layer");
     expect_round_trip(&made);
-    end(&made);
 }
 
 /* ---- every row ---- */
@@ -338,7 +333,7 @@ static const char *sample(const import_row_t *row, const import_case_t *one) {
 static void check_case(const import_peer_t *peer, const import_row_t *row, const import_case_t *one) {
     char text[256];
     snprintf(text, sizeof text, "%s%c%s", row->key, row->inner ? ':' : '=', sample(row, one));
-    made_t made = make(peer->name, text, NULL);
+    made_t made CLOSED_BY(end) = make(peer->name, text, NULL);
     if (!made.strategy) return;
     const import_setting_t *setting = &made.import->settings[0];
     bool told = strstr(made.told, row->key) != NULL;
@@ -352,7 +347,6 @@ static void check_case(const import_peer_t *peer, const import_row_t *row, const
     }
     if (!strstr(made.file, row->key)) FAIL_TEST("%s \"%s\" does not stand in the file", peer->name, text);
     expect_round_trip(&made);
-    end(&made);
 }
 
 /* "naive_best_fit", the first word. */
@@ -587,9 +581,8 @@ TEST(imports, the_pages_examples_count_whole) {
     for (size_t p = 0; strata_import_peer_at(p); p++) {
         const import_peer_t *peer = strata_import_peer_at(p);
         if (!strata_preset_text(peer->preset)) continue;
-        made_t made = make(peer->name, peer->example, NULL);
+        made_t made CLOSED_BY(end) = make(peer->name, peer->example, NULL);
         EXPECT_STREQ(made.told, "");
         expect_round_trip(&made);
-        end(&made);
     }
 }

@@ -71,28 +71,23 @@ static bool serves_the_same_memory(captured_t *c, strata_stream_t stream) {
 }
 
 TEST(cuda_captured, a_free_that_would_wait_on_the_host_for_a_captured_stream_quarantines_the_block) {
-    captured_t c;
-    begin(&c, "stack: [{auto_growth: {chunk_size: 4MiB}}, {system: {}}]\n");
+    OPENED(captured_t, c, end, begin(&c, "stack: [{auto_growth: {chunk_size: 4MiB}}, {system: {}}]\n"));
     EXPECT_OK(strata_record_stream(c.s, c.block.ref, c.borrower));
     EXPECT_OK(strata_free(c.s, c.block.ref));
     EXPECT_EQ(figures(&c).quarantined_bytes, c.block.size);
     EXPECT_FALSE(serves_the_same_memory(&c, c.stream));
-    end(&c);
 }
 
 TEST(cuda_captured, a_captured_stream_is_forgotten_without_a_wait_for_the_device) {
-    captured_t c;
-    begin(&c, "stack: [{auto_growth: {chunk_size: 4MiB}}, {system: {}}]\n");
+    OPENED(captured_t, c, end, begin(&c, "stack: [{auto_growth: {chunk_size: 4MiB}}, {system: {}}]\n"));
     EXPECT_OK(strata_record_stream(c.s, c.block.ref, c.borrower));
     EXPECT_OK(strata_stream_forget(c.s, c.place, c.borrower));
-    end(&c);
 }
 
 /* The block's use is an event of the capture, which is never waited for. */
 TEST(cuda_captured, caching_that_is_out_of_memory_waits_for_no_captured_use_but_for_those_of_other_streams) {
-    captured_t c;
     strata_block_t large, second;
-    begin(&c, "stack: [caching, system]\n");
+    OPENED(captured_t, c, end, begin(&c, "stack: [caching, system]\n"));
     ASSERT_OK(strata_allocate(c.s, c.place, c.stream, SIZE, &second));
     EXPECT_OK(strata_record_stream(c.s, c.block.ref, c.borrower));
     EXPECT_OK(strata_record_stream(c.s, second.ref, c.other));
@@ -107,7 +102,6 @@ TEST(cuda_captured, caching_that_is_out_of_memory_waits_for_no_captured_use_but_
     EXPECT_EQ(figures(&c).deferred_bytes, 0);
     EXPECT_EQ(figures(&c).quarantined_bytes, c.block.size);
     EXPECT_OK(strata_free(c.s, large.ref));
-    end(&c);
 }
 
 /* Each request does. */
@@ -147,9 +141,8 @@ TEST(cuda_captured, a_block_freed_in_a_capture_does_not_hold_back_those_that_the
 
 /* The stream that frees borrowed blocks would be drawn into the capture by waiting for the borrower. */
 TEST(cuda_captured, a_driver_pools_free_stream_stays_out_of_the_borrowers_capture) {
-    captured_t c;
     strata_block_t later;
-    begin(&c, "stack: [cuda_malloc_async]\n");
+    OPENED(captured_t, c, end, begin(&c, "stack: [cuda_malloc_async]\n"));
     ASSERT_OK(strata_allocate(c.s, c.place, c.stream, SIZE, &later));
     EXPECT_OK(strata_record_stream(c.s, c.block.ref, c.borrower));
     EXPECT_OK(strata_record_stream(c.s, later.ref, c.other));
@@ -159,5 +152,4 @@ TEST(cuda_captured, a_driver_pools_free_stream_stays_out_of_the_borrowers_captur
     EXPECT_OK(strata_free(c.s, later.ref));
     EXPECT_EQ(figures(&c).deferred_bytes, later.size);
     EXPECT_EQ(fake_last("MemFreeAsync")->value, (uint64_t)(uintptr_t)later.ptr);
-    end(&c);
 }

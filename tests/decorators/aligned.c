@@ -76,8 +76,7 @@ TEST(aligned, rmm_threshold) {
 TEST(aligned, paddle_ag_free_idle_chunk) {
     const strata_layer_type_t *types[] = {strata_layer_find("auto_growth"), strata_layer_find("aligned"), &test_source_type, NULL};
     for (int pair = 0; pair < 4; pair++) {
-        bench_t bench;
-        bench_begin(&bench);
+        OPENED(bench_t, bench, bench_close, bench_begin(&bench));
         bench_straight(&bench, types,
                        (const char *const[]){"alignment=4096", "always=true",
                                              pair & 1 ? "free_idle_chunk=true" : "free_idle_chunk=false",
@@ -92,7 +91,6 @@ TEST(aligned, paddle_ag_free_idle_chunk) {
             (void)strata_stack_release(bench.stack);
             EXPECT_EQ(strata_domain_reserved(bench.domain), 0);
         }
-        bench_close(&bench);
     }
 }
 
@@ -104,8 +102,7 @@ TEST(aligned, paddle_ag_free_when_no_cache_hit) {
     static const size_t sizes[] = {4096, 4608, 5120};
     static const uint64_t held[2][3] = {{4352, 9216, 5376}, {4352, 4864, 5376}};
     for (int flag = 0; flag < 2; flag++) {
-        bench_t bench;
-        bench_begin(&bench);
+        OPENED(bench_t, bench, bench_close, bench_begin(&bench));
         bench_straight(&bench, types,
                        (const char *const[]){"alignment=256", "always=true", "bytes=11264",
                                              flag ? "free_when_no_cache_hit=true" : "free_when_no_cache_hit=false", NULL});
@@ -114,15 +111,14 @@ TEST(aligned, paddle_ag_free_when_no_cache_hit) {
             bench_free(&bench, bench_allocate(&bench, sizes[i]));
             EXPECT_EQ(strata_domain_reserved(bench.domain), held[flag][i]);
         }
-        bench_close(&bench);
     }
 }
 
 /* ---- the record of its own ---- */
 
 TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
-    rig_t rig;
-    decorated_open(&rig, "[{aligned: {alignment: 64KiB}}, stream_safe, auto_growth, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{aligned: {alignment: 64KiB}}, stream_safe, auto_growth, system]", NULL,
+                               &(strata_sim_options_t){0}));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 50000);
     char text[128];
@@ -140,25 +136,21 @@ TEST(aligned, borrows_reach_the_layer_below_that_knows_them) {
     EXPECT_TRUE(b.ptr != a.ptr || strata_sim_now(rig.world) >= done);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
-    rig_close(&rig);
 }
 
 TEST(aligned, what_it_holds_has_no_ref) {
-    bench_t bench;
     strata_call_t call;
     strata_record_t *found;
-    open_over_source(&bench, NULL);
+    OPENED(bench_t, bench, bench_close, open_over_source(&bench, NULL));
     strata_record_t *record = bench_allocate(&bench, 1000);
     EXPECT_STATUS(STRATA_E_STALE, strata_record_find(BENCH_FACADE, strata_ref_of(strata_record_inner(record)), &call, &found));
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 /* No slot for the outer record: what came from below goes back. */
 TEST(aligned, a_full_slab_leaves_nothing_behind) {
-    bench_t bench;
     strata_record_t *record;
-    open_over_source(&bench, NULL);
+    OPENED(bench_t, bench, bench_close, open_over_source(&bench, NULL));
     uint32_t capacity = bench.stack->slab.capacity;
     bench.stack->slab.capacity = bench.stack->slab.used;
     EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 1000, &record));
@@ -166,14 +158,13 @@ TEST(aligned, a_full_slab_leaves_nothing_behind) {
     EXPECT_EQ(bench_held(&bench), 0);
     bench.stack->slab.capacity = capacity;
     bench_free(&bench, bench_allocate(&bench, 1000));
-    bench_close(&bench);
 }
 
 /* One in another: what each holds is of the one below. */
 TEST(aligned, one_over_another) {
-    rig_t rig;
-    decorated_open(&rig, "[{aligned: {alignment: 2MiB}}, {limit: {bytes: 64MiB}}, {aligned: {alignment: 4KiB}}, system]", NULL,
-                   &(strata_sim_options_t){0});
+    RIG_BY(rig,
+           decorated_open(&rig, "[{aligned: {alignment: 2MiB}}, {limit: {bytes: 64MiB}}, {aligned: {alignment: 4KiB}}, system]",
+                          NULL, &(strata_sim_options_t){0}));
     strata_block_t a = rig_allocate(&rig, NULL, 100), b = rig_allocate(&rig, NULL, 3 * MIB);
     char text[128];
     EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB) + (uintptr_t)b.ptr % (2 * MIB), 0);
@@ -183,7 +174,6 @@ TEST(aligned, one_over_another) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
-    rig_close(&rig);
 }
 
 TEST(aligned, a_number_that_is_no_alignment_is_refused) {
@@ -200,10 +190,10 @@ TEST(aligned, a_number_that_is_no_alignment_is_refused) {
 
 /* What it holds is of a chunk that is counted already: nothing is counted twice. */
 TEST(aligned, between_two_caches_it_reserves_nothing_more) {
-    rig_t rig;
-    decorated_open(&rig,
-                   "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
-                   NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig,
+           decorated_open(
+               &rig, "[{auto_growth: {chunk_size: 1MiB}}, {aligned: {alignment: 4KiB}}, {auto_growth: {chunk_size: 8MiB}}, system]",
+               NULL, &(strata_sim_options_t){0}));
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
     EXPECT_EQ(rig_stack(&rig, NULL)->figures.reserved_bytes, 8 * MIB);
@@ -211,7 +201,6 @@ TEST(aligned, between_two_caches_it_reserves_nothing_more) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 /* A cache of larger alignment over memory that does not come so: chunk by chunk of odd sizes. */
@@ -221,22 +210,20 @@ TEST(aligned, under_a_cache_that_cuts_at_larger_multiples) {
                                          "[{auto_growth: {alignment: 1KiB}}, bfc, system]",
                                          "[{auto_growth: {alignment: 1KiB}}, buffered, {aligned: {from: 1GiB}}, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        rig_t rig;
         strata_block_t blocks[8];
-        decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){0});
+        RIG_BY(rig, decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){0}));
         for (int b = 0; b < 8; b++) {
             blocks[b] = rig_allocate(&rig, NULL, 1000 + 1300 * (size_t)b);
             EXPECT_EQ((uintptr_t)blocks[b].ptr % 1024, 0);
         }
         for (int b = 0; b < 8; b++) EXPECT_OK(strata_free(rig.s, blocks[b].ref));
-        rig_close(&rig);
     }
 }
 
 /* What is kept below is more than 4 GiB larger than the request: the piece ends where a record can tell. */
 TEST(aligned, tells_what_was_asked_for_of_a_piece_far_larger) {
-    rig_t rig;
-    decorated_open(&rig, "[{aligned: {alignment: 1GiB}}, {buffered: {reuse_below: 4}}, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{aligned: {alignment: 1GiB}}, {buffered: {reuse_below: 4}}, system]", NULL,
+                               &(strata_sim_options_t){0}));
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 9 * (GIB / 2)).ref));
     strata_block_t small = rig_allocate(&rig, NULL, GIB + 256);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, rig_figures(&rig).peak_reserved_bytes); /* it is the one that was kept */
@@ -244,5 +231,4 @@ TEST(aligned, tells_what_was_asked_for_of_a_piece_far_larger) {
     EXPECT_GE(small.size, 4 * GIB);
     EXPECT_EQ(rig_figures(&rig).requested_bytes, GIB + 256);
     EXPECT_OK(strata_free(rig.s, small.ref));
-    rig_close(&rig);
 }

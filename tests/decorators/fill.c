@@ -13,9 +13,8 @@ static bool all_are(rig_t *rig, const strata_block_t *b, uint8_t byte) {
 /* Paddle's alloc_fill_value: each block holds the value when it is served, a cached one too. The peer fills once in every layer
  * of the stack; here it is once. */
 TEST(fill, paddle_alloc_fill_value) {
-    rig_t rig;
-    decorated_open(&rig, "[retry, {fill: {byte: 171}}, stream_safe, auto_growth, system]", NULL,
-                   &(strata_sim_options_t){.contents = true});
+    RIG_BY(rig, decorated_open(&rig, "[retry, {fill: {byte: 171}}, stream_safe, auto_growth, system]", NULL,
+                               &(strata_sim_options_t){.contents = true}));
     for (int i = 0; i < 3; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 1000);
         EXPECT_TRUE(all_are(&rig, &b, 171));
@@ -24,15 +23,14 @@ TEST(fill, paddle_alloc_fill_value) {
     }
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 3);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
-    rig_close(&rig);
 }
 
 /* Paddle's sync_after_alloc. */
 TEST(fill, paddle_sync_after_alloc) {
     for (int synchronise = 0; synchronise < 2; synchronise++) {
-        rig_t rig;
-        decorated_open(&rig, synchronise ? "[{fill: {synchronise: true}}, auto_growth, system]" : "[fill, auto_growth, system]",
-                       NULL, &(strata_sim_options_t){0});
+        RIG_BY(rig, decorated_open(
+                        &rig, synchronise ? "[{fill: {synchronise: true}}, auto_growth, system]" : "[fill, auto_growth, system]",
+                        NULL, &(strata_sim_options_t){0}));
         strata_stream_t other = rig_stream(&rig);
         rig_work(&rig, other, 50 * 1000 * 1000, 0);
         uint64_t done = strata_sim_stream_end(rig.devices[0], other);
@@ -40,23 +38,19 @@ TEST(fill, paddle_sync_after_alloc) {
         EXPECT_EQ(strata_sim_now(rig.world) >= done, synchronise);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), (uint64_t)synchronise);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(fill, is_on_the_stream_of_the_request) {
-    rig_t rig;
-    decorated_open(&rig, "[fill, auto_growth, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[fill, auto_growth, system]", NULL, &(strata_sim_options_t){0}));
     strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t b = rig_allocate(&rig, stream, 1000);
     EXPECT_GT(strata_sim_stream_end(rig.devices[0], stream), strata_sim_stream_end(rig.devices[0], other));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(fill, host_memory_without_a_device_call) {
-    rig_t rig;
-    decorated_open(&rig, "[system]", "[{fill: {byte: 7}}, system]", &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[system]", "[{fill: {byte: 7}}, system]", &(strata_sim_options_t){0}));
     strata_place_t places[] = {strata_host(), strata_pinned()};
     for (int i = 0; i < 2; i++) {
         strata_block_t b;
@@ -66,13 +60,11 @@ TEST(fill, host_memory_without_a_device_call) {
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 0);
-    rig_close(&rig);
 }
 
 TEST(fill, a_failing_fill_gives_the_block_back) {
-    rig_t rig;
     strata_block_t b = {.ref = 3};
-    decorated_open(&rig, "[{fill: {synchronise: true}}, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{fill: {synchronise: true}}, system]", NULL, &(strata_sim_options_t){0}));
     static const strata_device_call_t calls[] = {STRATA_CALL_fill, STRATA_CALL_synchronise};
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(strata_sim_fail(rig.devices[0], calls[i], 1, false, STRATA_E_DEVICE));
@@ -81,17 +73,15 @@ TEST(fill, a_failing_fill_gives_the_block_back) {
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         strata_sim_clear_faults(rig.devices[0]);
     }
-    rig_close(&rig);
 }
 
 /* ---- fault ---- */
 
 /* Which of 200 requests of 1, 2, ... KiB fail, as a text of . and x. */
 static void draw(const char *layer, char *text) {
-    rig_t rig;
     char stack[128];
     snprintf(stack, sizeof stack, "[%s, system]", layer);
-    decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0}));
     strata_allocate_options_t options = {.struct_size = sizeof options, .flags = STRATA_NO_RETRY};
     uint64_t failed = 0;
     for (size_t i = 0; i < 200; i++) {
@@ -107,7 +97,6 @@ static void draw(const char *layer, char *text) {
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "fault", "requests"), 200);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "fault", "failed"), failed);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 200 - failed);
-    rig_close(&rig);
 }
 
 static size_t failures(const char *text) {
@@ -145,19 +134,18 @@ TEST(fault, at_random_by_the_seed_alone) {
 
 /* What a caller sees of one refusal: nothing, for the ladder tries again. */
 TEST(fault, one_refusal_is_the_ladders) {
-    rig_t rig;
-    decorated_open(&rig, "[retry, stream_safe, auto_growth, {fault: {at: 2}}, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig,
+           decorated_open(&rig, "[retry, stream_safe, auto_growth, {fault: {at: 2}}, system]", NULL, &(strata_sim_options_t){0}));
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "fault", "failed"), 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* A fill there would be done at each launch of the program's graph, and not now. */
 TEST(fill, a_captured_stream_is_not_filled_on) {
-    rig_t rig;
-    decorated_open(&rig, "[{fill: {byte: 171}}, auto_growth, system]", NULL, &(strata_sim_options_t){.contents = true});
+    RIG_BY(rig,
+           decorated_open(&rig, "[{fill: {byte: 171}}, auto_growth, system]", NULL, &(strata_sim_options_t){.contents = true}));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t b;
     rig_begin_capture(&rig, stream);
@@ -167,5 +155,4 @@ TEST(fill, a_captured_stream_is_not_filled_on) {
     b = rig_allocate(&rig, stream, 1000);
     EXPECT_TRUE(all_are(&rig, &b, 171));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }

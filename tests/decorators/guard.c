@@ -92,9 +92,9 @@ TEST(guard, finds_a_byte_written_beside_a_block) {
 /* The pieces that `aligned` cuts lie inside the block that guard hands up. */
 /* The zone in front is as wide as a block has to be aligned, however little was asked for. */
 TEST(guard, a_zone_of_one_byte_keeps_the_alignment_of_the_place) {
-    rig_t rig;
-    decorated_open(&rig, "[{guard: {red_zone: 1, quarantine: 0}}, auto_growth, system]",
-                   "[{guard: {red_zone: 1, quarantine: 0}}, auto_growth, system]", &(strata_sim_options_t){.contents = true});
+    RIG_BY(rig, decorated_open(&rig, "[{guard: {red_zone: 1, quarantine: 0}}, auto_growth, system]",
+                               "[{guard: {red_zone: 1, quarantine: 0}}, auto_growth, system]",
+                               &(strata_sim_options_t){.contents = true}));
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_GPU, STRATA_PLACE_HOST};
     static const uint64_t units[] = {256, 64};
     for (int i = 0; i < 2; i++) {
@@ -107,7 +107,6 @@ TEST(guard, a_zone_of_one_byte_keeps_the_alignment_of_the_place) {
         EXPECT_OK(strata_free(rig.s, first.ref));
         EXPECT_OK(strata_free(rig.s, second.ref));
     }
-    rig_close(&rig);
 }
 
 TEST(guard, under_a_decorator_that_cuts) {
@@ -227,8 +226,7 @@ TEST(guard, what_it_finds_while_a_stack_is_built_is_told_when_it_is_there) {
 }
 
 TEST(guard, keeps_the_last_freed_blocks_back) {
-    rig_t rig;
-    open_guarded(&rig, "[{guard: {quarantine: 3}}, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[{guard: {quarantine: 3}}, auto_growth, system]"));
     void *freed[8];
     for (int i = 0; i < 8; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 1000);
@@ -240,40 +238,34 @@ TEST(guard, keeps_the_last_freed_blocks_back) {
     }
     EXPECT_EQ(freed[4], freed[0]);
     EXPECT_EQ(figure(&rig, "kept_bytes"), 3 * 1536);
-    rig_close(&rig);
 }
 
 /* By pointer a double free is found until the address is served again, which the quarantine puts off. */
 TEST(guard, a_double_free_by_pointer_is_found_for_longer) {
     for (int guarded = 0; guarded < 2; guarded++) {
-        rig_t rig;
-        open_guarded(&rig, guarded ? "[{guard: {quarantine: 2}}, auto_growth, system]" : "[auto_growth, system]");
+        RIG_BY(rig, open_guarded(&rig, guarded ? "[{guard: {quarantine: 2}}, auto_growth, system]" : "[auto_growth, system]"));
         strata_block_t old = rig_allocate(&rig, NULL, 1000), other = {0};
         EXPECT_OK(strata_free_pointer(rig.s, old.ptr));
         EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, old.ptr));
         other = rig_allocate(&rig, NULL, 1000);
         EXPECT_STATUS(guarded ? STRATA_E_UNKNOWN_POINTER : STRATA_OK, strata_free_pointer(rig.s, old.ptr));
         EXPECT_STATUS(guarded ? STRATA_OK : STRATA_E_STALE, strata_free(rig.s, other.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(guard, gives_all_back_when_memory_is_short) {
-    rig_t rig;
-    decorated_open(&rig, "[retry, guard, {auto_growth: {reclaim: ladder}}, system]", NULL,
-                   &(strata_sim_options_t){.capacity = 64 * MIB});
+    RIG_BY(rig, decorated_open(&rig, "[retry, guard, {auto_growth: {reclaim: ladder}}, system]", NULL,
+                               &(strata_sim_options_t){.capacity = 64 * MIB}));
     for (int i = 0; i < 5; i++) {
         strata_block_t b = rig_allocate(&rig, NULL, 40 * MIB);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
     EXPECT_EQ(rig_figures(&rig).ladders, 4);
-    rig_close(&rig);
 }
 
 /* Borrowed below: its bytes are still somebody's after the free, and the block is deferred when it leaves the quarantine. */
 TEST(guard, leaves_alone_what_another_stream_still_uses) {
-    rig_t rig;
-    open_guarded(&rig, "[{guard: {quarantine: 0}}, stream_safe, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[{guard: {quarantine: 0}}, stream_safe, auto_growth, system]"));
     strata_stream_t borrower = rig_stream(&rig);
     strata_block_t b = rig_allocate(&rig, NULL, 5000);
     memset(bytes_of(&rig, &b), 9, 5000);
@@ -284,27 +276,24 @@ TEST(guard, leaves_alone_what_another_stream_still_uses) {
     EXPECT_GT(rig_figures(&rig).deferred_bytes, 0);
     EXPECT_TRUE(bytes[0] == 9 && bytes[4999] == 9);
     rig_pass(&rig, 10 * 1000 * 1000);
-    rig_close(&rig);
 }
 
 TEST(guard, waits_for_the_owner_before_it_looks) {
     for (int synchronise = 0; synchronise < 2; synchronise++) {
-        rig_t rig;
-        open_guarded(&rig, synchronise ? "[guard, auto_growth, system]" : "[{guard: {synchronise: false}}, auto_growth, system]");
+        RIG_BY(rig, open_guarded(&rig, synchronise ? "[guard, auto_growth, system]"
+                                                   : "[{guard: {synchronise: false}}, auto_growth, system]"));
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t b = rig_allocate(&rig, stream, 1000);
         rig_work(&rig, stream, 50 * 1000 * 1000, b.ref);
         uint64_t done = strata_sim_stream_end(rig.devices[0], stream);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_EQ(strata_sim_now(rig.world) >= done, synchronise);
-        rig_close(&rig);
     }
 }
 
 /* A forgotten stream's stack ends with its last block: nothing of it is kept back. */
 TEST(guard, a_forgotten_stream_leaves_nothing_in_quarantine) {
-    rig_t rig;
-    open_guarded(&rig, "[stream_safe, guard, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[stream_safe, guard, auto_growth, system]"));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t kept = rig_allocate(&rig, stream, 1000), live = rig_allocate(&rig, stream, 1000);
     EXPECT_OK(strata_free(rig.s, kept.ref));
@@ -313,16 +302,14 @@ TEST(guard, a_forgotten_stream_leaves_nothing_in_quarantine) {
     EXPECT_OK(strata_free(rig.s, live.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 /* ---- leaks, and what cannot be seen ---- */
 
 TEST(guard, tells_leaks_with_who_asked) {
-    rig_t rig;
     heard_t heard;
     char tag[] = "attention.weights";
-    open_guarded(&rig, "[guard, auto_growth, system]");
+    OPENED(rig_t, rig, rig_end, open_guarded(&rig, "[guard, auto_growth, system]"));
     strata_block_t first = allocate_for(&rig, "the first", 777);
     strata_block_t freed = allocate_for(&rig, "freed", 10);
     strata_block_t leaked = allocate_for(&rig, tag, 123456);
@@ -336,7 +323,6 @@ TEST(guard, tells_leaks_with_who_asked) {
                                 "  123456 bytes in 1 block of attention.weights, the first at 0x");
     EXPECT_CONTAINS(heard.text, " (allocation 3)\n  777 bytes in 1 block of the first, the first at 0x");
     EXPECT_LACKS(heard.text, "of freed");
-    rig_end(&rig);
 }
 
 static uint32_t lines_of(const char *text) {
@@ -348,9 +334,8 @@ static uint32_t lines_of(const char *text) {
 /* However much is lost on however many streams: one report, the tags that hold most first. */
 TEST(guard, tells_leaks_once_and_in_few_lines) {
     enum { STREAMS = 5, TAGS = 100 };
-    rig_t rig;
     heard_t heard;
-    open_guarded(&rig, "[guard, auto_growth, system]");
+    OPENED(rig_t, rig, rig_end, open_guarded(&rig, "[guard, auto_growth, system]"));
     for (int i = 0; i < STREAMS; i++) {
         strata_stream_t stream = rig_stream(&rig);
         for (int tag = 0; tag < TAGS; tag++) {
@@ -368,7 +353,6 @@ TEST(guard, tells_leaks_once_and_in_few_lines) {
                                 "  25000 bytes in 5 blocks of t33, the first at 0x");
     EXPECT_CONTAINS(heard.text, "\n  46000 bytes in 460 blocks of other tags\n");
     EXPECT_EQ(lines_of(heard.text), 10);
-    rig_end(&rig);
 }
 
 /* To the one further down the outer one's block is in use all the same. */
@@ -381,9 +365,8 @@ TEST(guard, tells_a_leak_once_however_many_guards_are_above_it) {
                                          "[guard, auto_growth, guard, system]",
                                          "[guard, guard, {thread_local: {initial: 2MiB}}, guard, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        rig_t rig;
         heard_t heard;
-        open_guarded(&rig, stacks[i]);
+        OPENED(rig_t, rig, rig_end, open_guarded(&rig, stacks[i]));
         strata_block_t freed = allocate_for(&rig, "freed", 5000), leaked = allocate_for(&rig, "the leaked", 5000);
         EXPECT_OK(strata_free(rig.s, freed.ref));
         EXPECT_NE(leaked.ref, 0);
@@ -393,14 +376,13 @@ TEST(guard, tells_a_leak_once_however_many_guards_are_above_it) {
         EXPECT_CONTAINS(heard.text, " bytes in 1 block of gpu:0 were never freed:\n");
         if (strncmp(stacks[i], "[guard", 6) == 0) EXPECT_CONTAINS(heard.text, "guard: 5000 bytes in 1 block of gpu:0");
         if (strata_test_has_failed()) FAIL_TEST("%s: %s", stacks[i], heard.text);
-        rig_end(&rig);
     }
 }
 
 TEST(guard, says_nothing_where_nothing_leaked) {
-    rig_t rig;
     heard_t heard;
-    open_guarded(&rig, "[stream_safe, {guard: {quarantine: 8}}, {guard: {quarantine: 2}}, auto_growth, system]");
+    OPENED(rig_t, rig, rig_end,
+           open_guarded(&rig, "[stream_safe, {guard: {quarantine: 8}}, {guard: {quarantine: 2}}, auto_growth, system]"));
     strata_stream_t borrower = rig_stream(&rig), gone = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 5000), b = rig_allocate(&rig, gone, 5000), c = rig_allocate(&rig, NULL, 5000);
     listen_begin(&heard);
@@ -415,7 +397,6 @@ TEST(guard, says_nothing_where_nothing_leaked) {
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
     listen_end(&heard);
     EXPECT_STREQ(heard.text, "");
-    rig_end(&rig);
 }
 
 /* A free that the device fails behind is a free. */
@@ -423,9 +404,8 @@ TEST(guard, a_block_that_the_device_has_failed_is_not_called_leaked) {
     static const char *const stacks[] = {"[stream_safe, guard, auto_growth, system]",
                                          "[stream_safe, {guard: {report: false}}, guard, auto_growth, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        rig_t rig;
         heard_t heard;
-        open_guarded(&rig, stacks[i]);
+        OPENED(rig_t, rig, rig_end, open_guarded(&rig, stacks[i]));
         strata_stream_t borrower = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, NULL, 5000);
         EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -438,7 +418,6 @@ TEST(guard, a_block_that_the_device_has_failed_is_not_called_leaked) {
         EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
         listen_end(&heard);
         EXPECT_STREQ(heard.text, "");
-        rig_end(&rig);
     }
 }
 
@@ -504,9 +483,8 @@ TEST(guard, silent_when_told_so) {
 }
 
 TEST(guard, a_device_that_refuses_its_zones) {
-    rig_t rig;
     strata_block_t b = {.ref = 3};
-    open_guarded(&rig, "[guard, system]");
+    RIG_BY(rig, open_guarded(&rig, "[guard, system]"));
     for (uint64_t k = 1; k <= 2; k++) {
         EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, k, false, STRATA_E_DEVICE));
         EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, 1000, &b));
@@ -518,14 +496,12 @@ TEST(guard, a_device_that_refuses_its_zones) {
     EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, true, STRATA_E_DEVICE));
     EXPECT_OK(strata_free(rig.s, b.ref));
     strata_sim_clear_faults(rig.devices[0]);
-    rig_close(&rig);
 }
 
 /* A request that finds no slot for its record leaves no trace in the layer's table either. */
 TEST(guard, a_full_slab_costs_nothing) {
-    rig_t rig;
     strata_block_t none, b;
-    open_guarded(&rig, "[guard, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[guard, auto_growth, system]"));
     strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
     b = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
@@ -540,12 +516,10 @@ TEST(guard, a_full_slab_costs_nothing) {
     EXPECT_OK(strata_validate(rig.s));
     b = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(guard, validate_finds_planted_faults) {
-    rig_t rig;
-    open_guarded(&rig, "[guard, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[guard, auto_growth, system]"));
     strata_block_t live = rig_allocate(&rig, NULL, 1000);
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
     EXPECT_EQ(figure(&rig, "kept"), 3);
@@ -553,15 +527,13 @@ TEST(guard, validate_finds_planted_faults) {
     decorated_expect_corrupt(&rig, "guard", "kept", 2, "guard: the list of kept blocks is not as long as counted");
     decorated_expect_corrupt(&rig, "guard", "live", 2, "guard: fewer blocks are live than counted");
     EXPECT_OK(strata_free(rig.s, live.ref));
-    rig_close(&rig);
 }
 
 /* ---- captures of the program ---- */
 
 /* Launched again, the program's graph would poison whoever has the memory by then. */
 TEST(guard, what_is_freed_on_a_captured_stream_is_not_poisoned_by_the_graph) {
-    rig_t rig;
-    open_guarded(&rig, "[{guard: {quarantine: 0, synchronise: false}}, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[{guard: {quarantine: 0, synchronise: false}}, auto_growth, system]"));
     strata_stream_t stream = rig_stream(&rig);
     strata_handle_t graph;
     strata_block_t a = rig_allocate(&rig, stream, 4096);
@@ -576,12 +548,10 @@ TEST(guard, what_is_freed_on_a_captured_stream_is_not_poisoned_by_the_graph) {
     EXPECT_EQ(bytes_of(&rig, &b)[100], 7);
     EXPECT_OK(strata_device_graph_destroy(rig.devices[0], graph));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(guard, a_block_of_a_captured_stream_has_no_zones_and_none_are_missed) {
-    rig_t rig;
-    open_guarded(&rig, "[guard, auto_growth, system]");
+    RIG_BY(rig, open_guarded(&rig, "[guard, auto_growth, system]"));
     strata_stream_t stream = rig_stream(&rig);
     rig_begin_capture(&rig, stream);
     strata_block_t a = rig_allocate(&rig, stream, 4096);
@@ -590,5 +560,4 @@ TEST(guard, a_block_of_a_captured_stream_has_no_zones_and_none_are_missed) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, stream), "guard", "unseen"), 1);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, stream), "guard", "zones_written"), 0);
-    rig_close(&rig);
 }

@@ -10,9 +10,8 @@ enum { THREADS = 64, STREAMS = 32, ROUNDS = 40 };
 #define MILLISECOND (1000ull * 1000)
 
 TEST(limit, serves_to_the_byte_and_refunds) {
-    rig_t rig;
     strata_block_t none = {.ref = 3};
-    decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0}));
     strata_stack_t *stack = rig_stack(&rig, NULL);
     /* RMM's limiting resource: 4 + 4, free one, 6 fits to the byte; 4 + 4 + 3 fails and counts nothing; limit + 1 fails. */
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 4 * MIB);
@@ -32,38 +31,32 @@ TEST(limit, serves_to_the_byte_and_refunds) {
     EXPECT_EQ(decorated_figure(stack, "limit", "peak_bytes"), 10 * MIB);
     /* Three requests, each once more for a smaller growth. */
     EXPECT_EQ(decorated_figure(stack, "limit", "refused"), 6);
-    rig_close(&rig);
 }
 
 /* RMM: an inner limit of 2 under an outer one of 5: 4 fails, and the outer has its bytes back. */
 TEST(limit, what_fails_below_is_refunded) {
-    rig_t rig;
     strata_block_t none;
-    decorated_open(&rig, "[{limit: {bytes: 5MiB}}, {limit: {bytes: 2MiB}}, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 5MiB}}, {limit: {bytes: 2MiB}}, system]", NULL, &(strata_sim_options_t){0}));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 4 * MIB, &none));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
     strata_block_t b = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Paddle's PY::memory_limit: a limit of 10 MiB; 5 works, 20 fails. As there, the limit is on what the caches ask. */
 TEST(limit, paddle_py_memory_limit) {
-    rig_t rig;
     strata_block_t none;
-    decorated_open(&rig, "[retry, stream_safe, {auto_growth: {chunk_size: 10MiB}}, {limit: {bytes: 10MiB}}, system]", NULL,
-                   &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[retry, stream_safe, {auto_growth: {chunk_size: 10MiB}}, {limit: {bytes: 10MiB}}, system]",
+                               NULL, &(strata_sim_options_t){0}));
     strata_block_t five = rig_allocate(&rig, NULL, 5 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
     EXPECT_OK(strata_free(rig.s, five.ref));
-    rig_close(&rig);
 }
 
 TEST(limit, hitting_it_climbs_the_ladder_without_a_device_call) {
-    rig_t rig;
-    decorated_open(&rig, "[retry, stream_safe, {auto_growth: {reclaim: ladder}}, {limit: {bytes: 64MiB}}, system]", NULL,
-                   &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[retry, stream_safe, {auto_growth: {reclaim: ladder}}, {limit: {bytes: 64MiB}}, system]",
+                               NULL, &(strata_sim_options_t){0}));
     strata_stream_t a = rig_stream(&rig), b = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, a, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
@@ -72,7 +65,6 @@ TEST(limit, hitting_it_climbs_the_ladder_without_a_device_call) {
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 typedef struct hoard {
@@ -139,10 +131,9 @@ TEST(limit, what_fails_below_behind_the_ladder_waits_below_and_once) {
     static const char *const stacks[] = {BESIDE_DEFERRED("5ms"), BESIDE_DEFERRED("10s"), BESIDE_DEFERRED_OR_ELSEWHERE("5ms"),
                                          BESIDE_DEFERRED_OR_ELSEWHERE("10s")};
     for (int n = 0; n < 4; n++) {
-        rig_t rig;
         strata_block_t block = {.ref = 0};
         int i = n % 2;
-        decorated_open(&rig, stacks[n], NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
+        RIG_BY(rig, decorated_open(&rig, stacks[n], NULL, &(strata_sim_options_t){.capacity = 64 * MIB}));
         deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
         EXPECT_OK(strata_add_free_memory_callback(rig.s, give_up_and_defer, &d, NULL));
         d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
@@ -155,7 +146,6 @@ TEST(limit, what_fails_below_behind_the_ladder_waits_below_and_once) {
         EXPECT_EQ(rig_figures(&rig).ladders, 2);
         if (i) EXPECT_OK(strata_free(rig.s, block.ref));
         rig_pass(&rig, 1000 * MILLISECOND);
-        rig_close(&rig);
     }
 }
 
@@ -168,13 +158,12 @@ static uint64_t give_up_and_defer_later(strata_place_t place, size_t size, void 
 /* Of two ways each with a layer that waits, the first has its turn before the ladder, when nothing is on its way, and the second,
  * once that has made room in its limit, behind it: neither again. What the fault refuses is in the second way's limit. */
 TEST(limit, each_way_waits_below_once) {
-    rig_t rig;
     strata_block_t none = {.ref = 0};
-    decorated_open(&rig,
-                   "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
-                   "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
-                   "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
-                   NULL, &(strata_sim_options_t){.capacity = 64 * MIB});
+    RIG_BY(rig, decorated_open(&rig,
+                               "[{binning: {routes: [{up_to: 24MiB, stack: [stream_safe, system]}, {stack: [{fallback: {stacks: ["
+                               "[{fault: {at: 1}}, {retry: {timeout: 5ms}}, system], "
+                               "[{limit: {bytes: 48MiB}}, {retry: {timeout: 5ms}}, system]]}}]}]}}]",
+                               NULL, &(strata_sim_options_t){.capacity = 64 * MIB}));
     deferring_t d = {.hoard.rig = &rig, .borrower = rig_stream(&rig)};
     d.deferred = rig_allocate(&rig, NULL, 24 * MIB);
     d.hoard.block = rig_allocate(&rig, NULL, 25 * MIB);
@@ -185,7 +174,6 @@ TEST(limit, each_way_waits_below_once) {
     EXPECT_LT(strata_sim_now(rig.world) - began, 8 * MILLISECOND);
     EXPECT_EQ(d.hoard.asked, 2);
     rig_pass(&rig, 1000 * MILLISECOND);
-    rig_close(&rig);
 }
 
 /* What failed below was climbed for there, and nowhere else. */
@@ -219,21 +207,19 @@ TEST(limit, hitting_it_climbs_beside_a_way_that_was_climbed_for) {
 
 /* Two ways that wait each in its turn are not waited for again by the core. */
 TEST(limit, ways_that_all_climb_are_climbed_for_once_each) {
-    rig_t rig;
     strata_block_t none;
-    decorated_open(&rig,
-                   "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
-                   "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
-                   NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig,
+                               "[{fallback: {stacks: [[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, system], "
+                               "[{retry: {timeout: 0}}, {limit: {bytes: 4KiB}}, {system: {memory: managed}}]]}}]",
+                               NULL, &(strata_sim_options_t){0}));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
     EXPECT_EQ(rig_figures(&rig).ladders, 2);
-    rig_close(&rig);
 }
 
 TEST(limit, a_part_of_the_device) {
-    rig_t rig;
     strata_block_t none;
-    decorated_open(&rig, "[{limit: {bytes: 1GiB, fraction: 0.25}}, system]", NULL, &(strata_sim_options_t){.capacity = GIB});
+    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 1GiB, fraction: 0.25}}, system]", NULL,
+                               &(strata_sim_options_t){.capacity = GIB}));
     uint64_t limit = decorated_figure(rig_stack(&rig, NULL), "limit", "limit_bytes");
     strata_mem_info_t info = {.struct_size = sizeof info};
     EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
@@ -241,15 +227,13 @@ TEST(limit, a_part_of_the_device) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, limit + 1, &none));
     strata_block_t b = rig_allocate(&rig, NULL, limit);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* The smaller of both holds, whichever it is. */
 TEST(limit, bytes_below_a_part_of_the_device_hold) {
-    rig_t rig;
-    decorated_open(&rig, "[{limit: {bytes: 100MiB, fraction: 0.25}}, system]", NULL, &(strata_sim_options_t){.capacity = GIB});
+    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 100MiB, fraction: 0.25}}, system]", NULL,
+                               &(strata_sim_options_t){.capacity = GIB}));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "limit_bytes"), 100 * MIB);
-    rig_close(&rig);
 }
 
 /* ---- threads ---- */
@@ -300,10 +284,9 @@ static void run(worker_t *workers, uint32_t count) {
 
 /* The domain counts what sources got from the device, on its own: its peak is no figure of the limit's. */
 static void sixty_four_threads(const char *stack) {
-    rig_t rig;
     static worker_t workers[THREADS];
     uint32_t served = 0, refused = 0;
-    decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0}));
     for (uint32_t i = 0; i < THREADS; i++) {
         strata_stream_t stream = i < STREAMS ? rig_stream(&rig) : workers[i % STREAMS].stream;
         workers[i] = (worker_t){.rig = &rig, .stream = stream, .random = i, .rounds = ROUNDS};
@@ -321,7 +304,6 @@ static void sixty_four_threads(const char *stack) {
     EXPECT_GT(rig_figures(&rig).peak_reserved_bytes, 56 * MIB);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
-    rig_close(&rig);
 }
 
 TEST(limit, sixty_four_threads_at_the_limit_never_exceed_it) {
@@ -331,9 +313,8 @@ TEST(limit, sixty_four_threads_at_the_limit_never_exceed_it) {
 
 /* The large ones fit the limit alone, and the device refuses them; or they never fit. Small ones always fit meanwhile. */
 static void small_beside_large(uint64_t large, uint64_t capacity) {
-    rig_t rig;
     static worker_t workers[8];
-    decorated_open(&rig, "[{limit: {bytes: 64MiB}}, system]", NULL, &(strata_sim_options_t){.capacity = capacity});
+    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 64MiB}}, system]", NULL, &(strata_sim_options_t){.capacity = capacity}));
     for (uint32_t i = 0; i < 8; i++)
         workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .rounds = 300, .size = i < 6 ? large : MIB};
     run(workers, 8);
@@ -342,7 +323,6 @@ static void small_beside_large(uint64_t large, uint64_t capacity) {
         EXPECT_EQ(workers[i].served, i < 6 ? 0 : 300);
     }
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
-    rig_close(&rig);
 }
 
 TEST(limit, a_failing_large_request_fails_no_small_one) {
@@ -403,9 +383,8 @@ static void *ask(void *context) {
 
 /* The large one has reserved nearly all of the limit when the small one comes, and fails behind it. */
 TEST(limit, a_small_request_waits_for_what_is_under_way_and_is_served) {
-    bench_t bench;
     pthread_t large, small;
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     const strata_layer_type_t *types[] = {strata_layer_find("limit"), &gate_type, &test_source_type, NULL};
     bench_straight(&bench, types, (const char *const[]){"bytes=64MiB", NULL});
     bench_open(&bench, 0);
@@ -422,14 +401,11 @@ TEST(limit, a_small_request_waits_for_what_is_under_way_and_is_served) {
     ASSERT_OK(of_small.status);
     EXPECT_EQ(decorated_figure(bench.stack, "limit", "used_bytes"), 5 * MIB);
     bench_free(&bench, of_small.record);
-    bench_close(&bench);
 }
 
 TEST(limit, validate_finds_refunds_of_what_was_never_reserved) {
-    rig_t rig;
-    decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{limit: {bytes: 10MiB}}, system]", NULL, &(strata_sim_options_t){0}));
     strata_block_t a = rig_allocate(&rig, NULL, MIB);
     decorated_expect_corrupt(&rig, "limit", "used_bytes", UINT64_MAX, "limit: more was refunded than reserved");
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }

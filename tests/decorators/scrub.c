@@ -27,8 +27,7 @@ static void open_scrubbed(rig_t *rig, const char *stack) {
 static uint64_t figure(rig_t *rig, const char *row) { return decorated_figure(rig_stack(rig, NULL), "scrub", row); }
 
 TEST(scrub, another_tag_gets_zeros_and_the_same_one_its_own) {
-    rig_t rig;
-    open_scrubbed(&rig, "[retry, stream_safe, scrub, auto_growth, system]");
+    RIG_BY(rig, open_scrubbed(&rig, "[retry, stream_safe, scrub, auto_growth, system]"));
     strata_block_t a = allocate_for(&rig, "weights", NULL, 4096);
     memset(bytes_of(&rig, &a), 7, 4096);
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -48,12 +47,10 @@ TEST(scrub, another_tag_gets_zeros_and_the_same_one_its_own) {
     EXPECT_EQ(figure(&rig, "zeroed"), 3);
     EXPECT_EQ(figure(&rig, "kept_bytes"), 4096);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_fill), 3);
-    rig_close(&rig);
 }
 
 TEST(scrub, a_block_of_two_owners_pieces_is_zeroed) {
-    rig_t rig;
-    open_scrubbed(&rig, "[scrub, {auto_growth: {chunk_size: 8KiB}}, system]");
+    RIG_BY(rig, open_scrubbed(&rig, "[scrub, {auto_growth: {chunk_size: 8KiB}}, system]"));
     strata_block_t b = allocate_for(&rig, "b", NULL, 4096), a = allocate_for(&rig, "a", NULL, 4096);
     memset(bytes_of(&rig, &a), 1, 4096);
     memset(bytes_of(&rig, &b), 2, 4096);
@@ -67,16 +64,14 @@ TEST(scrub, a_block_of_two_owners_pieces_is_zeroed) {
     b = allocate_for(&rig, "a", NULL, 2048);
     EXPECT_EQ(bytes_of(&rig, &b)[1000], 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Many owners, sizes and streams, caches released now and then: nobody ever sees a byte of another one. */
 static void random_owners(const char *stack) {
     static const char *const tags[] = {"one", "two", "three", NULL};
-    rig_t rig;
     strata_block_t live[24] = {{0}};
     uint64_t random = 5;
-    open_scrubbed(&rig, stack);
+    RIG_BY(rig, open_scrubbed(&rig, stack));
     strata_stream_t streams[] = {rig_stream(&rig), rig_stream(&rig)};
     for (int i = 0; i < 3000 && !strata_test_has_failed(); i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
@@ -96,7 +91,6 @@ static void random_owners(const char *stack) {
     }
     for (int i = 0; i < 24; i++)
         if (live[i].ref) EXPECT_OK(strata_free(rig.s, live[i].ref));
-    rig_close(&rig);
 }
 
 TEST(scrub, nobody_sees_a_byte_of_another_owner) {
@@ -108,8 +102,7 @@ TEST(scrub, nobody_sees_a_byte_of_another_owner) {
 
 /* The memory that the device hands out may have been another stack's: a growth ends what is known. */
 TEST(scrub, knowledge_ends_with_a_growth) {
-    rig_t rig;
-    open_scrubbed(&rig, "[scrub, auto_growth, system]");
+    RIG_BY(rig, open_scrubbed(&rig, "[scrub, auto_growth, system]"));
     strata_block_t a = allocate_for(&rig, "a", NULL, 4096);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t large = allocate_for(&rig, "a", NULL, MIB);
@@ -120,36 +113,30 @@ TEST(scrub, knowledge_ends_with_a_growth) {
     EXPECT_EQ(figure(&rig, "zeroed"), 3);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, large.ref));
-    rig_close(&rig);
 }
 
 TEST(scrub, zeroes_all_without_a_cache_or_when_told_to) {
     static const char *const stacks[] = {"[scrub, system]", "[{scrub: {always: true}}, auto_growth, system]"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        open_scrubbed(&rig, stacks[i]);
+        RIG_BY(rig, open_scrubbed(&rig, stacks[i]));
         for (int n = 1; n <= 3; n++) {
             strata_block_t a = allocate_for(&rig, "a", NULL, 4096);
             EXPECT_EQ(figure(&rig, "zeroed"), n);
             EXPECT_OK(strata_free(rig.s, a.ref));
         }
-        rig_close(&rig);
     }
 }
 
 TEST(scrub, on_the_stream_of_the_new_owner) {
-    rig_t rig;
-    open_scrubbed(&rig, "[scrub, auto_growth, system]");
+    RIG_BY(rig, open_scrubbed(&rig, "[scrub, auto_growth, system]"));
     strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t a = allocate_for(&rig, "a", stream, 4096);
     EXPECT_GT(strata_sim_stream_end(rig.devices[0], stream), strata_sim_stream_end(rig.devices[0], other));
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(scrub, a_failing_zero_serves_nothing_and_is_not_forgotten) {
-    rig_t rig;
-    open_scrubbed(&rig, "[scrub, auto_growth, system]");
+    RIG_BY(rig, open_scrubbed(&rig, "[scrub, auto_growth, system]"));
     strata_block_t a = allocate_for(&rig, "a", NULL, 4096), none = {.ref = 3};
     memset(bytes_of(&rig, &a), 1, 4096);
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -161,15 +148,13 @@ TEST(scrub, a_failing_zero_serves_nothing_and_is_not_forgotten) {
     a = allocate_for(&rig, "b", NULL, 4096);
     EXPECT_EQ(foreign(&rig, &a, 0), 0);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* Memory without an owner stream the host itself makes zero, before anybody has it. */
 TEST(scrub, host_memory_without_a_device_call) {
     strata_place_t places[] = {strata_host(), strata_pinned()};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        decorated_open(&rig, "[system]", "[scrub, auto_growth, system]", &(strata_sim_options_t){.contents = true});
+        RIG_BY(rig, decorated_open(&rig, "[system]", "[scrub, auto_growth, system]", &(strata_sim_options_t){.contents = true}));
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = 4096, .tag = "weights"};
         strata_block_t a, b;
         ASSERT_OK(strata_allocate_with(rig.s, places[i], NULL, &options, &a));
@@ -182,14 +167,12 @@ TEST(scrub, host_memory_without_a_device_call) {
         for (size_t k = 0; k < b.size; k++) EXPECT_EQ(((const unsigned char *)b.ptr)[k], 0);
         EXPECT_EQ(strata_sim_calls(rig.devices[0]), calls);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 /* Zeros that a graph writes when it is launched are none when the block is served. */
 TEST(scrub, on_a_captured_stream_a_block_of_another_owner_is_refused) {
-    rig_t rig;
-    open_scrubbed(&rig, "[scrub, auto_growth, system]");
+    RIG_BY(rig, open_scrubbed(&rig, "[scrub, auto_growth, system]"));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = allocate_for(&rig, "a", stream, 4096), b;
     memset(bytes_of(&rig, &a), 7, 4096);
@@ -202,5 +185,4 @@ TEST(scrub, on_a_captured_stream_a_block_of_another_owner_is_refused) {
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_EQ(foreign(&rig, &b, 0), 0);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }

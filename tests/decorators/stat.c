@@ -28,11 +28,9 @@ static void one_size_at_a_time(rig_t *rig, strata_place_t place) {
 }
 
 TEST(stat, paddle_memory_stats_host_and_device) {
-    rig_t rig;
-    decorated_open(&rig, "[stat, system]", "[stat, system]", &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[stat, system]", "[stat, system]", &(strata_sim_options_t){0}));
     one_size_at_a_time(&rig, rig.gpu);
     one_size_at_a_time(&rig, strata_host());
-    rig_close(&rig);
 }
 
 typedef struct adder {
@@ -53,8 +51,7 @@ static void *add(void *context) {
  * stack, and whoever wants a window takes the difference. */
 static void three_threads_and_a_series(const char *layers, uint64_t counted) {
     static const int series[] = {5, 3, -2, 4, -7, 1, 6, -10, 2};
-    rig_t rig;
-    decorated_open(&rig, layers, NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, layers, NULL, &(strata_sim_options_t){0}));
     strata_stack_t *stack = rig_stack(&rig, NULL);
     adder_t adders[3];
     void *failed = NULL;
@@ -85,7 +82,6 @@ static void three_threads_and_a_series(const char *layers, uint64_t counted) {
     for (int i = 0; i < 30; i++) EXPECT_OK(strata_free(rig.s, adders[i / 10].blocks[i % 10].ref));
     EXPECT_EQ(decorated_figure(stack, "stat", "current_bytes"), 0);
     EXPECT_EQ(decorated_figure(stack, "stat", "live"), 0);
-    rig_close(&rig);
 }
 
 /* Figures that are the stack's count the three of 0 bytes. */
@@ -96,8 +92,7 @@ TEST(stat, paddle_stats_test_three_threads_and_a_signed_series) {
 }
 
 TEST(stat, costs_a_hit_nothing_and_counts_it_all_the_same) {
-    rig_t rig;
-    decorated_open(&rig, "[stat, retry, stream_safe, auto_growth, system]", NULL, &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[stat, retry, stream_safe, auto_growth, system]", NULL, &(strata_sim_options_t){0}));
     strata_stack_t *stack = rig_stack(&rig, NULL);
     EXPECT_NE(stack->hit, NULL);
     for (int i = 0; i < 100; i++) {
@@ -109,7 +104,6 @@ TEST(stat, costs_a_hit_nothing_and_counts_it_all_the_same) {
     EXPECT_EQ(decorated_figure(stack, "stat", "served"), 100);
     EXPECT_EQ(decorated_figure(stack, "stat", "current_bytes"), 0);
     EXPECT_EQ(decorated_figure(stack, "stat", "peak_bytes"), 4096);
-    rig_close(&rig);
 }
 
 /* Below a cache it counts chunks; between a decorator that always works and a cache, what passes. */

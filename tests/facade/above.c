@@ -60,9 +60,8 @@ static const char one_each[] =
 
 /* A chunk with a live block in it cannot go, and what is free beside the block is nobody's growth. */
 TEST(facade_above, free_parts_of_live_chunks_are_served_and_whole_chunks_are_not) {
-    rig_t rig;
     strata_block_t none;
-    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    RIG(rig, one_each, 0);
     strata_block_t whole = rig_allocate(&rig, NULL, 8 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB),
                    b = rig_allocate(&rig, NULL, 4 * MIB);
     EXPECT_EQ(reserved_of(&rig), 16 * MIB);
@@ -76,14 +75,12 @@ TEST(facade_above, free_parts_of_live_chunks_are_served_and_whole_chunks_are_not
     EXPECT_EQ(reserved_of(&rig), 8 * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_EQ(reserved_of(&rig), 0);
-    rig_close(&rig);
 }
 
 /* A free that waits for another stream goes back once that is over, before anybody is served from it. */
 TEST(facade_above, what_was_deferred_goes_back_when_it_is_over) {
-    rig_t rig;
     strata_block_t none;
-    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    RIG(rig, one_each, 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t lent = rig_allocate(&rig, NULL, 8 * MIB), kept = rig_allocate(&rig, NULL, 8 * MIB);
     rig_work(&rig, stream, 1000 * 1000, lent.ref);
@@ -97,13 +94,11 @@ TEST(facade_above, what_was_deferred_goes_back_when_it_is_over) {
     EXPECT_OK(strata_free(rig.s, kept.ref));
     /* No longer above: it is kept. */
     EXPECT_EQ(reserved_of(&rig), 8 * MIB);
-    rig_close(&rig);
 }
 
 /* A stack that is made while the place is above is watched too. */
 TEST(facade_above, a_new_stream_and_another_pool_keep_to_it) {
-    rig_t rig;
-    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    RIG(rig, one_each, 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t first = rig_allocate(&rig, NULL, 8 * MIB), none;
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 0));
@@ -113,7 +108,6 @@ TEST(facade_above, a_new_stream_and_another_pool_keep_to_it) {
     EXPECT_EQ(reserved_of(&rig), 0);
     EXPECT_EQ(rig_stack(&rig, stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
     EXPECT_EQ(rig_stack(&rig, stream)->attention_allocate & STRATA_ATTENTION_CORE, 0);
-    rig_close(&rig);
 }
 
 /* ---- a free in the middle of strata_set_limit ---- */
@@ -182,9 +176,8 @@ static void *work(void *argument) {
 }
 
 TEST(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind) {
-    rig_t rig;
     worker_t workers[THREADS];
-    rig_open(&rig, one_each, NULL, 0, 0, 1);
+    RIG(rig, one_each, 0);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig)};
         ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -196,5 +189,4 @@ TEST(facade_above, limits_that_come_and_go_among_threads_leave_no_watch_behind) 
     EXPECT_LE(reserved_of(&rig), 8 * MIB);
     EXPECT_FALSE(atomic_load(&rig_domain(&rig)->above));
     for (int i = 0; i < THREADS; i++) EXPECT_EQ(rig_stack(&rig, workers[i].stream)->attention_free & STRATA_ATTENTION_LIMIT, 0);
-    rig_close(&rig);
 }

@@ -114,10 +114,9 @@ TEST(facade_address_space, what_cannot_grow_goes_on_when_it_can) {
 TEST(facade_address_space, every_step_may_be_refused) {
     if (!grows()) TEST_SKIP("address space comes in one piece here, or cannot be bounded");
     for (uint64_t k = 1; k <= 12; k++) {
-        rig_t rig;
         strata_block_t block;
         int count = 0;
-        rig_open(&rig, "strategy: refused\nstack: [stream_safe, auto_growth, system]\n", NULL, 0, 0, 1);
+        RIG(rig, "strategy: refused\nstack: [stream_safe, auto_growth, system]\n", 0);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 512).ref));
         strata_host_fail_at(k, 0);
         for (; count < 20000; count++) {
@@ -128,14 +127,12 @@ TEST(facade_address_space, every_step_may_be_refused) {
         strata_host_fail_at(0, 0);
         EXPECT_OK(strata_validate(rig.s));
         while (count > 0) ASSERT_OK(strata_free(rig.s, refs[--count]));
-        rig_close(&rig);
     }
 }
 
 /* The table of addresses is as long as what is reserved: made at the first free by pointer alone. */
 TEST(facade_address_space, a_free_by_pointer_does_without_the_table_that_cannot_be_had) {
-    rig_t rig;
-    rig_open(&rig, "strategy: large\nstack: [auto_growth: {chunk_size: 20GiB}, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: large\nstack: [auto_growth: {chunk_size: 20GiB}, system]\n", 0);
     strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000), found;
     bool bounded = grows();
     if (bounded) strata_host_fail_at(1, 1);
@@ -150,5 +147,4 @@ TEST(facade_address_space, a_free_by_pointer_does_without_the_table_that_cannot_
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free_pointer(rig.s, block.ptr));
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, block.ptr));
-    rig_close(&rig);
 }

@@ -9,9 +9,8 @@ static strata_status_t ask(rig_t *rig, strata_place_t place, size_t size, size_t
 /* A stack serves every power of two up to `most`, and no larger one; 0: any. */
 static void serves_up_to(const char *stack, strata_place_t place, size_t most) {
     char text[512];
-    rig_t rig;
     snprintf(text, sizeof text, "strategy: s\nstack: %s\nplaces: {host: %s, pinned: %s}\n", stack, stack, stack);
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     for (size_t alignment = 1; alignment <= 16 * MIB; alignment *= 2) {
         strata_block_t small, block = {.ref = 9};
         EXPECT_OK(strata_allocate(rig.s, place, NULL, 300, &small));
@@ -28,7 +27,6 @@ static void serves_up_to(const char *stack, strata_place_t place, size_t most) {
         EXPECT_OK(strata_free(rig.s, small.ref));
     }
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 TEST(facade_alignment, aligned_serves_any) {
@@ -60,8 +58,7 @@ TEST(facade_alignment, others_serve_the_places) {
 }
 
 TEST(facade_alignment, a_refusal_says_which_layer_to_add) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     strata_block_t block;
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, ask(&rig, rig.gpu, 100, 4096, &block));
     EXPECT_STREQ(strata_last_error()->text,
@@ -71,5 +68,4 @@ TEST(facade_alignment, a_refusal_says_which_layer_to_add) {
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, ask(&rig, rig.gpu, 100, 4096, &block));
     EXPECT_CONTAINS(strata_last_error()->text, "the stack of the place gpu in weights serves up to 256");
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    rig_close(&rig);
 }

@@ -38,11 +38,10 @@ TEST(facade_all_places, each_is_served_by_its_own_stack) {
                                               "stream_safe > buffered | system",
                                               "auto_growth | system"};
     static const uint64_t reserved[PLACES] = {20 * MIB, 256 * MIB, 20 * MIB, 20 * MIB, 3 * MIB, 32 * MIB};
-    rig_t rig;
     strata_place_t places[PLACES];
     strata_block_t blocks[PLACES];
     list_places(places);
-    rig_open(&rig, TWO_DEVICES, NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, TWO_DEVICES, NULL, 0, 0, 2));
     for (int i = 0; i < PLACES; i++) {
         char path[128];
         ASSERT_OK(strata_allocate(rig.s, places[i], NULL, 3 * MIB, &blocks[i]));
@@ -58,19 +57,17 @@ TEST(facade_all_places, each_is_served_by_its_own_stack) {
     /* By pointer, in whatever place. */
     for (int i = 0; i < PLACES; i++) EXPECT_OK(strata_free_pointer(rig.s, blocks[i].ptr));
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* A program that mixes the places at random: no place takes from another, everything goes back. */
 TEST(facade_all_places, a_program_uses_all_at_once) {
     enum { LIVE = 48 };
-    rig_t rig;
     strata_place_t places[PLACES];
     strata_block_t live[LIVE] = {{0}};
     uint64_t random = 5, requested[PLACES] = {0}, sizes[LIVE] = {0};
     uint32_t place_of[LIVE] = {0};
     list_places(places);
-    rig_open(&rig, TWO_DEVICES, NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, TWO_DEVICES, NULL, 0, 0, 2));
     strata_stream_t stream = rig_stream(&rig);
     for (int step = 0; step < 3000 && !strata_test_has_failed(); step++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
@@ -91,7 +88,6 @@ TEST(facade_all_places, a_program_uses_all_at_once) {
     EXPECT_OK(strata_validate(rig.s));
     for (int i = 0; i < LIVE; i++)
         if (live[i].ref) EXPECT_OK(strata_free(rig.s, live[i].ref));
-    rig_close(&rig);
 }
 
 /* Each is the default but for one place. */

@@ -4,8 +4,7 @@
 #include "tests/facade/fixture.h"
 
 TEST(facade, serves_and_takes_back) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 64 * 1024);
     EXPECT_EQ(a.size, 1024);
     EXPECT_EQ((uintptr_t)a.ptr % 256, 0);
@@ -26,7 +25,6 @@ TEST(facade, serves_and_takes_back) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_EQ(released, 20 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade, a_stale_ref_is_told) {
@@ -55,8 +53,7 @@ TEST(facade, a_stale_ref_is_told) {
 }
 
 TEST(facade, nothing_is_served_without_the_device) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a, b;
     EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &a));
     EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &b));
@@ -68,14 +65,12 @@ TEST(facade, nothing_is_served_without_the_device) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade, frees_by_pointer) {
     static const char *const strategies[] = {"strata", "paddle", "system"};
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
-        rig_open(&rig, strategies[i], NULL, 0, 0, 1);
+        RIG(rig, strategies[i], 0);
         strata_block_t before = rig_allocate(&rig, NULL, 5000), found;
         EXPECT_OK(strata_free_pointer(rig.s, before.ptr));
         EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, before.ptr));
@@ -88,13 +83,11 @@ TEST(facade, frees_by_pointer) {
         for (int k = 0; k < 100; k++) EXPECT_OK(strata_free_pointer(rig.s, blocks[k].ptr));
         EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, blocks[3].ref));
         EXPECT_OK(strata_free_pointer(rig.s, NULL));
-        rig_close(&rig);
     }
 }
 
 TEST(facade, tells_the_recorded_layers) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t fresh = rig_allocate(&rig, NULL, 1000), hit = rig_allocate(&rig, NULL, 1000);
     char text[128];
     EXPECT_OK(strata_allocation_route(rig.s, fresh.ref, text, sizeof text));
@@ -103,7 +96,6 @@ TEST(facade, tells_the_recorded_layers) {
     EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig.s, fresh.ref));
     EXPECT_OK(strata_free(rig.s, hit.ref));
-    rig_close(&rig);
 }
 
 static void count_leak(const strata_leak_t *leak, void *context) {
@@ -113,20 +105,17 @@ static void count_leak(const strata_leak_t *leak, void *context) {
 }
 
 TEST(facade, closes_with_a_leak_report) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "strata", NULL, 0, 0, 1));
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     int leaks = 0;
     EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_WAIT, count_leak, &leaks));
     EXPECT_EQ(leaks, 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     (void)rig_allocate(&rig, NULL, 1000);
-    rig_close_by_force(&rig);
 }
 
 TEST(facade, every_place_has_its_memory) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
     for (int i = 0; i < 3; i++) {
         strata_block_t block;
@@ -138,12 +127,10 @@ TEST(facade, every_place_has_its_memory) {
     strata_block_t none;
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, strata_gpu(1), NULL, 8, &none));
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, 77u << 16, NULL, 8, &none));
-    rig_close(&rig);
 }
 
 TEST(facade, two_devices_are_two) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
     strata_block_t a, b;
     EXPECT_OK(strata_allocate(rig.s, strata_gpu(0), NULL, 1000, &a));
     EXPECT_OK(strata_allocate(rig.s, strata_gpu(1), NULL, 1000, &b));
@@ -151,7 +138,6 @@ TEST(facade, two_devices_are_two) {
     EXPECT_EQ(atomic_load(&rig.devices[1]->calls[STRATA_CALL_malloc]), 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
-    rig_close(&rig);
 }
 
 static strata_status_t open_preset(const char *preset, strata_t *s) {

@@ -39,9 +39,8 @@ static void end_it(void *context) {
 static const char of_use[] = "strategy: use\nstack:\n  - stream_safe: {event: use}\n  - auto_growth\n  - system\n";
 
 TEST(facade_between, a_block_freed_while_an_event_is_made_for_its_borrow_is_stale) {
-    rig_t rig;
     between_t between;
-    rig_open(&rig, of_use, NULL, 0, 0, 1);
+    RIG(rig, of_use, 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     other_t other = {.rig = &rig, .ref = block.ref};
@@ -55,14 +54,12 @@ TEST(facade_between, a_block_freed_while_an_event_is_made_for_its_borrow_is_stal
     EXPECT_EQ(served_at_once(&rig, owner).ptr, block.ptr);
     EXPECT_EQ(rig_figures(&rig).borrows, 0);
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
-    rig_close(&rig);
 }
 
 /* Where no layer knows borrows the core notes them, in a table that the first of a stack makes with the lock open. */
 TEST(facade_between, a_block_freed_while_the_table_of_waits_is_made_is_stale) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig, "system", NULL, 0, 0, 1);
+    RIG(rig, "system", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     other_t other = {.rig = &rig, .ref = block.ref};
@@ -76,7 +73,6 @@ TEST(facade_between, a_block_freed_while_the_table_of_waits_is_made_is_stale) {
     uint64_t waits = rig_figures(&rig).host_waits;
     (void)served_at_once(&rig, owner);
     EXPECT_EQ(rig_figures(&rig).host_waits, waits);
-    rig_close(&rig);
 }
 
 /* ---- the stack of a block that is freed meanwhile ---- */
@@ -92,9 +88,8 @@ static strata_status_t retain(rig_t *rig, strata_ref_t ref, strata_stream_t borr
 
 /* As the call takes the lock of the stack again, which it had opened, for a table. */
 static void expect_stale_of_an_ended_stack(const char *strategy, strata_status_t (*call)(rig_t *, strata_ref_t, strata_stream_t)) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    RIG(rig, strategy, 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     strata_stack_t *stack = rig_stack(&rig, owner);
@@ -108,7 +103,6 @@ static void expect_stale_of_an_ended_stack(const char *strategy, strata_status_t
     EXPECT_FALSE(stack->open);
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_between, a_stack_does_not_end_in_the_middle_of_a_call_that_names_its_last_block) {
@@ -136,9 +130,8 @@ static void forget_it(void *context) {
  * by a wait, or by neither. */
 TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
     for (int refuses = 0; refuses < 3; refuses++) {
-        rig_t rig;
         between_t between;
-        rig_open(&rig, "strata", NULL, 0, 0, 1);
+        RIG(rig, "strata", 0);
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
@@ -155,7 +148,6 @@ TEST(facade_between, a_free_and_the_end_of_its_borrower_lose_no_work) {
         EXPECT_EQ(served_at_once(&rig, owner).ptr, block.ptr);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
         EXPECT_OK(strata_validate(rig.s));
-        rig_close(&rig);
     }
 }
 
@@ -182,9 +174,8 @@ static void forget_too(void *context) {
 /* The other one comes when the first has found the stack, before it asks the device or (`told`) with the answer noted. What one of
  * them learns of the stream's end holds for both. */
 static void forget_twice(refused_t refused, bool told) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_end, rig_open(&rig, "strata", NULL, 0, 0, 1));
     strata_stream_t stream = rig_stream(&rig), next = rig_stream(&rig);
     strata_block_t block = served_at_once(&rig, stream);
     other_t other = {.rig = &rig, .stream = stream, .status = STRATA_E_INVALID, .refuses = (int)refused};
@@ -203,7 +194,6 @@ static void forget_twice(refused_t refused, bool told) {
     EXPECT_EQ(served_at_once(&rig, next).ptr, block.ptr);
     EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_destroy), rig_calls(&rig, STRATA_CALL_event_create));
-    rig_end(&rig);
 }
 
 TEST(facade_between, two_who_forget_a_stream_at_once_lose_neither_its_event_nor_its_memory) {
@@ -245,9 +235,8 @@ static void begin_to_end(void *context) {
 typedef enum waited_for { NOTED, OF_LAYER, OWNER } waited_for_t;
 
 static void a_free_waits_for_a_stream_that_ends(const char *strategy, waited_for_t whom) {
-    rig_t rig;
     between_t between;
-    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    RIG(rig, strategy, 0);
     strata_stream_t owner = rig_stream(&rig), stream = whom == OWNER ? owner : rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     ending_t ending = {.rig = &rig, .stream = stream};
@@ -265,7 +254,6 @@ static void a_free_waits_for_a_stream_that_ends(const char *strategy, waited_for
     EXPECT_TRUE(between_end(&between));
     EXPECT_EQ(ending.next, stream);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_between, a_stream_keeps_its_handle_while_a_free_waits_for_it) {
@@ -286,9 +274,8 @@ static void sweep(void *context) { strata_domain_sweep_orphans(rig_domain(((othe
 TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
     uint32_t swept = 0;
     for (uint32_t n = 1; n <= 12; n++) {
-        rig_t rig;
         before_lock_t before;
-        rig_open(&rig, of_all, NULL, 0, 0, 1);
+        RIG(rig, of_all, 0);
         strata_stream_t gone = rig_stream(&rig), borrower = rig_stream(&rig), asking = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, gone, 2 * MIB);
         strata_stack_t *stack = rig_stack(&rig, gone);
@@ -304,7 +291,6 @@ TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
         EXPECT_EQ(next.ptr, block.ptr);
         ASSERT_TRUE(stack->open);
         EXPECT_OK(strata_free(rig.s, next.ref));
-        rig_close(&rig);
     }
     EXPECT_GE(swept, 5);
     EXPECT_LT(swept, 12);
@@ -315,9 +301,8 @@ TEST(facade_between, a_forgotten_streams_stack_does_not_end_while_it_serves) {
 /* A cache that all streams share makes its records in the shared stack: the lock of the stack that served the block comes first, so
  * that of the shared stack is opened once the block was found. */
 TEST(facade_between, of_two_threads_that_free_a_block_at_once_one_is_told_that_it_is_stale) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig, "pytorch", NULL, 0, 0, 1);
+    RIG(rig, "pytorch", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, SIZE);
     other_t other = {.rig = &rig, .ref = block.ref};
@@ -328,14 +313,12 @@ TEST(facade_between, of_two_threads_that_free_a_block_at_once_one_is_told_that_i
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     EXPECT_EQ(rig_figures(&rig).frees, 1);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* The table of a stack's owners is made with the locks open. */
 TEST(facade_between, a_block_freed_while_it_is_retained_is_stale) {
-    rig_t rig;
     before_lock_t before;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, SIZE);
     other_t other = {.rig = &rig, .ref = block.ref};
@@ -348,7 +331,6 @@ TEST(facade_between, a_block_freed_while_it_is_retained_is_stale) {
     strata_block_t next = rig_allocate(&rig, stream, SIZE);
     EXPECT_OK(strata_free(rig.s, next.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, next.ref));
-    rig_close(&rig);
 }
 
 /* ---- a snapshot beside a thread that allocates ---- */
@@ -362,10 +344,9 @@ static void count_live(const strata_snapshot_row_t *row, void *context) { *(uint
 
 /* The room is made before the stacks are locked together. */
 TEST(facade_between, a_snapshot_finds_room_for_what_came_while_it_made_room) {
-    rig_t rig;
     before_lock_t before;
     uint32_t live = 0;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, SIZE);
     other_t other = {.rig = &rig, .stream = stream};
@@ -376,7 +357,6 @@ TEST(facade_between, a_snapshot_finds_room_for_what_came_while_it_made_room) {
     EXPECT_EQ(live, 65);
     for (int i = 0; i < 64; i++) EXPECT_OK(strata_free(rig.s, other.blocks[i].ref));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* ---- a wait for what borrowers use ---- */
@@ -388,9 +368,8 @@ static void validate_all(void *context) {
 
 /* The use that is waited for is in no stream's list meanwhile. */
 TEST(facade_between, caching_is_valid_while_the_host_waits_for_a_use) {
-    rig_t rig;
     between_t between;
-    rig_open(&rig, "pytorch-1.13", NULL, 0, 60 * MIB, 1);
+    RIG(rig, "pytorch-1.13", 60 * MIB);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
     other_t other = {.rig = &rig, .status = STRATA_E_INVALID};
@@ -402,7 +381,6 @@ TEST(facade_between, caching_is_valid_while_the_host_waits_for_a_use) {
     EXPECT_TRUE(between_end(&between));
     EXPECT_OK(other.status);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* ---- the events of a place ---- */
@@ -420,8 +398,7 @@ static void take_all(void *context) {
 
 /* Whoever is quicker takes what is there: more are made, and the pool is not said to be at its end. */
 TEST(facade_between, events_that_others_take_meanwhile_are_made_again) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     events_taken_t taken = {.events = &rig_domain(&rig)->events};
     uint32_t quicker = 0;
     for (uint32_t n = 1; n <= 4; n++) {
@@ -433,5 +410,4 @@ TEST(facade_between, events_that_others_take_meanwhile_are_made_again) {
     }
     EXPECT_GE(quicker, 3);
     while (taken.count > 0) strata_events_give(taken.events, taken.list[--taken.count]);
-    rig_close(&rig);
 }

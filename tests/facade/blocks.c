@@ -13,8 +13,7 @@ enum { PRESETS = 3, MANY = 1000 * 1000 };
 
 TEST(facade_blocks, the_base_of_an_interior_pointer) {
     for (int i = 0; i < PRESETS; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         strata_stream_t other = rig_stream(&rig);
         strata_block_t blocks[60], found;
         for (int k = 0; k < 60; k++) blocks[k] = rig_allocate(&rig, k % 2 ? other : NULL, (size_t)(k + 1) * 70000);
@@ -33,7 +32,6 @@ TEST(facade_blocks, the_base_of_an_interior_pointer) {
         EXPECT_EQ(found.ref, 5);
         for (int k = 0; k < 60; k++)
             if (k != 7) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-        rig_close(&rig);
     }
 }
 
@@ -46,8 +44,7 @@ static uint64_t cached(rig_t *rig) {
 }
 
 TEST(facade_blocks, trim_gives_the_largest_idle_chunks_back) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     size_t sizes[] = {30 * MIB, 60 * MIB, 40 * MIB, 50 * MIB};
     strata_block_t blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, sizes[i]);
@@ -64,13 +61,11 @@ TEST(facade_blocks, trim_gives_the_largest_idle_chunks_back) {
     EXPECT_EQ(cached(&rig), 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 30 * MIB);
     EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    rig_close(&rig);
 }
 
 /* What is kept is counted over all streams; a chunk that is used in part stays. */
 TEST(facade_blocks, trim_counts_every_stream_of_the_place) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b = rig_allocate(&rig, other, 32 * MIB);
     strata_block_t c = rig_allocate(&rig, other, 1 * MIB);
@@ -84,7 +79,6 @@ TEST(facade_blocks, trim_counts_every_stream_of_the_place) {
     EXPECT_EQ(released, 32 * MIB);
     EXPECT_EQ(cached(&rig), 19 * MIB);
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* ---- snapshot ---- */
@@ -124,8 +118,7 @@ static void see_and_ask(const strata_snapshot_row_t *row, void *context) {
 
 TEST(facade_blocks, a_snapshot_shows_every_block_once_and_in_order) {
     for (int i = 0; i < PRESETS; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         strata_stream_t other = rig_stream(&rig);
         strata_block_t blocks[100];
         uint64_t requested = 0;
@@ -142,7 +135,6 @@ TEST(facade_blocks, a_snapshot_shows_every_block_once_and_in_order) {
         EXPECT_EQ(seen.bytes, rig_figures(&rig).reserved_bytes);
         EXPECT_EQ(seen.free > 0, i < 2);
         for (int k = 1; k < 100; k += 2) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-        rig_close(&rig);
     }
 }
 
@@ -155,21 +147,18 @@ static void count_in_order(const strata_snapshot_row_t *row, void *context) {
 
 /* What a decorator holds of a chunk is shown by records of its own, between the chunk's other blocks. */
 TEST(facade_blocks, a_snapshot_is_in_order_where_a_decorator_holds_some_of_a_chunk) {
-    rig_t rig;
     strata_block_t blocks[9];
     uintptr_t end[2] = {0};
-    rig_open(&rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", 0);
     for (int i = 0; i < 9; i++) blocks[i] = rig_allocate(&rig, NULL, 10000);
     for (int i = 0; i < 9; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_in_order, end));
     EXPECT_EQ(end[1], 9);
     for (int i = 1; i < 9; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 TEST(facade_blocks, a_snapshot_shows_whose_block_waits) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig), busy = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, 20 * MIB), b = rig_allocate(&rig, stream, 20 * MIB);
     rig_work(&rig, busy, 1000 * 1000, b.ref);
@@ -181,12 +170,10 @@ TEST(facade_blocks, a_snapshot_shows_whose_block_waits) {
     EXPECT_EQ(seen.deferred, 1);
     EXPECT_TRUE(seen.streams[0] == stream || seen.streams[1] == stream);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_blocks, a_snapshot_without_host_memory_tells_nothing) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     for (uint64_t k = 1; k <= 2; k++) {
         seen_t seen = {.rig = &rig};
@@ -196,13 +183,11 @@ TEST(facade_blocks, a_snapshot_without_host_memory_tells_nothing) {
         EXPECT_EQ(seen.rows, 0);
     }
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* How long it takes bench/snapshot measures. */
 TEST(facade_blocks, a_million_blocks_are_shown) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_ref_t *refs = calloc(MANY, sizeof *refs);
     ASSERT_TRUE(refs);
     for (size_t i = 0; i < MANY; i++) refs[i] = rig_allocate(&rig, NULL, 256).ref;
@@ -215,7 +200,6 @@ TEST(facade_blocks, a_million_blocks_are_shown) {
     EXPECT_EQ(seen.bytes, rig_figures(&rig).reserved_bytes);
     for (size_t i = 1; i < MANY; i += 2) EXPECT_OK(strata_free(rig.s, refs[i]));
     free(refs);
-    rig_close(&rig);
 }
 
 /* ---- eviction ---- */
@@ -272,8 +256,7 @@ static size_t victims_for(rig_t *rig, size_t size, strata_ref_t victims[8]) {
 }
 
 TEST(facade_blocks, the_cheapest_victims_are_named) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t blocks[10];
     strata_ref_t victims[8];
     fill_chunk(&rig, rig_stream(&rig), blocks);
@@ -299,14 +282,12 @@ TEST(facade_blocks, the_cheapest_victims_are_named) {
     EXPECT_OK(strata_free(rig.s, victims[0]));
     EXPECT_EQ(victims_for(&rig, 8 * MIB, victims), 0);
     free_all(&rig, blocks, "xxx....xxx");
-    rig_close(&rig);
 }
 
 /* The best of a brute search over every run of blocks, for random chunks. */
 /* A block that others still use is in nobody's power: no run goes over it. */
 TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), waits = rig_allocate(&rig, NULL, 6 * MIB),
                    b = rig_allocate(&rig, NULL, 6 * MIB);
@@ -323,12 +304,10 @@ TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
     EXPECT_EQ(count, 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_blocks, no_cheaper_victims_are_found_by_trying_all) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     uint64_t random = 11;
     for (int round = 0; round < 50; round++) {
         strata_block_t blocks[10];
@@ -348,7 +327,6 @@ TEST(facade_blocks, no_cheaper_victims_are_found_by_trying_all) {
         for (int i = 0; i < 10; i++)
             if (live >> i & 1) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     }
-    rig_close(&rig);
 }
 
 /* ---- while others are at work ---- */
@@ -396,8 +374,7 @@ static void ask_everything(rig_t *rig, const strata_block_t *kept) {
 
 TEST(facade_blocks, every_question_is_answered_while_others_work) {
     for (int i = 0; i < PRESETS; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         _Atomic bool stop = false;
         worker_t workers[WORKERS];
         for (int k = 0; k < WORKERS; k++) {
@@ -409,6 +386,5 @@ TEST(facade_blocks, every_question_is_answered_while_others_work) {
         atomic_store(&stop, true);
         for (int k = 0; k < WORKERS; k++) pthread_join(workers[k].thread, NULL);
         for (int k = 0; k < WORKERS; k++) EXPECT_OK(strata_free(rig.s, workers[k].kept.ref));
-        rig_close(&rig);
     }
 }

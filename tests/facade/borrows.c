@@ -35,8 +35,7 @@ static void record(pair_t *pair, strata_stream_t stream) { EXPECT_OK(strata_reco
 static void free_block(pair_t *pair) { EXPECT_OK(strata_free(pair->rig.s, pair->block.ref)); }
 
 TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, p.other);
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     free_block(&p);
@@ -51,7 +50,6 @@ TEST(facade_borrows, work_after_the_borrow_and_before_the_free_is_covered) {
     EXPECT_EQ(rig_figures(&p.rig).deferred_frees, 1);
     /* With nothing pending the layer is left out of the walk again. */
     EXPECT_EQ(rig_stack(&p.rig, p.owner)->attention_allocate, 0);
-    end(&p);
 }
 
 /* Queries that one request makes while three blocks wait for the same two busy streams. */
@@ -85,19 +83,16 @@ TEST(facade_borrows, a_poll_asks_once_for_each_stream_or_for_each_block) {
 }
 
 TEST(facade_borrows, work_submitted_after_the_free_does_not_count) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, p.other);
     free_block(&p);
     rig_work(&p.rig, p.other, LONG, 0);
     rig_pass(&p.rig, 20 * 1000);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 TEST(facade_borrows, what_nobody_borrowed_is_served_again_at_once_to_its_stream_alone) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     rig_work(&p.rig, p.owner, LONG, p.block.ref);
     free_block(&p);
     strata_block_t elsewhere = rig_allocate(&p.rig, p.other, SIZE);
@@ -105,12 +100,10 @@ TEST(facade_borrows, what_nobody_borrowed_is_served_again_at_once_to_its_stream_
     EXPECT_TRUE(reused(&p));
     EXPECT_OK(strata_free(p.rig.s, elsewhere.ref));
     EXPECT_EQ(rig_calls(&p.rig, STRATA_CALL_event_record), 0);
-    end(&p);
 }
 
 TEST(facade_borrows, free_on_covers_the_stream_of_the_last_use) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     EXPECT_OK(strata_free_on(p.rig.s, p.block.ref, p.other));
     EXPECT_FALSE(reused(&p));
@@ -119,12 +112,10 @@ TEST(facade_borrows, free_on_covers_the_stream_of_the_last_use) {
     p.block = rig_allocate(&p.rig, p.owner, SIZE);
     EXPECT_OK(strata_free_on(p.rig.s, p.block.ref, p.owner));
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 TEST(facade_borrows, an_erased_borrow_is_none) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, p.other);
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, p.other));
@@ -132,12 +123,10 @@ TEST(facade_borrows, an_erased_borrow_is_none) {
     free_block(&p);
     EXPECT_TRUE(reused(&p));
     EXPECT_EQ(rig_figures(&p.rig).deferred_frees, 0);
-    end(&p);
 }
 
 TEST(facade_borrows, the_default_stream_is_one_borrower_by_either_name) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, NULL);
     record(&p, (strata_stream_t)1);
     EXPECT_EQ(rig_figures(&p.rig).borrows, 1);
@@ -145,12 +134,10 @@ TEST(facade_borrows, the_default_stream_is_one_borrower_by_either_name) {
     EXPECT_OK(strata_erase_stream(p.rig.s, p.block.ref, (strata_stream_t)1));
     free_block(&p);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 TEST(facade_borrows, every_one_of_several_borrowers_counts) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     strata_stream_t third = rig_stream(&p.rig), fourth = rig_stream(&p.rig);
     record(&p, third);
     record(&p, p.other);
@@ -166,13 +153,11 @@ TEST(facade_borrows, every_one_of_several_borrowers_counts) {
     EXPECT_FALSE(reused(&p));
     rig_pass(&p.rig, 2 * LONG);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 /* Its place in the list is before, between or behind the others'. */
 TEST(facade_borrows, erasing_a_borrow_that_was_never_made_leaves_the_others) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     strata_stream_t third = rig_stream(&p.rig), fourth = rig_stream(&p.rig);
     record(&p, third);
     rig_work(&p.rig, third, LONG, p.block.ref);
@@ -183,12 +168,10 @@ TEST(facade_borrows, erasing_a_borrow_that_was_never_made_leaves_the_others) {
     EXPECT_FALSE(reused(&p));
     rig_pass(&p.rig, 2 * LONG);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 TEST(facade_borrows, the_owner_is_no_borrower) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, p.owner);
     rig_work(&p.rig, p.owner, LONG, p.block.ref);
     EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
@@ -199,15 +182,13 @@ TEST(facade_borrows, the_owner_is_no_borrower) {
     EXPECT_OK(strata_record_stream(p.rig.s, ordinary.ref, (strata_stream_t)1));
     EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
     EXPECT_OK(strata_free(p.rig.s, ordinary.ref));
-    end(&p);
 }
 
 /* A prefetch: the borrow is told first, the work that uses the block is submitted later. */
 TEST(facade_borrows, an_event_at_use_does_not_cover_what_comes_later) {
     static const char *const strategies[] = {"strata", "paddle"};
     for (int i = 0; i < 2; i++) {
-        pair_t p;
-        begin_with(&p, strategies[i]);
+        OPENED(pair_t, p, end, begin_with(&p, strategies[i]));
         record(&p, p.other);
         rig_pass(&p.rig, 20 * 1000);
         rig_work(&p.rig, p.other, LONG, p.block.ref);
@@ -216,15 +197,13 @@ TEST(facade_borrows, an_event_at_use_does_not_cover_what_comes_later) {
         EXPECT_EQ(strata_facade_deferred_peak(p.rig.s, p.rig.gpu), i == 0 ? p.block.size : 0);
         rig_pass(&p.rig, 2 * LONG);
         EXPECT_TRUE(reused(&p));
-        end(&p);
     }
 }
 
 TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
     for (int i = 0; i < 2; i++) {
-        pair_t p;
-        begin(&p);
+        OPENED(pair_t, p, end, begin(&p));
         strata_place_t place = strata_place(kinds[i], 0);
         strata_block_t first, second, none;
         EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &none));
@@ -255,7 +234,6 @@ TEST(facade_borrows, without_an_owner_the_first_user_is_a_borrower) {
         EXPECT_OK(strata_allocate(p.rig.s, place, NULL, SIZE, &none));
         EXPECT_OK(strata_free(p.rig.s, none.ref));
         free_block(&p);
-        end(&p);
     }
 }
 
@@ -265,8 +243,7 @@ static const char WITHOUT[] = "version: 1\n"
                               "places: {pinned: [{auto_growth: {chunk_size: 20MiB}}, {system: {}}]}\n";
 
 TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_on_the_host) {
-    pair_t p;
-    begin_with(&p, WITHOUT);
+    OPENED(pair_t, p, end, begin_with(&p, WITHOUT));
     EXPECT_OK(strata_record_stream(p.rig.s, p.block.ref, p.other));
     EXPECT_EQ(rig_figures(&p.rig).borrows_waited, 1);
     EXPECT_OK(strata_record_stream(p.rig.s, p.block.ref, p.other));
@@ -285,13 +262,11 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_on_the_host) {
     rig_work(&p.rig, p.other, LONG, 0);
     free_block(&p);
     EXPECT_LT(strata_sim_now(p.rig.world), strata_sim_stream_end(p.rig.devices[0], p.other));
-    end(&p);
 }
 
 /* Served from what a forgotten stream left, a block is its stream's by a note: what the stream says of itself does not end that. */
 TEST(facade_borrows, where_no_layer_knows_borrows_an_owner_does_not_erase_itself) {
-    rig_t rig;
-    rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
     strata_stream_t gone = rig_stream(&rig), owner = rig_stream(&rig), next = rig_stream(&rig);
     strata_block_t left = rig_allocate(&rig, gone, MIB);
     EXPECT_OK(strata_free(rig.s, left.ref));
@@ -304,14 +279,12 @@ TEST(facade_borrows, where_no_layer_knows_borrows_an_owner_does_not_erase_itself
     EXPECT_EQ(rig_allocate(&rig, next, MIB).ptr, left.ptr);
     EXPECT_GE(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], owner));
     EXPECT_EQ(rig_figures(&rig).host_waits, 1);
-    rig_close_by_force(&rig);
 }
 
 /* Caching that ignores streams keeps no borrows, and looks for none in a table of its own: the core keeps them. */
 TEST(facade_borrows, where_streams_are_ignored_every_borrow_is_taken_back) {
     enum { BLOCKS = 3000 };
-    pair_t p;
-    begin_with(&p, "stack: [caching: {streams: ignored}, system]");
+    OPENED(pair_t, p, end, begin_with(&p, "stack: [caching: {streams: ignored}, system]"));
     strata_ref_t refs[BLOCKS];
     for (int n = 0; n < BLOCKS; n++) refs[n] = rig_allocate(&p.rig, n == 0 ? p.other : p.owner, 512).ref;
     for (int n = 1; n < BLOCKS; n++) EXPECT_OK(strata_record_stream(p.rig.s, refs[n], p.other));
@@ -319,14 +292,12 @@ TEST(facade_borrows, where_streams_are_ignored_every_borrow_is_taken_back) {
     for (int n = 0; n < BLOCKS; n++) EXPECT_OK(strata_free(p.rig.s, refs[n]));
     EXPECT_EQ(rig_figures(&p.rig).host_waits, 0);
     free_block(&p);
-    end(&p);
 }
 
 /* Whichever was told first works longest. */
 TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borrower) {
     for (int longest = 0; longest < 3; longest++) {
-        pair_t p;
-        begin_with(&p, WITHOUT);
+        OPENED(pair_t, p, end, begin_with(&p, WITHOUT));
         uint64_t done = 0;
         for (int i = 0; i < 3; i++) {
             strata_stream_t stream = rig_stream(&p.rig);
@@ -338,7 +309,6 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borro
         free_block(&p);
         EXPECT_GE(strata_sim_now(p.rig.world), done);
         EXPECT_EQ(rig_figures(&p.rig).host_waits, 3);
-        end(&p);
     }
 }
 
@@ -346,8 +316,7 @@ TEST(facade_borrows, where_no_layer_knows_borrows_the_free_waits_for_every_borro
 TEST(facade_borrows, without_an_owner_each_user_counts_by_its_own_name) {
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_PINNED, STRATA_PLACE_HOST};
     for (int i = 0; i < 2; i++) {
-        pair_t p;
-        begin(&p);
+        OPENED(pair_t, p, end, begin(&p));
         strata_place_t place = strata_place(kinds[i], 0);
         for (int with_free = 0; with_free < 2; with_free++) {
             strata_block_t block, next;
@@ -363,13 +332,11 @@ TEST(facade_borrows, without_an_owner_each_user_counts_by_its_own_name) {
             rig_pass(&p.rig, 2 * LONG);
         }
         EXPECT_OK(strata_free(p.rig.s, p.block.ref));
-        end(&p);
     }
 }
 
 TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for_the_first_user) {
-    pair_t p;
-    begin_with(&p, WITHOUT);
+    OPENED(pair_t, p, end, begin_with(&p, WITHOUT));
     strata_block_t b;
     EXPECT_OK(strata_allocate(p.rig.s, strata_pinned(), p.other, SIZE, &b));
     rig_work(&p.rig, p.other, LONG, 0);
@@ -377,15 +344,13 @@ TEST(facade_borrows, without_an_owner_and_a_layer_for_borrows_the_free_waits_for
     EXPECT_OK(strata_free(p.rig.s, b.ref));
     EXPECT_GE(strata_sim_now(p.rig.world), done);
     free_block(&p);
-    end(&p);
 }
 
 /* ---- the device fails at the free ---- */
 
 /* Under `event: use` there is no borrow without its event: the program hears what the device said, and nothing is left of it. */
 TEST(facade_borrows, an_event_at_use_that_cannot_be_made_is_told) {
-    pair_t p;
-    begin_with(&p, "paddle");
+    OPENED(pair_t, p, end, begin_with(&p, "paddle"));
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_create, 1, true, STRATA_E_NO_MEMORY));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_record_stream(p.rig.s, p.block.ref, p.other));
     EXPECT_EQ(rig_figures(&p.rig).borrows, 0);
@@ -393,13 +358,11 @@ TEST(facade_borrows, an_event_at_use_that_cannot_be_made_is_told) {
     rig_work(&p.rig, p.other, LONG, 0);
     free_block(&p);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 /* So it is with one that cannot be recorded: the free does not wait for what the event was last recorded for. */
 TEST(facade_borrows, an_event_at_use_that_cannot_be_recorded_leaves_no_borrow) {
-    pair_t p;
-    begin_with(&p, "paddle");
+    OPENED(pair_t, p, end, begin_with(&p, "paddle"));
     strata_stream_t third = rig_stream(&p.rig);
     rig_work(&p.rig, p.other, LONG, 0);
     record(&p, p.other);
@@ -409,12 +372,10 @@ TEST(facade_borrows, an_event_at_use_that_cannot_be_recorded_leaves_no_borrow) {
     free_block(&p);
     EXPECT_EQ(rig_figures(&p.rig).deferred_bytes, 0);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 TEST(facade_borrows, an_event_that_cannot_be_recorded_is_waited_for) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, p.other);
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
@@ -424,12 +385,10 @@ TEST(facade_borrows, an_event_that_cannot_be_recorded_is_waited_for) {
     EXPECT_TRUE(reused(&p));
     EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, 0);
     strata_sim_clear_faults(p.rig.devices[0]);
-    end(&p);
 }
 
 TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     record(&p, p.other);
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_event_record, 1, true, STRATA_E_DEVICE));
@@ -444,12 +403,10 @@ TEST(facade_borrows, a_block_that_nothing_is_known_of_is_quarantined_until_close
     EXPECT_FALSE(reused(&p));
     EXPECT_OK(strata_release(p.rig.s, p.rig.gpu, NULL));
     EXPECT_FALSE(reused(&p));
-    end(&p);
 }
 
 TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined) {
-    pair_t p;
-    begin_with(&p, WITHOUT);
+    OPENED(pair_t, p, end, begin_with(&p, WITHOUT));
     EXPECT_OK(strata_record_stream(p.rig.s, p.block.ref, p.other));
     rig_work(&p.rig, p.other, LONG, p.block.ref);
     ASSERT_OK(strata_sim_fail(p.rig.devices[0], STRATA_CALL_stream_synchronise, 1, true, STRATA_E_DEVICE));
@@ -458,14 +415,12 @@ TEST(facade_borrows, where_the_host_cannot_wait_either_the_block_is_quarantined)
     strata_sim_clear_faults(p.rig.devices[0]);
     EXPECT_EQ(rig_figures(&p.rig).quarantined_bytes, p.block.size);
     EXPECT_FALSE(reused(&p));
-    end(&p);
 }
 
 /* A borrower may be another device's stream: that one is waited for, not all that its device does. */
 TEST(facade_borrows, another_devices_stream_is_waited_for_alone) {
-    rig_t rig;
     strata_stream_t short_one, long_one;
-    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
     EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), 0, &short_one));
     EXPECT_OK(strata_stream_create(rig.s, strata_gpu(1), 0, &long_one));
     EXPECT_OK(strata_stream_work(rig.s, strata_gpu(1), short_one, LONG, NULL, 0));
@@ -474,7 +429,6 @@ TEST(facade_borrows, another_devices_stream_is_waited_for_alone) {
     EXPECT_TRUE(strata_domain_wait_for(rig_domain(&rig), short_one));
     EXPECT_GE(strata_sim_now(rig.world), done);
     EXPECT_LT(strata_sim_now(rig.world), all_done);
-    rig_close(&rig);
 }
 
 /* ---- each thread's own default stream ---- */
@@ -495,8 +449,7 @@ static void in_a_thread(void *(*body)(void *), pair_t *p) {
 }
 
 TEST(facade_borrows, another_threads_default_stream_is_another_stream) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     free_block(&p);
     p.owner = OWN;
     p.block = rig_allocate(&p.rig, OWN, SIZE);
@@ -506,7 +459,6 @@ TEST(facade_borrows, another_threads_default_stream_is_another_stream) {
     EXPECT_TRUE(strata_sim_now(p.rig.world) >= strata_sim_device_end(p.rig.devices[0]) || !reused(&p));
     rig_pass(&p.rig, 2 * LONG);
     EXPECT_TRUE(reused(&p));
-    end(&p);
 }
 
 static void *allocate_on_own_stream(void *argument) {
@@ -516,8 +468,7 @@ static void *allocate_on_own_stream(void *argument) {
 }
 
 TEST(facade_borrows, each_thread_has_a_default_stream_of_its_own) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     free_block(&p);
     strata_block_t mine = rig_allocate(&p.rig, OWN, SIZE);
     in_a_thread(allocate_on_own_stream, &p);
@@ -527,12 +478,10 @@ TEST(facade_borrows, each_thread_has_a_default_stream_of_its_own) {
     EXPECT_NE(again.ptr, p.block.ptr);
     EXPECT_OK(strata_free(p.rig.s, mine.ref));
     EXPECT_OK(strata_free(p.rig.s, again.ref));
-    end(&p);
 }
 
 TEST(facade_borrows, what_a_dead_thread_leaves_behind_is_anybodys) {
-    pair_t p;
-    begin(&p);
+    OPENED(pair_t, p, end, begin(&p));
     free_block(&p);
     in_a_thread(allocate_on_own_stream, &p);
     free_block(&p);
@@ -541,7 +490,6 @@ TEST(facade_borrows, what_a_dead_thread_leaves_behind_is_anybodys) {
     strata_block_t mine = rig_allocate(&p.rig, OWN, SIZE);
     EXPECT_EQ(rig_figures(&p.rig).reserved_bytes, reserved);
     EXPECT_OK(strata_free(p.rig.s, mine.ref));
-    end(&p);
 }
 
 static void *borrow_unknown(void *argument) {
@@ -552,11 +500,9 @@ static void *borrow_unknown(void *argument) {
 }
 
 TEST(facade_borrows, a_host_wait_for_another_threads_stream_waits_for_the_device) {
-    pair_t p;
-    begin_with(&p, WITHOUT);
+    OPENED(pair_t, p, end, begin_with(&p, WITHOUT));
     in_a_thread(borrow_unknown, &p);
     uint64_t done = strata_sim_device_end(p.rig.devices[0]);
     free_block(&p);
     EXPECT_GE(strata_sim_now(p.rig.world), done);
-    end(&p);
 }

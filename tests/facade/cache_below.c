@@ -10,8 +10,7 @@ static strata_cache_t cache_of(rig_t *rig, strata_place_t place, strata_stream_t
 /* Paddle's SS::AllocInterface, MA::AllocInterface and GetAllocator: 256 bytes, freed; 256 bytes naming the default stream: the same
  * address from the same allocator; after a release nothing is held. */
 static void the_default_stream_by_both_names(const char *preset) {
-    rig_t rig;
-    rig_open(&rig, preset, NULL, 0, 0, 1);
+    RIG(rig, preset, 0);
     strata_block_t first = rig_allocate(&rig, NULL, 256);
     EXPECT_OK(strata_free(rig.s, first.ref));
     strata_block_t second = rig_allocate(&rig, STRATA_STREAM_LEGACY, 256);
@@ -21,7 +20,6 @@ static void the_default_stream_by_both_names(const char *preset) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(cache_of(&rig, rig.gpu, NULL, 0).used_bytes + cache_of(&rig, rig.gpu, NULL, 0).idle_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_cache_below, paddle_alloc_interface) {
@@ -30,8 +28,7 @@ TEST(facade_cache_below, paddle_alloc_interface) {
 }
 
 TEST(facade_cache_below, streams_have_their_own_and_its_bytes) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 3 * MIB), b = rig_allocate(&rig, one, 5 * MIB);
     strata_cache_t of_one = cache_of(&rig, rig.gpu, one, 0), of_two = cache_of(&rig, rig.gpu, two, 0);
@@ -53,15 +50,13 @@ TEST(facade_cache_below, streams_have_their_own_and_its_bytes) {
     /* Pinned memory has one for all streams. */
     EXPECT_EQ(cache_of(&rig, strata_pinned(), one, 0).id, cache_of(&rig, strata_pinned(), two, 0).id);
     EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, two));
-    rig_close(&rig);
 }
 
 /* Without a cache the source is named, which all streams share. */
 TEST(facade_cache_below, a_source_alone) {
     static const char *const names[] = {"system", "cuda_malloc_async"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        rig_open(&rig, names[i], NULL, 0, 0, 1);
+        RIG(rig, names[i], 0);
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, stream, 1000), b = rig_allocate(&rig, NULL, 500);
         strata_cache_t cache = cache_of(&rig, rig.gpu, NULL, 0);
@@ -72,14 +67,12 @@ TEST(facade_cache_below, a_source_alone) {
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_EQ(cache_of(&rig, rig.gpu, NULL, 0).used_bytes, 0);
-        rig_close(&rig);
     }
 }
 
 TEST(facade_cache_below, routers_have_several) {
     static const char *const layers[] = {"auto_growth", "buffered", "auto_growth", "buffered"};
-    rig_t rig;
-    rig_open(&rig, PROGRAM_ROUTED, NULL, 0, 0, 1);
+    RIG(rig, PROGRAM_ROUTED, 0);
     strata_block_t b = rig_allocate(&rig, NULL, 8 * MIB);
     uint64_t last = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -96,13 +89,11 @@ TEST(facade_cache_below, routers_have_several) {
     none.struct_size = 0;
     EXPECT_STATUS(STRATA_E_INVALID, strata_cache_below(rig.s, rig.gpu, NULL, 0, &none));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* An instance that has ended gives its name to nobody. */
 TEST(facade_cache_below, an_id_is_never_given_again) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     uint64_t id = cache_of(&rig, rig.gpu, stream, 0).id, at_null = cache_of(&rig, rig.gpu, NULL, 0).id;
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
@@ -111,5 +102,4 @@ TEST(facade_cache_below, an_id_is_never_given_again) {
     strata_open_options_t options = {.struct_size = sizeof options, .preset = "strata", .flags = STRATA_OPEN_IGNORE_ENVIRONMENT};
     EXPECT_OK(strata_change_strategy(rig.s, &options));
     EXPECT_GT(cache_of(&rig, rig.gpu, NULL, 0).id, at_null);
-    rig_close(&rig);
 }

@@ -22,8 +22,7 @@ static void expect_figures(rig_t *rig, const char *cache, uint64_t hits, uint64_
 /* A tag takes the long way, as a first request does; the others hit the short way where the cache has one. */
 TEST(facade_cache_figures, a_request_that_asked_nobody_below_is_a_hit) {
     for (int i = 0; i < CACHES; i++) {
-        rig_t rig;
-        open_cache(&rig, caches[i]);
+        RIG_BY(rig, open_cache(&rig, caches[i]));
         for (int turn = 0; turn < 3; turn++) {
             strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .tag = turn == 2 ? "tagged" : NULL};
             strata_block_t block;
@@ -36,29 +35,24 @@ TEST(facade_cache_figures, a_request_that_asked_nobody_below_is_a_hit) {
         strata_block_t again = rig_allocate(&rig, NULL, MIB);
         expect_figures(&rig, caches[i], 2, 2, 1);
         EXPECT_OK(strata_free(rig.s, again.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_cache_figures, a_request_that_fails_is_no_hit) {
     for (int i = 0; i < CACHES; i++) {
-        rig_t rig;
-        open_cache(&rig, caches[i]);
+        RIG_BY(rig, open_cache(&rig, caches[i]));
         strata_block_t block;
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, (size_t)1 << 40, &block));
         expect_figures(&rig, caches[i], 0, 0, 0);
-        rig_close(&rig);
     }
 }
 
 /* A padded block stays so for hits, the short way too. */
 TEST(facade_cache_figures, padding_is_the_same_for_every_hit) {
-    rig_t rig;
-    rig_open(&rig, "stack: [auto_growth: {padding: 256, chunk_size: 2MiB}, system]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [auto_growth: {padding: 256, chunk_size: 2MiB}, system]", 0);
     for (int i = 0; i < 4; i++) {
         strata_block_t block = rig_allocate(&rig, NULL, 256);
         EXPECT_EQ(block.size, 512);
         EXPECT_OK(strata_free(rig.s, block.ref));
     }
-    rig_close(&rig);
 }

@@ -85,15 +85,12 @@ TEST(facade_callbacks, what_a_chunk_could_not_ask_is_asked_by_the_core) {
 
 /* The first request of a pool makes its stack, which grows at once: who wants another stack made waits. */
 TEST(facade_callbacks, a_stack_that_is_being_made_asks_nobody) {
-    rig_t rig;
     uint64_t pool = 0;
-    rig_open(&rig, "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n", NULL,
-             0, 0, 1);
+    RIG(rig, "strategy: asking\nstack: [system]\npools:\n  kept: [auto_growth: {preallocate: 8MiB}, caching, system]\n", 0);
     EXPECT_OK(strata_pool(rig.s, "kept", &pool));
     asking_t a = {.rig = &rig, .stream = rig_stream(&rig), .size = MIB};
     request(&rig, &a, pool, MIB);
     EXPECT_EQ(a.calls, 0);
-    rig_close(&rig);
 }
 
 /* The claim of the request outside is under way, and would leave room for the callback's if it failed. */

@@ -24,8 +24,7 @@ static bool path_is(rig_t *rig, strata_ref_t ref, const char *wanted) {
 }
 
 TEST(facade_change, the_handle_and_the_streams_stay_and_refs_end) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     strata_t handle = rig.s;
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t old = rig_allocate(&rig, NULL, MIB), other = rig_allocate(&rig, stream, MIB);
@@ -49,12 +48,10 @@ TEST(facade_change, the_handle_and_the_streams_stay_and_refs_end) {
     EXPECT_OK(strata_explain(rig.s, text, sizeof text, NULL));
     EXPECT_CONTAINS(text, "system");
     EXPECT_LACKS(text, "auto_growth");
-    rig_close(&rig);
 }
 
 TEST(facade_change, what_is_live_keeps_the_strategy) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, 0), c;
     EXPECT_OK(strata_allocate(rig.s, strata_pinned(), NULL, 100, &c));
     EXPECT_STATUS(STRATA_E_BUSY, change_to(&rig, "system"));
@@ -71,12 +68,10 @@ TEST(facade_change, what_is_live_keeps_the_strategy) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
     EXPECT_OK(change_to(&rig, "system"));
-    rig_close(&rig);
 }
 
 TEST(facade_change, a_wrong_strategy_leaves_the_old_one) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     EXPECT_STATUS(STRATA_E_STRATEGY, change_to(&rig, "no such preset"));
     strata_open_options_t options = {.struct_size = sizeof options,
                                      .text = "strategy: x\nstack: [{cuda_malloc_async: {pool: best}}]\n",
@@ -90,13 +85,11 @@ TEST(facade_change, a_wrong_strategy_leaves_the_old_one) {
     strata_block_t a = rig_allocate(&rig, NULL, MIB);
     EXPECT_TRUE(path_is(&rig, a.ref, "retry > stream_safe > auto_growth | system"));
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_change, what_the_program_said_of_places_stays) {
-    rig_t rig;
     strata_block_t none;
-    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, GIB, 2));
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), 4 * MIB));
     EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
@@ -110,7 +103,6 @@ TEST(facade_change, what_the_program_said_of_places_stays) {
     EXPECT_EQ(owner, stream);
     /* Pointers were noted before, and are still. */
     EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
-    rig_close(&rig);
 }
 
 /* ---- what a place keeps ---- */
@@ -125,9 +117,8 @@ static uint64_t next_count(rig_t *rig, strata_place_t place) {
 
 /* A frontier that is true of work from before the change says nothing of what was freed behind it. */
 TEST(facade_change, counts_of_frees_go_on_where_they_were) {
-    rig_t rig;
     uint64_t old = 0;
-    rig_open(&rig, STAMPED, NULL, 0, GIB, 1);
+    RIG(rig, STAMPED, GIB);
     for (int i = 0; i < 1000; i++) old = next_count(&rig, rig.gpu);
     EXPECT_OK(change_to_text(&rig, STAMPED));
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB), c = rig_allocate(&rig, NULL, MIB);
@@ -144,14 +135,12 @@ TEST(facade_change, counts_of_frees_go_on_where_they_were) {
     EXPECT_EQ(both.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, both.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 #define AHEAD "strategy: ahead\nstack: [stream_safe, auto_growth: {preallocate: 512MiB}, system]\n"
 
 TEST(facade_change, what_is_got_ahead_keeps_to_the_limit) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, change_to_text(&rig, AHEAD));
     EXPECT_CONTAINS(strata_last_error()->text, "auto_growth.preallocate: 512MiB: strata_set_limit: ");
@@ -162,24 +151,20 @@ TEST(facade_change, what_is_got_ahead_keeps_to_the_limit) {
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 512 * MIB));
     EXPECT_OK(change_to_text(&rig, AHEAD));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
-    rig_close(&rig);
 }
 
 /* What was got before the refusal goes back, whatever the device says to that. */
 TEST(facade_change, that_fails_tells_why_and_not_what_was_undone) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, GIB, 2));
     EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), 64 * MIB));
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, change_to_text(&rig, AHEAD));
     EXPECT_EQ(strata_last_error()->status, STRATA_E_NO_MEMORY);
     EXPECT_CONTAINS(strata_last_error()->text, "auto_growth.preallocate: 512MiB: strata_set_limit: ");
-    rig_close(&rig);
 }
 
 TEST(facade_change, what_is_got_ahead_is_the_default_streams) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
     EXPECT_OK(change_to_text(&rig, AHEAD));
@@ -187,14 +172,12 @@ TEST(facade_change, what_is_got_ahead_is_the_default_streams) {
     strata_block_t block = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 512 * MIB);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* As at open a place that the device cannot serve is told to who asks for it. */
 TEST(facade_change, what_was_said_of_a_place_outlives_a_strategy_that_does_not_serve_it) {
-    rig_t rig;
     strata_block_t block;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     uint64_t count = next_count(&rig, strata_pinned());
     EXPECT_OK(strata_set_limit(rig.s, strata_pinned(), 4 * MIB));
     rig.devices[0]->capabilities.host_nodes = 0;
@@ -203,13 +186,11 @@ TEST(facade_change, what_was_said_of_a_place_outlives_a_strategy_that_does_not_s
     EXPECT_OK(change_to(&rig, "system"));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_pinned(), NULL, 5 * MIB, &block));
     EXPECT_EQ(next_count(&rig, strata_pinned()), count + 1);
-    rig_close(&rig);
 }
 
 /* As after open: the first requests of the default streams build nothing. */
 TEST(facade_change, the_stacks_of_the_default_streams_are_there_when_it_returns) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, GIB, 2));
     EXPECT_OK(change_to(&rig, "paddle"));
     for (uint32_t device = 0; device < 2; device++) {
         strata_block_t block;
@@ -220,15 +201,13 @@ TEST(facade_change, the_stacks_of_the_default_streams_are_there_when_it_returns)
         EXPECT_EQ(domain->stack_count, stacks);
         EXPECT_OK(strata_free(rig.s, block.ref));
     }
-    rig_close(&rig);
 }
 
 /* From every preset to every other, with a program of two streams in between. */
 TEST(facade_change, from_every_preset_to_every_other) {
-    rig_t rig;
     static program_t program;
     const char *from, *to;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     program_begin(&program, &rig);
     for (size_t i = 0; (from = strata_strategy_name(i)) != NULL; i++)
         for (size_t k = 0; (to = strata_strategy_name(k)) != NULL; k++)
@@ -239,7 +218,6 @@ TEST(facade_change, from_every_preset_to_every_other) {
                 program_finish(&program);
             }
     EXPECT_EQ(program.failures, 0);
-    rig_close(&rig);
 }
 
 /* A thread that found its stack before the change finds the new one after it. */
@@ -262,10 +240,9 @@ static void *serve_twice(void *context) {
 }
 
 TEST(facade_change, ends_what_other_threads_have_looked_up) {
-    rig_t rig;
     pthread_t thread;
     pthread_barrier_t gate;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     ASSERT_EQ(pthread_barrier_init(&gate, NULL, 2), 0);
     second_t second = {.rig = &rig, .gate = &gate};
     ASSERT_EQ(pthread_create(&thread, NULL, serve_twice, &second), 0);
@@ -278,15 +255,13 @@ TEST(facade_change, ends_what_other_threads_have_looked_up) {
     (void)pthread_barrier_wait(&gate);
     ASSERT_EQ(pthread_join(thread, NULL), 0);
     ASSERT_EQ(pthread_barrier_destroy(&gate), 0);
-    rig_close(&rig);
 }
 
 /* Each host allocation of a change fails in turn: the old strategy serves on. */
 TEST(facade_change, all_or_nothing_when_the_host_has_no_memory) {
-    rig_t rig;
     strata_status_t status = STRATA_E_HOST_MEMORY;
     uint64_t k = 1;
-    rig_open(&rig, "paddle", NULL, 0, GIB, 2);
+    RIG_BY(rig, rig_open(&rig, "paddle", NULL, 0, GIB, 2));
     for (; status != STRATA_OK && k < 100000 && !strata_test_has_failed(); k += k < 40 ? 1 : STRIDE * 5) {
         strata_host_fail_at(k, 0);
         status = change_to(&rig, "strata");
@@ -298,7 +273,6 @@ TEST(facade_change, all_or_nothing_when_the_host_has_no_memory) {
     }
     EXPECT_OK(status);
     EXPECT_GT(k, 40);
-    rig_close(&rig);
 }
 
 /* ---- the flags ---- */
@@ -320,8 +294,7 @@ static void recycle(rig_t *rig, strata_stream_t stream) {
 
 /* The streams stay, and what places know of them as long as the flag does. */
 TEST(facade_change, handles_are_checked_from_it_on_or_no_more) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(use(&rig, stream));
     EXPECT_OK(change_with(&rig, "paddle", STRATA_OPEN_CHECK_STREAM_IDS));
@@ -336,13 +309,11 @@ TEST(facade_change, handles_are_checked_from_it_on_or_no_more) {
     EXPECT_OK(use(&rig, stream));
     recycle(&rig, stream);
     EXPECT_OK(use(&rig, stream));
-    rig_close(&rig);
 }
 
 /* The table of handles is one of the host's allocations: its failure, and that of any other, leaves the old flags too. */
 TEST(facade_change, that_fails_leaves_handles_unchecked) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, GIB, 1);
+    RIG(rig, "strata", GIB);
     strata_stream_t stream = rig_stream(&rig);
     for (uint64_t k = 1; k <= 40; k++) {
         strata_host_fail_at(k, 0);
@@ -356,5 +327,4 @@ TEST(facade_change, that_fails_leaves_handles_unchecked) {
     EXPECT_STATUS(STRATA_E_STRATEGY, change_with(&rig, "no such preset", STRATA_OPEN_CHECK_STREAM_IDS));
     recycle(&rig, stream);
     EXPECT_OK(use(&rig, stream));
-    rig_close(&rig);
 }

@@ -14,8 +14,7 @@ static const char *chunks(rig_t *rig) {
 }
 
 TEST(facade_chunks, tell_every_block_of_every_chunk) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     EXPECT_STREQ(chunks(&rig), "");
     strata_stream_t stream = rig_stream(&rig), busy = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 2 * MIB - 100);
@@ -49,13 +48,11 @@ TEST(facade_chunks, tell_every_block_of_every_chunk) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, d.ref));
     EXPECT_OK(strata_free(rig.s, e.ref));
-    rig_close(&rig);
 }
 
 /* What lies in no chunk is its own; more blocks in a chunk than were ever collected before. */
 TEST(facade_chunks, are_blocks_where_there_is_no_cache) {
-    rig_t rig;
-    rig_open(&rig, "system", NULL, 0, 0, 1);
+    RIG(rig, "system", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 3 * MIB), b = rig_allocate(&rig, NULL, 5 * MIB);
     snprintf(wanted, sizeof wanted,
              "chunk 0x%" PRIxPTR " 3MiB, stream 0x0: used 3MiB (1), free 0 (0)\n  0x%" PRIxPTR " 3MiB live\n"
@@ -64,12 +61,10 @@ TEST(facade_chunks, are_blocks_where_there_is_no_cache) {
     EXPECT_STREQ(chunks(&rig), wanted);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_chunks, of_many_blocks_are_told_line_by_line) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_ref_t refs[500];
     for (size_t i = 0; i < 500; i++) refs[i] = rig_allocate(&rig, NULL, 1024).ref;
     size_t lines = 0;
@@ -77,12 +72,10 @@ TEST(facade_chunks, of_many_blocks_are_told_line_by_line) {
     EXPECT_EQ(lines, 1 + 500 + 1);
     EXPECT_CONTAINS(text, "used 500KiB (500), free 19980KiB (1)\n");
     for (size_t i = 0; i < 500; i++) EXPECT_OK(strata_free(rig.s, refs[i]));
-    rig_close(&rig);
 }
 
 TEST(facade_chunks, need_host_memory_and_an_open_facade) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     size_t needed = 77;
     for (uint64_t k = 1; k <= 3; k++) {
@@ -94,5 +87,4 @@ TEST(facade_chunks, need_host_memory_and_an_open_facade) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_chunks_text(rig.s, strata_gpu(9), text, sizeof text, &needed));
     EXPECT_STATUS(STRATA_E_STALE, strata_chunks_text(rig.s + 1, rig.gpu, text, sizeof text, &needed));
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }

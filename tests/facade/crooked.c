@@ -48,16 +48,14 @@ TEST(facade_crooked, a_cache_refuses_memory_that_begins_elsewhere_and_gives_it_b
     static const char *const stacks[] = {"auto_growth, test_crooked, system", "caching, test_crooked, system",
                                          "bfc, test_crooked, system"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        rig_t rig;
         strata_block_t block = {.ref = 7};
-        open_with(&rig, &crooked_type, stacks[i]);
+        RIG_BY(rig, open_with(&rig, &crooked_type, stacks[i]));
         EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block));
         EXPECT_CONTAINS(strata_last_error()->text, "the layer below gives");
         EXPECT_EQ(block.ref, 7);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), rig_calls(&rig, STRATA_CALL_free));
         EXPECT_OK(strata_validate(rig.s));
-        rig_close(&rig);
     }
 }
 
@@ -92,9 +90,8 @@ static const strata_layer_type_t untidy_type = {
 /* Its blocks lie in such records, and have no borrowers but those that are noted. */
 TEST(facade_crooked, a_cache_takes_nothing_over_from_a_record_that_another_layer_gave_up) {
     enum { BLOCKS = 4 };
-    rig_t rig;
     strata_block_t blocks[BLOCKS];
-    open_with(&rig, &untidy_type, "auto_growth: {chunk_size: 2MiB}, test_untidy, system");
+    RIG_BY(rig, open_with(&rig, &untidy_type, "auto_growth: {chunk_size: 2MiB}, test_untidy, system"));
     strata_stream_t borrower = rig_stream(&rig);
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 2 * MIB);
     for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
@@ -103,7 +100,6 @@ TEST(facade_crooked, a_cache_takes_nothing_over_from_a_record_that_another_layer
     for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_record_stream(rig.s, blocks[i].ref, borrower));
     for (int i = 0; i < BLOCKS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
     EXPECT_EQ(rig_figures(&rig).host_waits, BLOCKS);
-    rig_close(&rig);
 }
 
 /* ---- above a cache ---- */
@@ -193,15 +189,13 @@ static const strata_layer_type_t noting_type = {
 };
 
 TEST(facade_crooked, a_borrow_stays_where_its_layer_cannot_take_it_back) {
-    rig_t rig;
-    open_with(&rig, &noting_type, "test_noting, system");
+    RIG_BY(rig, open_with(&rig, &noting_type, "test_noting, system"));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_record_stream(rig.s, block.ref, stream));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_erase_stream(rig.s, block.ref, stream));
     EXPECT_CONTAINS(strata_last_error()->text, "test_noting cannot take a borrow back");
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* ---- needs ---- */

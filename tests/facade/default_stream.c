@@ -10,8 +10,7 @@ static void expect_owner(rig_t *rig, strata_block_t block, strata_stream_t wante
 }
 
 TEST(facade_default_stream, null_stands_for_it) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t before = rig_allocate(&rig, NULL, 1000);
     expect_owner(&rig, before, NULL);
@@ -32,13 +31,11 @@ TEST(facade_default_stream, null_stands_for_it) {
     EXPECT_EQ(f.live_allocations, 2);
     strata_block_t blocks[] = {before, after, named, legacy};
     for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* A block that the legacy stream owned is borrowed by NULL from now on; one of the new default stream is not. */
 TEST(facade_default_stream, borrows_go_by_it) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t before = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, stream));
@@ -55,13 +52,11 @@ TEST(facade_default_stream, borrows_go_by_it) {
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
     EXPECT_OK(strata_free(rig.s, after.ref));
     EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, NULL));
-    rig_close(&rig);
 }
 
 /* SetDefaultStream of Paddle throws at the second call; the same one again is no change. */
 TEST(facade_default_stream, is_set_once) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, NULL));
     EXPECT_OK(strata_set_default_stream(rig.s, rig.gpu, one));
@@ -75,7 +70,6 @@ TEST(facade_default_stream, is_set_once) {
     bool same = false;
     EXPECT_OK(strata_same_stream(rig.s, strata_gpu(1), NULL, STRATA_STREAM_LEGACY, &same));
     EXPECT_TRUE(same);
-    rig_close(&rig);
 }
 
 /* ---- each thread's own ---- */
@@ -101,8 +95,7 @@ static void in_another_thread(void *(*body)(void *), own_t *own) {
 /* Nobody can name the stream of a thread that has exited: its cache is given back once all work is over, which a device that
  * answers no wait does not say. */
 TEST(facade_default_stream, what_an_exited_thread_cached_stays_until_a_wait_for_all_succeeds) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     own_t own = {.rig = &rig};
     in_another_thread(use_and_leave, &own);
     uint64_t cached = rig_figures(&rig).reserved_bytes;
@@ -113,7 +106,6 @@ TEST(facade_default_stream, what_an_exited_thread_cached_stays_until_a_wait_for_
     in_another_thread(use_and_leave, &own);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * cached);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 static void *borrow_and_leave(void *argument) {
@@ -125,8 +117,7 @@ static void *borrow_and_leave(void *argument) {
 /* One handle, a stream of each thread: each is a borrower, and takes back its own borrow alone. */
 TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
     for (int others = 0; others < 3; others++) {
-        rig_t rig;
-        rig_open(&rig, "strata", NULL, 0, 0, 1);
+        RIG(rig, "strata", 0);
         own_t own = {.rig = &rig, .block = rig_allocate(&rig, rig_stream(&rig), 1000)};
         for (int i = 0; i < others; i++) in_another_thread(borrow_and_leave, &own);
         EXPECT_OK(strata_record_stream(rig.s, own.block.ref, STRATA_STREAM_PER_THREAD));
@@ -136,7 +127,6 @@ TEST(facade_default_stream, the_same_handle_in_two_threads_is_two_borrowers) {
         uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
         EXPECT_OK(strata_free(rig.s, own.block.ref));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) > waits, others > 0);
-        rig_close(&rig);
     }
 }
 
@@ -151,13 +141,11 @@ static void *ask_for_the_owner(void *argument) {
 
 /* The handle would mean the asking thread's own there. */
 TEST(facade_default_stream, a_threads_own_is_named_to_that_thread_alone) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     own_t own = {.rig = &rig, .block = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 1000)};
     expect_owner(&rig, own.block, STRATA_STREAM_PER_THREAD);
     in_another_thread(ask_for_the_owner, &own);
     EXPECT_OK(strata_free(rig.s, own.block.ref));
-    rig_close(&rig);
 }
 
 /* ---- a thread that exits while others are waited for ---- */
@@ -215,10 +203,9 @@ static void *allocate_and_leave(void *argument) {
 /* A new stack of a thread gives up those of exited ones. One that exits behind the wait for the others' work, with work of its own
  * under way, is waited for itself. */
 TEST(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_waited_for_itself) {
-    rig_t rig;
     between_t between;
     late_t first, second;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     begin_late(&first, &rig, PART, 1000, 10 * 1000 * 1000);
     begin_late(&second, &rig, 1000, PART, 100 * 1000 * 1000);
     let_it_leave(&first);
@@ -236,5 +223,4 @@ TEST(facade_default_stream, a_thread_that_exits_behind_the_wait_for_others_is_wa
     const strata_block_t *left[] = {&first.kept, &second.kept, &mine.block, &next.block};
     for (size_t i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, left[i]->ref));
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }

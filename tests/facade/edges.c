@@ -22,8 +22,8 @@ static strata_status_t without_managed(strata_device_t *device, strata_memory_t 
 
 /* A kind of memory that the device does not have is one more that has none left, whatever stands behind it. */
 TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
-    rig_t rig;
-    open_stack(&rig, "fallback: {stacks: [[system], [system: {memory: managed}], [system: {memory: pinned}]]}", 64 * MIB);
+    RIG_BY(rig,
+           open_stack(&rig, "fallback: {stacks: [[system], [system: {memory: managed}], [system: {memory: pinned}]]}", 64 * MIB));
     strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
     real = rig.devices[0]->operations;
     strata_device_operations_t table = *real;
@@ -34,7 +34,6 @@ TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_alloc), 1);
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 /* ---- auto_growth ---- */
@@ -43,32 +42,28 @@ TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
 TEST(facade_edges, a_growth_that_cannot_be_smaller_is_not_asked_for_again) {
     uint64_t calls[2];
     for (int smaller = 0; smaller < 2; smaller++) {
-        rig_t rig;
         strata_block_t none;
-        open_stack(&rig,
-                   smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
-                           : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system",
-                   64 * MIB);
+        RIG_BY(rig, open_stack(&rig,
+                               smaller ? "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: true}, system"
+                                       : "retry: {timeout: 0s}, auto_growth: {chunk_size: 20MiB, smaller_growth: false}, system",
+                               64 * MIB));
         strata_block_t kept = rig_allocate(&rig, NULL, 50 * MIB);
         uint64_t before = rig_calls(&rig, STRATA_CALL_malloc);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
         calls[smaller] = rig_calls(&rig, STRATA_CALL_malloc) - before;
         EXPECT_OK(strata_free(rig.s, kept.ref));
-        rig_close(&rig);
     }
     EXPECT_EQ(calls[0], calls[1]);
 }
 
 /* Of chunks of one size the oldest goes: the younger ones' memory is served again. */
 TEST(facade_edges, of_equal_idle_chunks_the_oldest_goes) {
-    rig_t rig;
-    open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0);
+    OPENED(rig_t, rig, rig_close_by_force, open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0));
     strata_block_t blocks[3];
     for (int n = 0; n < 3; n++) blocks[n] = rig_allocate(&rig, NULL, 20 * MIB);
     for (int n = 2; n >= 0; n--) EXPECT_OK(strata_free(rig.s, blocks[n].ref));
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 20 * MIB, NULL));
     EXPECT_EQ(rig_allocate(&rig, NULL, 20 * MIB).ptr, blocks[2].ptr);
-    rig_close_by_force(&rig);
 }
 
 /* The highest that was reserved at once, however often there was less in between. */
@@ -76,8 +71,7 @@ TEST(facade_edges, the_peak_of_a_cache_is_no_sum) {
     static const char *const stacks[] = {"auto_growth: {chunk_size: 1MiB}, system", "buffered, system", "caching, system",
                                          "bfc: {allow_growth: true}, system"};
     for (int i = 0; i < 4; i++) {
-        rig_t rig;
-        open_stack(&rig, stacks[i], 0);
+        RIG_BY(rig, open_stack(&rig, stacks[i], 0));
         uint64_t most = 0;
         for (uint64_t mib = 20; mib <= 60; mib += 20) {
             strata_block_t block = rig_allocate(&rig, NULL, mib * MIB);
@@ -90,14 +84,12 @@ TEST(facade_edges, the_peak_of_a_cache_is_no_sum) {
         EXPECT_EQ(of_no_pool.peak_reserved_bytes, most);
         EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, most);
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }
 
 /* A block that no slot is left for stays out of use, and is not idle, until its chunk goes. */
 TEST(facade_edges, a_block_without_a_slot_is_not_idle) {
-    rig_t rig;
-    open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0);
+    RIG_BY(rig, open_stack(&rig, "auto_growth: {chunk_size: 20MiB}, system", 0));
     strata_block_t first = rig_allocate(&rig, NULL, 5 * MIB), second = rig_allocate(&rig, NULL, 5 * MIB);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     strata_record_t *record = strata_slab_record(&stack->slab, strata_ref_slot(first.ref));
@@ -114,15 +106,13 @@ TEST(facade_edges, a_block_without_a_slot_is_not_idle) {
     EXPECT_OK(strata_free(rig.s, second.ref));
     EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
     EXPECT_EQ(info.cached, 15 * MIB);
-    rig_close(&rig);
 }
 
 /* ---- caching ---- */
 
 /* What the layer below grants beyond a segment's size counts until the segment goes. */
 TEST(facade_edges, caching_counts_its_segments_as_they_were_granted) {
-    rig_t rig;
-    open_stack(&rig, "caching: {memory_fraction: 0.5}, bfc: {allow_growth: true}, system", 1024 * MIB);
+    RIG_BY(rig, open_stack(&rig, "caching: {memory_fraction: 0.5}, bfc: {allow_growth: true}, system", 1024 * MIB));
     caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 30 * MIB).ref));
     strata_call_t call = {.stack = self->base.stack};
@@ -137,14 +127,12 @@ TEST(facade_edges, caching_counts_its_segments_as_they_were_granted) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(self->chunks.held, 0);
-    rig_close(&rig);
 }
 
 /* While a capture is under way a request that finds no memory waits for nobody: the host's wait would be in the capture's way. */
 TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
-    rig_t rig;
     strata_block_t none;
-    open_stack(&rig, "caching, system", 64 * MIB);
+    RIG_BY(rig, open_stack(&rig, "caching, system", 64 * MIB));
     caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, 40 * MIB);
@@ -160,7 +148,6 @@ TEST(facade_edges, caching_waits_for_no_use_in_a_capture) {
     self->captures = 0;
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, owner, 48 * MIB).ref));
     EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_synchronise), waits);
-    rig_close(&rig);
 }
 
 /* ---- scrub ---- */
@@ -180,8 +167,7 @@ static bool is_zeroed_for(rig_t *rig, uint64_t pool) {
 
 /* Pools whose numbers differ in any of their bytes are different owners. */
 TEST(facade_edges, scrub_tells_pools_apart_by_every_byte_of_their_number) {
-    rig_t rig;
-    open_stack(&rig, "scrub, auto_growth: {chunk_size: 1MiB}, system", 0);
+    RIG_BY(rig, open_stack(&rig, "scrub, auto_growth: {chunk_size: 1MiB}, system", 0));
     EXPECT_TRUE(is_zeroed_for(&rig, 7));
     EXPECT_FALSE(is_zeroed_for(&rig, 7));
     for (int byte = 0; byte < 8; byte++) {
@@ -190,7 +176,6 @@ TEST(facade_edges, scrub_tells_pools_apart_by_every_byte_of_their_number) {
         EXPECT_FALSE(is_zeroed_for(&rig, pool));
         EXPECT_TRUE(is_zeroed_for(&rig, 7));
     }
-    rig_close(&rig);
 }
 
 /* ---- a free that is no quick one ---- */
@@ -202,8 +187,7 @@ TEST(facade_edges, a_free_that_takes_the_long_way_is_counted_once) {
                                          "thread_local: {initial: 4MiB, reallocate: 4MiB}, system"};
     static const size_t sizes[] = {1000, 5 * MIB + 1, 300 * 1024 + 7};
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
-        open_stack(&rig, stacks[i], 0);
+        RIG_BY(rig, open_stack(&rig, stacks[i], 0));
         for (uint64_t n = 0; n < 3; n++) {
             strata_block_t block = rig_allocate(&rig, NULL, sizes[n]);
             EXPECT_EQ(rig_figures(&rig).requested_bytes, sizes[n]);
@@ -215,7 +199,6 @@ TEST(facade_edges, a_free_that_takes_the_long_way_is_counted_once) {
             EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
         }
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }
 
@@ -227,9 +210,8 @@ TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
                                          "caching, system"};
     for (int i = 0; i < 4; i++)
         for (int neighbour = 0; neighbour < 2; neighbour++) {
-            rig_t rig;
             strata_block_t blocks[8];
-            open_stack(&rig, stacks[i], 0);
+            RIG_BY(rig, open_stack(&rig, stacks[i], 0));
             for (int n = 0; n < 8; n++) blocks[n] = rig_allocate(&rig, NULL, MIB);
             for (int n = 0; n < 8; n++) {
                 strata_slab_t *slab = &strata_stack_of(strata_ref_home(blocks[n].ref))->slab;
@@ -246,7 +228,6 @@ TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
             EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
             EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
             if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], neighbour);
-            rig_close(&rig);
         }
 }
 
@@ -254,8 +235,7 @@ TEST(facade_edges, the_first_block_of_a_chunk_may_move_to_another_slot) {
 
 /* Where nothing of the pool can go the host does not wait for the device. */
 TEST(facade_edges, a_release_of_a_pool_that_is_all_in_use_waits_for_nobody) {
-    rig_t rig;
-    open_stack(&rig, "cuda_malloc_async", 0);
+    RIG_BY(rig, open_stack(&rig, "cuda_malloc_async", 0));
     strata_block_t block = rig_allocate(&rig, NULL, 64 * MIB);
     uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
@@ -264,14 +244,12 @@ TEST(facade_edges, a_release_of_a_pool_that_is_all_in_use_waits_for_nobody) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
-    rig_close(&rig);
 }
 
 /* What the device does not take back is quarantined, and lives no more. */
 TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
     for (int borrowed = 0; borrowed < 2; borrowed++) {
-        rig_t rig;
-        open_stack(&rig, "cuda_malloc_async", 0);
+        RIG_BY(rig, open_stack(&rig, "cuda_malloc_async", 0));
         const async_layer_t *self = (const async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, 3 * MIB);
@@ -283,15 +261,13 @@ TEST(facade_edges, a_block_that_a_pool_refuses_is_quarantined_and_not_live) {
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 3 * MIB);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 3 * MIB);
         EXPECT_EQ(self->live_bytes, 0);
-        rig_close(&rig);
     }
 }
 
 /* A request that comes to the bound to the byte waits for no pending free; one more does. */
 TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
     for (uint64_t more = 0; more < 2; more++) {
-        rig_t rig;
-        open_stack(&rig, "cuda_malloc_async", 0);
+        RIG_BY(rig, open_stack(&rig, "cuda_malloc_async", 0));
         async_layer_t *self = (async_layer_t *)rig_domain(&rig)->ordinary.shared[1];
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, 3 * MIB), next;
@@ -302,15 +278,13 @@ TEST(facade_edges, a_pool_is_throttled_above_its_share_alone) {
         next = rig_allocate(&rig, owner, 5 * MIB + more);
         EXPECT_EQ(self->throttled, more);
         EXPECT_OK(strata_free(rig.s, next.ref));
-        rig_close(&rig);
     }
 }
 
 /* A segment that came and found no slot went back: it is not of the fraction any more. */
 TEST(facade_edges, a_segment_without_a_slot_counts_for_nothing) {
-    rig_t rig;
     strata_block_t none;
-    open_stack(&rig, "caching: {memory_fraction: 0.5}, system", 0);
+    RIG_BY(rig, open_stack(&rig, "caching: {memory_fraction: 0.5}, system", 0));
     caching_t *self = (caching_t *)rig_domain(&rig)->ordinary.shared[1];
     strata_block_t block = rig_allocate(&rig, NULL, 30 * MIB);
     strata_slab_t *slab = &self->base.stack->slab;
@@ -322,5 +296,4 @@ TEST(facade_edges, a_segment_without_a_slot_counts_for_nothing) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 30 * MIB);
     slab->capacity = capacity;
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }

@@ -18,9 +18,8 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
                                          "buffered, system"};
     for (int i = 0; i < 4; i++) {
         char text[100];
-        rig_t rig;
         snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         strata_stream_t ends = rig_stream(&rig), borrower = rig_stream(&rig), stays = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, ends, 30 * MIB), again = rig_allocate(&rig, ends, MIB);
         EXPECT_OK(strata_free(rig.s, again.ref));
@@ -43,7 +42,6 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stays, MIB).ref));
         EXPECT_GE(of_no_pool(&rig).peak_reserved_bytes, before.peak_reserved_bytes);
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }
 
@@ -60,10 +58,9 @@ TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back
                                          "stream_safe, buffered, auto_growth, system"};
     for (int i = 0; i < 3; i++) {
         char text[100];
-        rig_t rig;
         pthread_t thread;
         snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         uint64_t began = rig_figures(&rig).reserved_bytes;
         ASSERT_EQ(pthread_create(&thread, NULL, leave_idle, &rig), 0);
         pthread_join(thread, NULL);
@@ -75,7 +72,6 @@ TEST(facade_ended_streams, what_an_exited_threads_own_stream_left_idle_goes_back
         EXPECT_EQ(rig_domain(&rig)->orphans, 0);
         EXPECT_OK(strata_free(rig.s, mine.ref));
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }
 
@@ -87,9 +83,8 @@ TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
     for (int i = 0; i < 5; i++)
         for (int on = 0; on < 2; on++) {
             char text[100];
-            rig_t rig;
             snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-            rig_open(&rig, text, NULL, 0, 0, 1);
+            RIG(rig, text, 0);
             strata_stream_t old = rig_stream(&rig);
             strata_block_t block = rig_allocate(&rig, old, 3 * MIB);
             EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
@@ -104,6 +99,5 @@ TEST(facade_ended_streams, a_new_stream_of_an_owners_handle_is_a_borrower) {
             EXPECT_OK(strata_validate(rig.s));
             rig_pass(&rig, 9 * 1000 * 1000);
             if (strata_test_has_failed()) FAIL_TEST("%s, %s", stacks[i], on ? "free_on" : "record_stream");
-            rig_close(&rig);
         }
 }

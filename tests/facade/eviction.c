@@ -205,8 +205,7 @@ TEST(facade_eviction, answers_are_those_of_a_snapshot_in_pools) {
 
 /* Victims are of one pool: a run of two pools' blocks would be nobody's. */
 TEST(facade_eviction, victims_are_the_current_pools_alone) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights");
     strata_block_t w = get_from(&rig, weights, NULL, 8 * MIB), o = rig_allocate(&rig, NULL, 2 * MIB);
     strata_ref_t victim = 0;
@@ -221,13 +220,11 @@ TEST(facade_eviction, victims_are_the_current_pools_alone) {
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     EXPECT_OK(strata_free(rig.s, w.ref));
     EXPECT_OK(strata_free(rig.s, o.ref));
-    rig_close(&rig);
 }
 
 /* A guard's zones lie between the block and its neighbours: they are free with it. */
 TEST(facade_eviction, what_a_decorator_laid_around_a_block_counts) {
-    rig_t rig;
-    rig_open(&rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [guard: {quarantine: 0}, auto_growth: {chunk_size: 1MiB}, system]", 0);
     strata_block_t blocks[3];
     strata_neighbours_t n = {.struct_size = sizeof n};
     for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, 10000);
@@ -242,5 +239,4 @@ TEST(facade_eviction, what_a_decorator_laid_around_a_block_counts) {
     EXPECT_TRUE(n.free_before > 0 && n.free_after > 0);
     EXPECT_EQ(n.run, MIB);
     EXPECT_OK(strata_free(rig.s, blocks[1].ref));
-    rig_close(&rig);
 }

@@ -8,8 +8,7 @@
 static char text[65536];
 
 TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, "strata", NULL, 0, 0, 2));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, stream, 5000);
     size_t needed = 0, again = 0;
@@ -41,7 +40,6 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     EXPECT_EQ(again, needed);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_figures, prometheus_tells_counters_from_gauges) {
@@ -92,8 +90,7 @@ static void note(const strata_layer_figure_t *figure, void *context) {
 
 /* `stat` below a cache counts chunks, above one it is left out of hits: there its figures are made when they are asked for. */
 TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_once) {
-    rig_t rig;
-    rig_open(&rig, LAYERED, NULL, 0, 0, 1);
+    RIG(rig, LAYERED, 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, stream, 3 * MIB);
     told_t told = {.length = 0};
@@ -125,15 +122,13 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
     EXPECT_LACKS(text, "strata_layer_guard");
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_are_read) {
-    rig_t rig;
-    rig_open(&rig,
-             "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
-             "  - system\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "version: 1\nstrategy: above\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 2MiB}\n"
+        "  - system\n",
+        0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free(rig.s, b.ref));
     told_t told = {.length = 0};
@@ -141,13 +136,11 @@ TEST(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_a
     EXPECT_CONTAINS(told.lines, "1 stat/stat bytes current_bytes=1024\n1 stat/stat bytes peak_bytes=2048\n"
                                 "1 stat/stat count live=1\n1 stat/stat count served=2\n");
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* A sample or its help stands once, however many places, layers and streams there are, and no line is empty. */
 TEST(facade_figures, prometheus_has_no_sample_twice) {
-    rig_t rig;
-    rig_open(&rig, LAYERED, NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, LAYERED, NULL, 0, 0, 2));
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, rig_stream(&rig), MIB);
     EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
     for (char *line = text, *end; *line; line = end + 1) {
@@ -162,7 +155,6 @@ TEST(facade_figures, prometheus_has_no_sample_twice) {
     }
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Figures are read while others allocate, borrow and free: a stream's are of one moment, so that totals belong together. */
@@ -226,10 +218,9 @@ static void expect_sums(const char *json, uint64_t done) {
 
 static void read_while_busy(const char *layers) {
     static char json[65536], strategy[1024];
-    rig_t rig;
     _Atomic bool stop = false;
     snprintf(strategy, sizeof strategy, "version: 1\nstrategy: busy\ndevices: sim\nstack: %s\n", layers);
-    rig_open(&rig, strategy, NULL, 0, 0, 1);
+    RIG(rig, strategy, 0);
     busy_t threads[2] = {{.rig = &rig, .stop = &stop}, {.rig = &rig, .stop = &stop}};
     for (int i = 0; i < 2; i++) threads[i].stream = rig_stream(&rig);
     for (int i = 0; i < 2; i++) {
@@ -253,7 +244,6 @@ static void read_while_busy(const char *layers) {
     }
     EXPECT_OK(strata_statistics_json(rig.s, json, sizeof json, NULL));
     expect_sums(json, threads[0].done + threads[1].done);
-    rig_close(&rig);
 }
 
 TEST(facade_figures, are_read_while_others_are_busy) {

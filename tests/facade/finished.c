@@ -33,9 +33,8 @@ static void leave_waiting(rig_t *rig, strata_stream_t owner, const strata_stream
 TEST(facade_finished, a_block_is_ready_when_the_last_of_its_borrowers_is) {
     for (int i = 0; i < STACKS; i++)
         for (int variant = 0; variant < 4; variant++) {
-            rig_t rig;
             strata_pending_t pending;
-            open_stack(&rig, stacks[i]);
+            RIG_BY(rig, open_stack(&rig, stacks[i]));
             strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
             leave_waiting(&rig, owner, users, variant & 1 ? 2 : 7, variant & 1 ? 7 : 2, variant & 2);
             uint64_t ends[2] = {strata_sim_stream_end(rig.devices[0], users[0]), strata_sim_stream_end(rig.devices[0], users[1])};
@@ -52,7 +51,6 @@ TEST(facade_finished, a_block_is_ready_when_the_last_of_its_borrowers_is) {
             EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), SIZE);
             EXPECT_EQ(pending.ready_at, UINT64_MAX);
             if (strata_test_has_failed()) FAIL_TEST("%s, variant %d", stacks[i], variant);
-            rig_close(&rig);
         }
 }
 
@@ -60,9 +58,8 @@ TEST(facade_finished, a_block_is_ready_when_the_last_of_its_borrowers_is) {
 TEST(facade_finished, the_earliest_of_several_blocks_is_told) {
     for (int i = 0; i < 3; i++)
         for (int variant = 0; variant < 2; variant++) {
-            rig_t rig;
             strata_pending_t pending;
-            open_stack(&rig, stacks[i]);
+            RIG_BY(rig, open_stack(&rig, stacks[i]));
             strata_stream_t owner = rig_stream(&rig), pairs[2][2];
             for (int n = 0; n < 4; n++) pairs[n / 2][n % 2] = rig_stream(&rig);
             leave_waiting(&rig, owner, pairs[variant], 2, 3, false);
@@ -72,7 +69,6 @@ TEST(facade_finished, the_earliest_of_several_blocks_is_told) {
             EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 0);
             EXPECT_EQ(pending.ready_at, end);
             if (strata_test_has_failed()) FAIL_TEST("%s, variant %d", stacks[i], variant);
-            rig_close(&rig);
         }
 }
 
@@ -80,8 +76,7 @@ TEST(facade_finished, the_earliest_of_several_blocks_is_told) {
 TEST(facade_finished, a_block_counts_as_deferred_until_its_last_borrower_is_done) {
     for (int i = 0; i < STACKS; i++)
         for (int variant = 0; variant < 4; variant++) {
-            rig_t rig;
-            open_stack(&rig, stacks[i]);
+            RIG_BY(rig, open_stack(&rig, stacks[i]));
             strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
             strata_stream_t more[2] = {rig_stream(&rig), rig_stream(&rig)};
             leave_waiting(&rig, owner, users, variant & 1 ? 2 : 7, variant & 1 ? 7 : 2, variant & 2);
@@ -92,7 +87,6 @@ TEST(facade_finished, a_block_counts_as_deferred_until_its_last_borrower_is_done
             leave_waiting(&rig, owner, more, 1, 1, false);
             EXPECT_EQ(strata_facade_deferred_peak(rig.s, rig.gpu), 2 * SIZE);
             if (strata_test_has_failed()) FAIL_TEST("%s, variant %d", stacks[i], variant);
-            rig_close(&rig);
         }
 }
 

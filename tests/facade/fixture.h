@@ -5,6 +5,11 @@
 #include "conform/rig.h"
 #include "tests/harness/test.h"
 
+/* A rig of one simulated device of so many bytes (0: the profile's), which closes where its scope ends: by then all is freed. */
+#define RIG(rig, strategy, capacity) RIG_BY(rig, rig_open(&rig, strategy, NULL, 0, capacity, 1))
+/* Likewise, opened as a test wants it. */
+#define RIG_BY(rig, open) OPENED(rig_t, rig, rig_close, open)
+
 /* A capture that the program begins of a stream of device 0, and tells nobody of. */
 static inline void rig_begin_capture(rig_t *rig, strata_stream_t stream) {
     EXPECT_OK(strata_device_capture_begin(rig->devices[0], stream, STRATA_CAPTURE_RELAXED));

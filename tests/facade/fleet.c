@@ -50,8 +50,7 @@ TEST(facade_all_devices, a_default_stream_of_any_device_keeps_pinned_memory_unti
 
 /* One device has one stream of that name: its free is deferred, as any, and the host does not wait. */
 TEST(facade_all_devices, a_default_stream_of_the_only_device_is_not_waited_for) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t block = allocate(&rig);
     borrow(&rig, block, NULL);
     EXPECT_OK(strata_stream_work(rig.s, rig.gpu, NULL, LONG, NULL, 0));
@@ -61,5 +60,4 @@ TEST(facade_all_devices, a_default_stream_of_the_only_device_is_not_waited_for) 
     strata_block_t next = allocate(&rig);
     EXPECT_NE(next.ptr, block.ptr);
     EXPECT_OK(strata_free(rig.s, next.ref));
-    rig_close(&rig);
 }

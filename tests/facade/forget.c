@@ -18,8 +18,7 @@ static strata_stream_t recycled(rig_t *rig, strata_stream_t handle) {
 TEST(facade_forget, live_blocks_stay_valid_under_every_strategy) {
     static const char *const strategies[] = {"strata", "paddle", "system"};
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
-        rig_open(&rig, strategies[i], NULL, 0, 0, 1);
+        RIG(rig, strategies[i], 0);
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, stream, SIZE), b = rig_allocate(&rig, stream, SIZE);
         strata_stack_t *stack = rig_stack(&rig, stream);
@@ -37,13 +36,11 @@ TEST(facade_forget, live_blocks_stay_valid_under_every_strategy) {
         EXPECT_FALSE(stack->open);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         EXPECT_EQ(rig_domain(&rig)->orphans, 0);
-        rig_close(&rig);
     }
 }
 
 TEST(facade_forget, what_it_cached_is_anybodys_once_its_work_is_done) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 32 * MIB, 1);
+    RIG(rig, "strata", 32 * MIB);
     strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, SIZE);
     rig_work(&rig, stream, LONG, a.ref);
@@ -63,13 +60,11 @@ TEST(facade_forget, what_it_cached_is_anybodys_once_its_work_is_done) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_forget, what_it_cached_is_pending_until_its_work_is_done) {
-    rig_t rig;
     strata_pending_t pending;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, SIZE);
     rig_work(&rig, stream, LONG, a.ref);
@@ -82,12 +77,10 @@ TEST(facade_forget, what_it_cached_is_pending_until_its_work_is_done) {
     rig_pass(&rig, 2 * LONG);
     EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), cached);
     EXPECT_EQ(pending.pending_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_forget, a_recycled_handle_is_another_stream_with_another_stack) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, SIZE);
     rig_work(&rig, stream, LONG, a.ref);
@@ -99,12 +92,10 @@ TEST(facade_forget, a_recycled_handle_is_another_stream_with_another_stack) {
     EXPECT_NE(strata_ref_home(b.ref), before);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -120,12 +111,10 @@ TEST(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one) {
     EXPECT_EQ(c.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_forget, taking_the_new_streams_borrow_back_leaves_the_old_ones) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -136,12 +125,10 @@ TEST(facade_forget, taking_the_new_streams_borrow_back_leaves_the_old_ones) {
     strata_block_t b = rig_allocate(&rig, owner, SIZE);
     EXPECT_NE(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_forget, a_borrow_of_a_dead_stream_costs_no_memory) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -160,12 +147,10 @@ TEST(facade_forget, a_borrow_of_a_dead_stream_costs_no_memory) {
     strata_block_t b = rig_allocate(&rig, owner, SIZE);
     EXPECT_EQ(b.ptr, a.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_forget, without_an_event_and_a_wait_its_memory_is_nobodys) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, SIZE);
     rig_work(&rig, stream, LONG, a.ref);
@@ -178,16 +163,13 @@ TEST(facade_forget, without_an_event_and_a_wait_its_memory_is_nobodys) {
     strata_block_t b = rig_allocate(&rig, other, SIZE);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs + 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_forget, a_default_stream_is_never_forgotten) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     for (uintptr_t stream = 0; stream < 3; stream++)
         EXPECT_STATUS(STRATA_E_INVALID, strata_stream_forget(rig.s, rig.gpu, (strata_stream_t)stream));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, rig_stream(&rig)));
-    rig_close(&rig);
 }
 
 TEST(facade_forget, ids_are_asked_for_only_where_they_are_checked) {
@@ -224,8 +206,7 @@ TEST(facade_forget, with_checked_ids_a_handle_that_was_not_forgotten_is_an_error
 }
 
 TEST(facade_forget, a_block_of_many_streams_outlives_them_all) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t owner = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, SIZE);
     for (int i = 0; i < 50; i++) {
@@ -245,19 +226,16 @@ TEST(facade_forget, a_block_of_many_streams_outlives_them_all) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 /* Its work goes on, whatever the place: a borrow by it may not end here. */
 TEST(facade_forget, a_default_stream_is_refused_in_every_place) {
     static const strata_stream_t defaults[] = {NULL, STRATA_STREAM_LEGACY, STRATA_STREAM_PER_THREAD};
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     const strata_place_t places[] = {rig.gpu, strata_managed(0), strata_pinned(), strata_host()};
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
             EXPECT_STATUS(STRATA_E_INVALID, strata_stream_forget(rig.s, places[i], defaults[k]));
             EXPECT_CONTAINS(strata_last_error()->text, "never destroyed");
         }
-    rig_close(&rig);
 }

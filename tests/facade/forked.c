@@ -8,8 +8,7 @@
 #include "tests/facade/fixture.h"
 
 static void fork_under(const char *preset) {
-    rig_t rig;
-    rig_open(&rig, preset, NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, preset, NULL, 0, 0, 1));
     ends_t ends = {.s = rig.s, .place = rig.gpu, .stream = rig_stream(&rig)};
     ends_fill(&ends);
     ends.block = rig_allocate(&rig, NULL, 5000);
@@ -20,7 +19,6 @@ static void fork_under(const char *preset) {
     strata_block_t more = rig_allocate(&rig, ends.stream, 5000);
     EXPECT_OK(strata_free(rig.s, more.ref));
     EXPECT_OK(strata_free_pointer(rig.s, ends.block.ptr));
-    rig_close_by_force(&rig);
 }
 
 TEST(facade_forked, a_child_is_told_so_by_every_call_under_every_preset) {
@@ -65,9 +63,8 @@ static void *fork_often(void *context) {
 }
 
 TEST(facade_forked, no_call_of_a_child_waits_for_a_lock_of_the_parents_threads) {
-    rig_t rig;
     pthread_t threads[3], forking;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "strata", NULL, 0, 0, 1));
     busy_t busy = {.rig = &rig};
     ends_t ends = {.s = rig.s, .place = rig.gpu, .stream = rig_stream(&rig), .block = rig_allocate(&rig, NULL, 5000)};
     for (int i = 0; i < 3; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, i ? start_threads : be_busy, &busy), 0);
@@ -75,7 +72,6 @@ TEST(facade_forked, no_call_of_a_child_waits_for_a_lock_of_the_parents_threads) 
     ASSERT_EQ(pthread_join(forking, NULL), 0);
     busy.stop = true;
     for (int i = 0; i < 3; i++) ASSERT_EQ(pthread_join(threads[i], NULL), 0);
-    rig_close_by_force(&rig);
 }
 
 /* The list of calls is the header's. */

@@ -15,10 +15,9 @@ static void free_it(void *context) {
 
 /* Of two that are made at once one is destroyed again, and the frees stand on the other. */
 TEST(facade_free_streams, two_threads_that_free_at_once_leave_one_stream) {
-    rig_t rig;
     between_t between;
     strata_block_t blocks[2];
-    rig_open(&rig, "stack: [cuda_malloc_async]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [cuda_malloc_async]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     for (int n = 0; n < 2; n++) {
         blocks[n] = rig_allocate(&rig, owner, SIZE);
@@ -36,13 +35,11 @@ TEST(facade_free_streams, two_threads_that_free_at_once_leave_one_stream) {
     rig_pass(&rig, 9 * 1000 * 1000);
     strata_pending_t pending;
     EXPECT_EQ(strata_domain_poll(rig_domain(&rig), &pending), 2 * SIZE);
-    rig_close(&rig);
 }
 
 /* A wait for what was recorded in a capture would draw the free stream in, and end the program's capture. */
 TEST(facade_free_streams, a_captured_borrower_draws_it_into_no_capture) {
-    rig_t rig;
-    rig_open(&rig, "stack: [cuda_malloc_async]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [cuda_malloc_async]", 0);
     strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t first = rig_allocate(&rig, owner, SIZE), second = rig_allocate(&rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig.s, first.ref, captured));
@@ -59,5 +56,4 @@ TEST(facade_free_streams, a_captured_borrower_draws_it_into_no_capture) {
     rig_pass(&rig, 9 * 1000 * 1000);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
-    rig_close(&rig);
 }

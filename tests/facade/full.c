@@ -95,8 +95,7 @@ TEST(facade_full, a_full_table_under_a_decorator_is_told_and_costs_nothing) {
  * chunk goes. */
 TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_left) {
     for (int full = 0; full < 2; full++) {
-        rig_t rig;
-        rig_open(&rig, "strategy: used_up\nstack: [auto_growth, system]\n", NULL, 0, 0, 1);
+        RIG(rig, "strategy: used_up\nstack: [auto_growth, system]\n", 0);
         strata_slab_t *slab = &rig_stack(&rig, NULL)->slab;
         strata_block_t first = rig_allocate(&rig, NULL, 1000), behind = rig_allocate(&rig, NULL, 1000);
         strata_record_t *record = strata_slab_record(slab, strata_ref_slot(first.ref));
@@ -117,7 +116,6 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         /* A chunk with a lost block is not idle. */
         EXPECT_EQ(rig_figures(&rig).reserved_bytes > 0, full);
-        rig_close(&rig);
     }
 }
 
@@ -132,10 +130,9 @@ static bool tables_grow(void) {
 /* Each block has its place in a table that grows as the slab does. */
 TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
     enum { BLOCKS = 1500 };
-    rig_t rig;
     strata_block_t blocks[BLOCKS];
     if (!tables_grow()) TEST_SKIP("address space comes in one piece here");
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     for (int i = 0; i < BLOCKS; i++) blocks[i] = rig_allocate(&rig, NULL, 1000);
     strata_block_t a = blocks[0], b = blocks[BLOCKS - 1];
     EXPECT_OK(strata_retain(rig.s, a.ref));
@@ -148,14 +145,12 @@ TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
     EXPECT_OK(strata_free(rig.s, blocks[BLOCKS - 2].ref));
     EXPECT_OK(strata_free(rig.s, a.ref));
     for (int i = 0; i < BLOCKS - 1; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* A name that finds no room is one of the others; a pool that has none could not be told from another. */
 TEST(facade_full, a_pool_is_not_named_where_no_name_is_left) {
-    rig_t rig;
     uint64_t pool = 77;
-    rig_open(&rig, "strategy: named\nstack: [system]\npools: {weights: {stack: [system]}}\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: named\nstack: [system]\npools: {weights: {stack: [system]}}\n", 0);
     for (uint32_t i = 0; i < STRATA_NAMES; i++) {
         char name[32];
         snprintf(name, sizeof name, "operator %u", i);
@@ -166,16 +161,14 @@ TEST(facade_full, a_pool_is_not_named_where_no_name_is_left) {
     EXPECT_CONTAINS(strata_last_error()->text, "names, the most");
     EXPECT_EQ(pool, 77);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1000).ref));
-    rig_close(&rig);
 }
 
 /* One block, borrowed and taken back by as many streams as a stack knows. The list is in order of the handles: from the
  * last to the first each comes in front. */
 TEST(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_for_instead) {
-    rig_t rig;
     strata_status_t status = STRATA_OK;
     uintptr_t handle = (uintptr_t)1 << 40, noted = 0;
-    rig_open(&rig, "strategy: borrowed\nstack: [stream_safe, auto_growth, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: borrowed\nstack: [stream_safe, auto_growth, system]\n", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, NULL, 1000), other = rig_allocate(&rig, NULL, 1000);
     for (; status == STRATA_OK && noted < 1u << 17; noted++)
@@ -190,13 +183,11 @@ TEST(facade_full, more_borrowers_than_a_stack_notes_are_refused_and_waited_for_i
     for (uintptr_t i = noted - 1; i-- > 0;) EXPECT_OK(strata_erase_stream(rig.s, block.ref, (strata_stream_t)(handle - i)));
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_EQ(rig_figures(&rig).deferred_frees, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_full, nothing_is_asked_for_where_no_record_is_left) {
-    rig_t rig;
     strata_block_t block = {.ref = 7};
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     uint32_t capacity = shorten(&stack->slab, 0);
     EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
@@ -206,5 +197,4 @@ TEST(facade_full, nothing_is_asked_for_where_no_record_is_left) {
     stack->slab.capacity = capacity;
     EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &block));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }

@@ -13,8 +13,7 @@ static uint64_t looked(rig_t *rig) { return rig_domain(rig)->looked; }
 TEST(facade_handles, a_miss_looks_for_no_stack) {
     static const char *const strategies[] = {"strategy: one\nstack: [stream_safe, auto_growth, system]\n", "pytorch"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-        rig_t rig;
-        rig_open(&rig, strategies[i], NULL, 0, 0, 1);
+        RIG(rig, strategies[i], 0);
         strata_block_t blocks[STREAMS];
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
         uint64_t before = looked(&rig), growths = rig_figures(&rig).growths;
@@ -23,14 +22,12 @@ TEST(facade_handles, a_miss_looks_for_no_stack) {
         EXPECT_EQ(looked(&rig) - before, 0);
         EXPECT_GT(rig_figures(&rig).growths, growths);
         for (int k = 0; k < STREAMS; k++) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-        rig_close(&rig);
     }
 }
 
 /* As long as something of a forgotten stream is there a request looks at that, and at no other stream's stack. */
 TEST(facade_handles, a_request_looks_at_what_was_forgotten_and_at_no_other_stack) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t streams[STREAMS];
     strata_block_t blocks[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
@@ -45,13 +42,11 @@ TEST(facade_handles, a_request_looks_at_what_was_forgotten_and_at_no_other_stack
     EXPECT_LE(looked(&rig) - before, 8);
     EXPECT_OK(strata_free(rig.s, more.ref));
     for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* All end in one release, and those that stay keep their order. */
 TEST(facade_handles, orphans_end_in_one_walk) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t streams[STREAMS];
     strata_block_t blocks[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
@@ -71,7 +66,6 @@ TEST(facade_handles, orphans_end_in_one_walk) {
     uint64_t before = domain->looked;
     strata_domain_sweep_orphans(domain);
     EXPECT_EQ(domain->looked - before, 1);
-    rig_close(&rig);
 }
 
 static strata_stack_handle_t handle_of(rig_t *rig, strata_stream_t stream) {
@@ -79,8 +73,7 @@ static strata_stack_handle_t handle_of(rig_t *rig, strata_stream_t stream) {
 }
 
 TEST(facade_handles, a_handle_names_its_stack_until_that_is_forgotten) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_stack_t *stack = rig_stack(&rig, stream);
     strata_stack_handle_t handle = handle_of(&rig, stream);
@@ -98,13 +91,11 @@ TEST(facade_handles, a_handle_names_its_stack_until_that_is_forgotten) {
     EXPECT_NE(handle_of(&rig, stream), handle);
     EXPECT_EQ(strata_stack_enter(handle), NULL);
     EXPECT_EQ(strata_stack_enter(0), NULL);
-    rig_close(&rig);
 }
 
 /* What NULL means changes once: who has remembered the stack of before finds the other one. */
 TEST(facade_handles, the_default_stream_that_is_set_is_found_by_threads_that_remember_another) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t stream = rig_stream(&rig), owner;
     strata_block_t legacy = rig_allocate(&rig, NULL, SIZE);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
@@ -114,7 +105,6 @@ TEST(facade_handles, the_default_stream_that_is_set_is_found_by_threads_that_rem
     EXPECT_EQ((uintptr_t)owner, (uintptr_t)stream);
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_OK(strata_free(rig.s, legacy.ref));
-    rig_close(&rig);
 }
 
 typedef struct forgetting {
@@ -131,8 +121,7 @@ static void *forget_again_and_again(void *context) {
 
 /* A stream that one thread forgets while another asks for memory of it: every request is served, by a stack that is there. */
 TEST(facade_handles, a_stream_may_be_forgotten_at_any_moment_of_a_request) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     forgetting_t f = {.rig = &rig, .stream = rig_stream(&rig)};
     pthread_t thread;
     ASSERT_EQ(pthread_create(&thread, NULL, forget_again_and_again, &f), 0);
@@ -143,5 +132,4 @@ TEST(facade_handles, a_stream_may_be_forgotten_at_any_moment_of_a_request) {
     f.stop = true;
     ASSERT_EQ(pthread_join(thread, NULL), 0);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }

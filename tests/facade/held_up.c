@@ -61,15 +61,13 @@ static strata_status_t slow_malloc(strata_device_t *device, strata_memory_t memo
 
 /* What was claimed under the old limit is served or given up before the new one is said to hold. */
 TEST(facade_held_up, a_lower_limit_holds_once_what_is_being_asked_for_is_there) {
-    rig_t rig;
-    rig_open(&rig, "stack: [system]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [system]", 0);
     begin(&rig, NULL);
     scene.table.malloc = slow_malloc;
     strata_block_t block = rig_allocate(&rig, NULL, 8 * MIB), none;
     end(&rig);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1000, &none));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* ---- strata_stream_forget() ---- */
@@ -95,8 +93,7 @@ static strata_status_t slow_free(strata_device_t *device, strata_address_t addre
 
 /* Behind the forgetting the program destroys the stream: no free may have its handle by then. */
 TEST(facade_held_up, a_stream_is_forgotten_once_no_free_has_its_handle) {
-    rig_t rig;
-    rig_open(&rig, "stack: [cuda_malloc_async]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [cuda_malloc_async]", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, MIB);
     begin(&rig, stream);
@@ -104,5 +101,4 @@ TEST(facade_held_up, a_stream_is_forgotten_once_no_free_has_its_handle) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     end(&rig);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
-    rig_close(&rig);
 }

@@ -11,8 +11,7 @@ static void refuse_waits(rig_t *rig, uint32_t stream_wait, bool persistent) {
 
 /* The wait at the forgetting fails: nobody can name the stream at the free, which waits for the whole device. */
 TEST(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is_waited_for_at_the_free) {
-    rig_t rig;
-    rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
@@ -26,13 +25,11 @@ TEST(facade_host_waits, a_borrower_that_could_not_be_waited_for_when_it_ended_is
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
     EXPECT_EQ(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
-    rig_close_by_force(&rig);
 }
 
 /* One that was waited for then costs the free nothing. */
 TEST(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over) {
-    rig_t rig;
-    rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+    RIG(rig, "stack: [auto_growth, system]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), busy = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, owner, SIZE);
     EXPECT_OK(strata_record_stream(rig.s, block.ref, borrower));
@@ -42,14 +39,12 @@ TEST(facade_host_waits, a_borrower_that_was_waited_for_when_it_ended_is_over) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_LT(strata_sim_now(rig.world), strata_sim_stream_end(rig.devices[0], busy));
     EXPECT_EQ(rig_figures(&rig).host_waits, 1); /* that of the forgetting */
-    rig_close(&rig);
 }
 
 /* Whichever of two borrowers it is that nothing tells the end of, and the other one was waited for. */
 TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_from_everybody) {
     for (uint32_t refused = 1; refused <= 2; refused++) {
-        rig_t rig;
-        rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1);
+        OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, "stack: [auto_growth, system]", NULL, 0, 0, 1));
         strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         for (int n = 0; n < 2; n++) {
@@ -64,15 +59,13 @@ TEST(facade_host_waits, one_borrower_that_cannot_be_waited_for_keeps_the_block_f
         rig_pass(&rig, 9 * MILLISECOND);
         EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         if (strata_test_has_failed()) FAIL_TEST("wait %u refused", refused);
-        rig_close_by_force(&rig);
     }
 }
 
 /* So it is where the driver's pool would have freed it: whichever of the owner and two borrowers that nothing tells the end of. */
 TEST(facade_host_waits, one_user_that_nothing_tells_the_end_of_keeps_a_pools_block_from_everybody) {
     for (uint32_t refused = 1; refused <= 3; refused++) {
-        rig_t rig;
-        rig_open(&rig, "stack: [cuda_malloc_async]", NULL, 0, 0, 1);
+        RIG(rig, "stack: [cuda_malloc_async]", 0);
         strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         for (int n = 0; n < 2; n++) {
@@ -86,7 +79,6 @@ TEST(facade_host_waits, one_user_that_nothing_tells_the_end_of_keeps_a_pools_blo
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, block.size);
         EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
         if (strata_test_has_failed()) FAIL_TEST("mark %u refused", refused);
-        rig_close(&rig);
     }
 }
 
@@ -100,8 +92,7 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
                                          "stack: [caching, system]",
                                          "stack: [caching: {streams: ignored}, system]"};
     for (int i = 0; i < 7; i++) {
-        rig_t rig;
-        rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+        OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, stacks[i], NULL, 0, 0, 1));
         strata_stream_t owner = rig_stream(&rig), captured = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, SIZE);
         EXPECT_OK(strata_record_stream(rig.s, block.ref, captured));
@@ -112,7 +103,6 @@ TEST(facade_host_waits, a_free_leaves_its_borrowers_capture_as_it_is) {
         EXPECT_NE(rig_allocate(&rig, owner, SIZE).ptr, block.ptr);
         EXPECT_OK(strata_validate(rig.s));
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close_by_force(&rig);
     }
 }
 
@@ -124,8 +114,7 @@ TEST(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves)
     static const char *const stacks[] = {"stack: [retry: {timeout: 1s}, stream_safe, auto_growth, system]",
                                          "stack: [retry: {timeout: 1s, wait_first: true}, stream_safe, auto_growth, system]"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        rig_open(&rig, stacks[i], NULL, 0, 64 * MIB, 1);
+        RIG(rig, stacks[i], 64 * MIB);
         strata_stream_t gone = rig_stream(&rig), next = rig_stream(&rig);
         strata_block_t whole = rig_allocate(&rig, gone, 50 * MIB);
         EXPECT_OK(strata_free(rig.s, whole.ref));
@@ -140,6 +129,5 @@ TEST(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves)
         EXPECT_OK(strata_free(rig.s, block.ref));
         EXPECT_OK(strata_free(rig.s, kept.ref));
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }

@@ -6,8 +6,7 @@
 #include "tests/facade/program.h"
 
 TEST(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t blocks[200];
     for (int round = 0; round < 50; round++) {
         uint64_t host = strata_host_allocations(), device = strata_sim_calls(rig.devices[0]);
@@ -17,12 +16,10 @@ TEST(facade_hot, a_warm_pair_takes_no_host_memory_and_asks_the_device_nothing) {
         EXPECT_EQ(strata_host_allocations() - host, 0);
         EXPECT_EQ(strata_sim_calls(rig.devices[0]) - device, 0);
     }
-    rig_close(&rig);
 }
 
 TEST(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_made) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     for (int round = 0; round < 100; round++) {
         uint64_t host = strata_host_allocations(), made = rig_calls(&rig, STRATA_CALL_event_create);
@@ -34,7 +31,6 @@ TEST(facade_hot, a_borrowed_pair_takes_no_host_memory_once_its_events_are_made) 
         EXPECT_EQ(strata_host_allocations() - host, 0);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_create), made);
     }
-    rig_close(&rig);
 }
 
 static void find_figure(const strata_layer_figure_t *figure, void *context) {
@@ -43,11 +39,10 @@ static void find_figure(const strata_layer_figure_t *figure, void *context) {
 
 /* What docs/hot-path.md says costs nothing: hits go straight to the cache and come to no layer above or below it. */
 TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
-    rig_t rig;
-    rig_open(&rig,
-             "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
-             "fault, limit: {bytes: 1GiB}, system]\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "version: 1\nstrategy: idle\ndevices: sim\nstack: [retry, stream_safe, stat, trace: {path: none}, auto_growth, "
+        "fault, limit: {bytes: 1GiB}, system]\n",
+        0);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     EXPECT_NE(stack->hit, NULL);
     EXPECT_EQ(stack->attention_allocate | stack->attention_free, 0);
@@ -60,12 +55,10 @@ TEST(facade_hot, layers_with_nothing_to_do_are_left_out_of_hits) {
     EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
     EXPECT_STREQ(path, "retry > stream_safe > stat > trace > auto_growth | fault > limit > system");
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_hot, wrong_arguments_are_refused) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t b = {.ref = 4};
     strata_allocate_options_t o = {.struct_size = sizeof o, .size = 8};
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, SIZE_MAX, &b));
@@ -90,7 +83,6 @@ TEST(facade_hot, wrong_arguments_are_refused) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_allocate_with(rig.s, rig.gpu, NULL, &o, &b));
     EXPECT_EQ(b.ref, 4);
     EXPECT_EQ(rig_figures(&rig).allocations, 0);
-    rig_close(&rig);
 }
 
 /* As under a limit of the process: then fewer stacks find room, by no fault of the library's. */
@@ -166,9 +158,8 @@ static void *release_all_the_time(void *argument) {
 TEST(facade_hot, a_forgotten_streams_stack_ends_under_the_last_free) {
     static const char *const presets[] = {"strata", "paddle", "system"};
     for (int round = 0; round < 30; round++) {
-        rig_t rig;
         pthread_barrier_t barrier;
-        rig_open(&rig, presets[round % 3], NULL, 0, 0, 1);
+        RIG(rig, presets[round % 3], 0);
         pthread_barrier_init(&barrier, NULL, 3);
         heir_t heirs[3];
         strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
@@ -185,6 +176,5 @@ TEST(facade_hot, a_forgotten_streams_stack_ends_under_the_last_free) {
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(rig_domain(&rig)->orphans, 0);
         EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
-        rig_close(&rig);
     }
 }

@@ -58,9 +58,8 @@ static void row(const strata_snapshot_row_t *it, void *context) {
 }
 
 TEST(facade_inside, a_callback_that_ends_its_facade_is_told_busy) {
-    rig_t rig;
     ending_t asked = {0}, told = {0}, figures = {0}, rows = {0}, leaks = {0};
-    rig_open(&rig, "strata", NULL, 0, 1 * GIB, 1);
+    RIG(rig, "strata", 1 * GIB);
     asked.facade = told.facade = figures.facade = rows.facade = leaks.facade = rig.s;
     strata_block_t block = rig_allocate(&rig, NULL, MIB), none;
     uint32_t a, b;
@@ -77,7 +76,6 @@ TEST(facade_inside, a_callback_that_ends_its_facade_is_told_busy) {
     expect_refused(&leaks);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* Callbacks of one facade in a callback of another. */

@@ -11,8 +11,7 @@ static void open_small(rig_t *rig, const char *preset) { rig_open(rig, preset, N
 TEST(facade_ladder, what_one_stream_caches_serves_another) {
     static const char *const presets[] = {"strata", "paddle"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        open_small(&rig, presets[i]);
+        RIG_BY(rig, open_small(&rig, presets[i]));
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         size_t size = 3 * CAPACITY_MIB / 4 * MIB;
         strata_block_t a = rig_allocate(&rig, one, size);
@@ -22,15 +21,13 @@ TEST(facade_ladder, what_one_stream_caches_serves_another) {
         EXPECT_EQ(rig_figures(&rig).ladders, 1);
         EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_ladder, a_lone_thread_fails_at_once) {
     static const char *const presets[] = {"strata", "paddle", "system"};
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
-        open_small(&rig, presets[i]);
+        RIG_BY(rig, open_small(&rig, presets[i]));
         strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b = {.ref = 9};
         uint64_t real = strata_real_now(), now = strata_sim_now(rig.world);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &b));
@@ -39,13 +36,11 @@ TEST(facade_ladder, a_lone_thread_fails_at_once) {
         EXPECT_EQ(b.ref, 9);
         EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_ladder, the_text_says_who_holds_what) {
-    rig_t rig;
-    open_small(&rig, "strata");
+    RIG_BY(rig, open_small(&rig, "strata"));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), b = rig_allocate(&rig, stream, 20 * MIB), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 40 * MIB, &none));
@@ -59,27 +54,23 @@ TEST(facade_ladder, the_text_says_who_holds_what) {
     EXPECT_EQ(strata_last_error()->device_code, 2);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_ladder, it_grows_by_less_when_a_whole_chunk_cannot_be_had) {
     for (int smaller = 0; smaller < 2; smaller++) {
         const char *const set[] = {smaller ? "auto_growth.smaller_growth=true" : "auto_growth.smaller_growth=false"};
-        rig_t rig;
-        rig_open(&rig, "strata", set, 1, CAPACITY_MIB * MIB, 1);
+        RIG_BY(rig, rig_open(&rig, "strata", set, 1, CAPACITY_MIB * MIB, 1));
         strata_block_t a = rig_allocate(&rig, NULL, 60 * MIB), b;
         strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &b);
         EXPECT_EQ(status, smaller ? STRATA_OK : STRATA_E_NO_MEMORY);
         if (smaller) EXPECT_EQ(rig_figures(&rig).reserved_bytes, 62 * MIB);
         if (smaller) EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_ladder, flags_forbid_growth_and_the_ladder) {
-    rig_t rig;
-    open_small(&rig, "strata");
+    RIG_BY(rig, open_small(&rig, "strata"));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 48 * MIB), b;
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -94,14 +85,12 @@ TEST(facade_ladder, flags_forbid_growth_and_the_ladder) {
     EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, one, &options, &b));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Without wait_first every stack is polled and released before the one try: no call of the device is wasted in between. */
 TEST(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try) {
-    rig_t rig;
     const char *const set[] = {"stream_safe.event=free"};
-    rig_open(&rig, "paddle", set, 1, CAPACITY_MIB * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "paddle", set, 1, CAPACITY_MIB * MIB, 1));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig), three = rig_stream(&rig);
     strata_block_t pending = rig_allocate(&rig, one, 30 * MIB), idle = rig_allocate(&rig, two, 30 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, pending.ref, three));
@@ -113,7 +102,6 @@ TEST(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try) {
     /* Asked, asked again after the own idle chunks, and once more behind the ladder's first rung. */
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) - mallocs, 3);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* ---- waiting for the device ---- */
@@ -130,9 +118,8 @@ static strata_block_t free_while_borrowed(rig_t *rig, strata_stream_t owner, str
 TEST(facade_ladder, it_waits_for_a_pending_free_instead_of_failing) {
     static const char *const presets[] = {"strata", "paddle"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         const char *const set[] = {"stream_safe.event=free"};
-        rig_open(&rig, presets[i], set, 1, CAPACITY_MIB * MIB, 1);
+        RIG_BY(rig, rig_open(&rig, presets[i], set, 1, CAPACITY_MIB * MIB, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t a = free_while_borrowed(&rig, owner, borrower, SECOND / 50);
         uint64_t done = strata_sim_stream_end(rig.devices[0], borrower);
@@ -141,15 +128,13 @@ TEST(facade_ladder, it_waits_for_a_pending_free_instead_of_failing) {
         EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
         if (i == 0) EXPECT_EQ(b.ptr, a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_ladder, wait_first_keeps_the_caches_of_others) {
     for (int first = 0; first < 2; first++) {
         const char *const set[] = {first ? "retry.wait_first=true" : "retry.wait_first=false"};
-        rig_t rig;
-        rig_open(&rig, "strata", set, 1, CAPACITY_MIB * MIB, 1);
+        RIG_BY(rig, rig_open(&rig, "strata", set, 1, CAPACITY_MIB * MIB, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig), idle = rig_stream(&rig);
         strata_block_t kept = rig_allocate(&rig, idle, 20 * MIB);
         EXPECT_OK(strata_free(rig.s, kept.ref));
@@ -157,14 +142,12 @@ TEST(facade_ladder, wait_first_keeps_the_caches_of_others) {
         strata_block_t b = rig_allocate(&rig, owner, 40 * MIB);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), first ? 0 : 1);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_ladder, it_waits_no_longer_than_the_timeout) {
     const char *const set[] = {"retry.timeout=5ms"};
-    rig_t rig;
-    rig_open(&rig, "strata", set, 1, CAPACITY_MIB * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", set, 1, CAPACITY_MIB * MIB, 1));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     (void)free_while_borrowed(&rig, owner, borrower, SECOND);
     strata_block_t b;
@@ -174,14 +157,12 @@ TEST(facade_ladder, it_waits_no_longer_than_the_timeout) {
     EXPECT_LT(strata_sim_now(rig.world) - now, SECOND / 1000 * 8);
     EXPECT_CONTAINS(strata_last_error()->text, "deferred 40MiB");
     rig_pass(&rig, SECOND);
-    rig_close(&rig);
 }
 
 /* A device that answers no query, though its events have passed by the clock: the deadline still ends the wait. */
 TEST(facade_ladder, an_event_that_cannot_be_asked_does_not_hang) {
     const char *const set[] = {"stream_safe.event=free"};
-    rig_t rig;
-    rig_open(&rig, "paddle", set, 1, CAPACITY_MIB * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "paddle", set, 1, CAPACITY_MIB * MIB, 1));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     (void)free_while_borrowed(&rig, owner, borrower, 1000);
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_event_query, 1, true, STRATA_E_DEVICE));
@@ -192,7 +173,6 @@ TEST(facade_ladder, an_event_that_cannot_be_asked_does_not_hang) {
     strata_sim_clear_faults(rig.devices[0]);
     b = rig_allocate(&rig, owner, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* ---- callbacks ---- */
@@ -271,9 +251,8 @@ static uint64_t give_nothing(strata_place_t place, size_t size, void *context) {
 
 TEST(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits) {
     const char *const set[] = {"stream_safe.event=free", "retry.timeout=2s"};
-    rig_t rig;
     uint32_t asked = 0;
-    rig_open(&rig, "paddle", set, 2, CAPACITY_MIB * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "paddle", set, 2, CAPACITY_MIB * MIB, 1));
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     EXPECT_OK(strata_add_free_memory_callback(rig.s, give_nothing, &asked, NULL));
     for (size_t i = 0; i < 3; i++) {
@@ -285,12 +264,10 @@ TEST(facade_ladder, callbacks_are_asked_once_however_long_a_request_waits) {
     strata_block_t b = rig_allocate(&rig, borrower, 60 * MIB);
     EXPECT_EQ(asked, 1);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_ladder, figures_of_growths_and_hits) {
-    rig_t rig;
-    open_small(&rig, "strata");
+    RIG_BY(rig, open_small(&rig, "strata"));
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
     strata_statistics_t f = rig_figures(&rig);
     EXPECT_EQ(f.growths, 1);
@@ -300,5 +277,4 @@ TEST(facade_ladder, figures_of_growths_and_hits) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).chunks, 0);
-    rig_close(&rig);
 }

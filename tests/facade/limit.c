@@ -13,7 +13,6 @@ static uint64_t limit_of(rig_t *rig) {
 
 /* One request as large as the limit, one byte more, and what that costs. A cache with steps of its own climbs no ladder. */
 static void serves_to_the_byte(const char *preset) {
-    rig_t rig;
     strata_block_t none = {.ref = 3};
     /* A buddy's block has a header, and would ask for more; TensorFlow's last try is above the request, but for the mend. */
     static const struct {
@@ -23,7 +22,7 @@ static void serves_to_the_byte(const char *preset) {
                   {"tensorflow", "bfc.smaller_growth=true"}};
     size_t m = 0;
     while (m < 3 && strcmp(preset, mended[m].preset) != 0) m++;
-    rig_open(&rig, preset, m < 3 ? &mended[m].set : NULL, m < 3, GIB, 1);
+    RIG_BY(rig, rig_open(&rig, preset, m < 3 ? &mended[m].set : NULL, m < 3, GIB, 1));
     EXPECT_EQ(limit_of(&rig), STRATA_UNLIMITED);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 40 * MIB));
     EXPECT_EQ(limit_of(&rig), 40 * MIB);
@@ -40,7 +39,6 @@ static void serves_to_the_byte(const char *preset) {
     strata_block_t more = rig_allocate(&rig, NULL, 1);
     EXPECT_OK(strata_free(rig.s, more.ref));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_limit, holds_to_the_byte_under_every_preset) {
@@ -50,21 +48,18 @@ TEST(facade_limit, holds_to_the_byte_under_every_preset) {
 
 /* Paddle's PY::memory_limit, here at run time: a limit of 10 MiB; 5 works, 20 fails. */
 TEST(facade_limit, paddle_py_memory_limit) {
-    rig_t rig;
     strata_block_t none;
-    rig_open(&rig, "paddle", (const char *const[]){"auto_growth.chunk_size=10MiB", "retry.timeout=0"}, 2, 0, 1);
+    RIG_BY(rig, rig_open(&rig, "paddle", (const char *const[]){"auto_growth.chunk_size=10MiB", "retry.timeout=0"}, 2, 0, 1));
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 10 * MIB));
     strata_block_t five = rig_allocate(&rig, NULL, 5 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 20 * MIB, &none));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 10 * MIB);
     EXPECT_OK(strata_free(rig.s, five.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays) {
-    rig_t rig;
     strata_block_t none;
-    rig_open(&rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1));
     strata_block_t blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_OK(strata_free(rig.s, blocks[0].ref));
@@ -82,13 +77,11 @@ TEST(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 8 * MIB, &none));
     EXPECT_OK(strata_free(rig.s, blocks[3].ref));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_limit, each_place_has_its_own) {
-    rig_t rig;
     strata_block_t b, none;
-    rig_open(&rig, "system", NULL, 0, 0, 2);
+    RIG_BY(rig, rig_open(&rig, "system", NULL, 0, 0, 2));
     EXPECT_OK(strata_set_limit(rig.s, strata_gpu(1), MIB));
     EXPECT_OK(strata_set_limit(rig.s, strata_pinned(), 2 * MIB));
     strata_place_t places[] = {strata_gpu(0), strata_managed(0), strata_managed(1), strata_host()};
@@ -99,18 +92,15 @@ TEST(facade_limit, each_place_has_its_own) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_gpu(1), NULL, MIB + 1, &none));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_pinned(), NULL, 2 * MIB + 1, &none));
     EXPECT_STATUS(STRATA_E_INVALID, strata_set_limit(rig.s, strata_gpu(2), MIB));
-    rig_close(&rig);
 }
 
 /* A struct of before there was a limit. */
 TEST(facade_limit, an_older_mem_info_gets_what_it_knows) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_mem_info_t info = {.struct_size = offsetof(strata_mem_info_t, limit), .limit = 77};
     EXPECT_OK(strata_mem_info(rig.s, rig.gpu, &info));
     EXPECT_GT(info.total, 0);
     EXPECT_EQ(info.limit, 77);
-    rig_close(&rig);
 }
 
 /* ---- threads ---- */
@@ -165,11 +155,10 @@ static uint32_t refusals(worker_t *workers) {
 }
 
 static void sixty_four_threads(const char *strategy) {
-    rig_t rig;
     static worker_t workers[THREADS];
     _Atomic bool stop = false;
     uint32_t served = 0;
-    rig_open(&rig, strategy, (const char *const[]){"retry.timeout=0"}, strcmp(strategy, "system") != 0, 0, 1);
+    RIG_BY(rig, rig_open(&rig, strategy, (const char *const[]){"retry.timeout=0"}, strcmp(strategy, "system") != 0, 0, 1));
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
     for (uint32_t i = 0; i < THREADS; i++) {
         strata_stream_t stream = i < STREAMS ? rig_stream(&rig) : workers[i % STREAMS].stream;
@@ -189,7 +178,6 @@ static void sixty_four_threads(const char *strategy) {
     EXPECT_LE(rig_figures(&rig).peak_reserved_bytes, 64 * MIB);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(atomic_load(&rig_domain(&rig)->quota.used), 0);
-    rig_close(&rig);
 }
 
 TEST(facade_limit, sixty_four_threads_never_exceed_it_while_it_changes) {
@@ -199,9 +187,8 @@ TEST(facade_limit, sixty_four_threads_never_exceed_it_while_it_changes) {
 
 /* The large ones fit the limit alone, and the device refuses them; or they never fit. Small ones always fit meanwhile. */
 static void small_beside_large(uint64_t large, uint64_t capacity) {
-    rig_t rig;
     static worker_t workers[8];
-    rig_open(&rig, "system", NULL, 0, capacity, 1);
+    RIG(rig, "system", capacity);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
     for (uint32_t i = 0; i < 8; i++) {
         workers[i] = (worker_t){.rig = &rig, .stream = rig_stream(&rig), .size = i < 6 ? large : MIB};
@@ -212,7 +199,6 @@ static void small_beside_large(uint64_t large, uint64_t capacity) {
         EXPECT_EQ(workers[i].failed, 0);
         EXPECT_EQ(workers[i].served, i < 6 ? 0 : ROUNDS);
     }
-    rig_close(&rig);
 }
 
 TEST(facade_limit, a_failing_large_request_fails_no_small_one) {
@@ -234,9 +220,8 @@ static void *ask(void *context) {
 
 /* Whoever waits for memory hears of it at once, long before its deadline. */
 TEST(facade_limit, a_higher_one_ends_a_wait) {
-    rig_t rig;
     pthread_t thread;
-    rig_open(&rig, "strata", (const char *const[]){"retry.timeout=60s"}, 1, 0, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"retry.timeout=60s"}, 1, 0, 1));
     asker_t asker = {.rig = &rig};
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 4 * MIB));
     strata_block_t mine = rig_allocate(&rig, NULL, 100);
@@ -248,5 +233,4 @@ TEST(facade_limit, a_higher_one_ends_a_wait) {
     ASSERT_OK(asker.status);
     EXPECT_OK(strata_free(rig.s, asker.block.ref));
     EXPECT_OK(strata_free(rig.s, mine.ref));
-    rig_close(&rig);
 }

@@ -216,9 +216,8 @@ static void *grow_and_shrink(void *context) {
 }
 
 TEST(facade_log, may_be_set_anew_while_others_speak) {
-    rig_t rig;
     pthread_t threads[THREADS];
-    rig_open(&rig, "strategy: told\nstack: [system]\n", NULL, 0, GIB, 1);
+    RIG(rig, "strategy: told\nstack: [system]\n", GIB);
     EXPECT_OK(strata_set_log(count, &told[0], STRATA_LOG_INFO));
     for (int t = 0; t < THREADS; t++) EXPECT_EQ(pthread_create(&threads[t], NULL, grow_and_shrink, &rig), 0);
     for (int i = 0; i < 100; i++) EXPECT_OK(strata_set_log(count, &told[i % 2], i % 3 ? STRATA_LOG_INFO : STRATA_LOG_NOTHING));
@@ -226,5 +225,4 @@ TEST(facade_log, may_be_set_anew_while_others_speak) {
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
     EXPECT_LE(atomic_load(&told[0]) + atomic_load(&told[1]), THREADS * 100);
     end_log();
-    rig_close(&rig);
 }

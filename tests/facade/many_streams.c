@@ -33,33 +33,28 @@ static void close_many(many_t *many) {
 TEST(many_streams, a_request_looks_at_few_stacks) {
     static const char *const strategies[] = {"strata", "pytorch", "thread_local", "cuda_malloc_async"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-        many_t many;
-        open_many(&many, strategies[i]);
+        OPENED(many_t, many, close_many, open_many(&many, strategies[i]));
         EXPECT_LE(looked(&many), PER_STREAM * STREAMS);
         uint64_t before = looked(&many);
         for (int k = 0; k < STREAMS; k++) /* the look-up cache of a thread is far too small for them */
             EXPECT_OK(strata_free(many.rig.s, rig_allocate(&many.rig, many.streams[k], 1000).ref));
         EXPECT_LE(looked(&many) - before, PER_STREAM * STREAMS);
-        close_many(&many);
     }
 }
 
 TEST(many_streams, a_figure_looks_at_each_stack_once) {
-    many_t many;
-    open_many(&many, "strata");
+    OPENED(many_t, many, close_many, open_many(&many, "strata"));
     uint64_t before = looked(&many);
     EXPECT_EQ(rig_figures(&many.rig).live_allocations, STREAMS);
     EXPECT_LE(looked(&many) - before, STREAMS + 3); /* a shared stack, the stack of the default stream, the end */
     before = looked(&many);
     EXPECT_OK(strata_release(many.rig.s, many.rig.gpu, NULL));
     EXPECT_LE(looked(&many) - before, 8 * (STREAMS + 3)); /* a poll, and one walk for each kind of stack */
-    close_many(&many);
 }
 
 /* Every third is forgotten: who stays is found where it was, who comes behind the last. */
 TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
-    many_t many;
-    open_many(&many, "strata");
+    OPENED(many_t, many, close_many, open_many(&many, "strata"));
     strata_domain_t *domain = rig_domain(&many.rig);
     for (int i = 0; i < STREAMS; i += 3) {
         EXPECT_OK(strata_free(many.rig.s, many.blocks[i].ref));
@@ -82,7 +77,6 @@ TEST(many_streams, a_walk_keeps_the_order_of_making_when_stacks_end) {
     }
     EXPECT_EQ(strata_domain_find(domain, 7, many.streams[1], 0), NULL);
     EXPECT_EQ(strata_domain_find(domain, 0, many.streams[1], strata_threads_self()), NULL);
-    close_many(&many);
 }
 
 /* ---- what a layer of device scope looks at ---- */
@@ -120,14 +114,12 @@ TEST(many_streams, a_request_looks_at_few_streams_of_a_shared_layer) {
     enum { LOOKS = 40 };
     for (int i = 0; i < SHARED_LAYERS; i++) {
         const char *layer = shared_layers[i].layer;
-        many_t many;
-        open_many(&many, shared_layers[i].strategy);
+        OPENED(many_t, many, close_many, open_many(&many, shared_layers[i].strategy));
         EXPECT_LE(looked_in(&many, layer), LOOKS * STREAMS);
         uint64_t before = looked_in(&many, layer);
         for (int k = 0; k < STREAMS; k++) EXPECT_OK(strata_free(many.rig.s, rig_allocate(&many.rig, many.streams[k], 1000).ref));
         EXPECT_LE(looked_in(&many, layer) - before, LOOKS * STREAMS);
         EXPECT_OK(strata_validate(many.rig.s));
-        close_many(&many);
     }
 }
 
@@ -135,8 +127,7 @@ TEST(many_streams, a_request_looks_at_few_streams_of_a_shared_layer) {
 TEST(many_streams, a_forgotten_stream_is_another_to_a_shared_layer) {
     for (int i = 0; i < SHARED_LAYERS; i++) {
         const char *layer = shared_layers[i].layer;
-        many_t many;
-        open_many(&many, shared_layers[i].strategy);
+        OPENED(many_t, many, close_many, open_many(&many, shared_layers[i].strategy));
         strata_block_t more[STREAMS];
         for (int k = 0; k < STREAMS; k += 3) EXPECT_OK(strata_stream_forget(many.rig.s, many.rig.gpu, many.streams[k]));
         EXPECT_OK(strata_validate(many.rig.s));
@@ -145,6 +136,5 @@ TEST(many_streams, a_forgotten_stream_is_another_to_a_shared_layer) {
         EXPECT_LE(looked_in(&many, layer) - before, 40 * STREAMS);
         EXPECT_OK(strata_validate(many.rig.s));
         for (int k = 0; k < STREAMS; k++) EXPECT_OK(strata_free(many.rig.s, more[k].ref));
-        close_many(&many);
     }
 }

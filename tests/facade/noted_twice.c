@@ -41,10 +41,9 @@ TEST(facade_noted_twice, the_stream_of_a_pinned_request_cannot_take_itself_back)
     for (int i = 0; i < PINNED; i++)
         for (int notes = 0; notes < 3; notes++) {
             char text[200];
-            rig_t rig;
             strata_block_t block;
             snprintf(text, sizeof text, "stack: [auto_growth, system]\nplaces: {pinned: [%s]}\n", pinned[i]);
-            rig_open(&rig, text, NULL, 0, 0, 1);
+            RIG(rig, text, 0);
             strata_stream_t stream = rig_stream(&rig);
             ASSERT_OK(strata_allocate(rig.s, strata_pinned(), stream, SIZE, &block));
             for (int n = 0; n < notes; n++) record(&rig, block.ref, stream);
@@ -55,7 +54,6 @@ TEST(facade_noted_twice, the_stream_of_a_pinned_request_cannot_take_itself_back)
             EXPECT_OK(strata_free(rig.s, block.ref));
             EXPECT_GE(let_go_at(&rig, strata_pinned()), end);
             if (strata_test_has_failed()) FAIL_TEST("%s, noted %d times", pinned[i], notes);
-            rig_close(&rig);
         }
 }
 
@@ -67,9 +65,8 @@ TEST(facade_noted_twice, who_has_a_forgotten_streams_block_cannot_take_itself_ba
     for (int i = 0; i < 4; i++)
         for (int notes = 0; notes < 3; notes++) {
             char text[100];
-            rig_t rig;
             snprintf(text, sizeof text, "stack: [%s]\n", stacks[i]);
-            rig_open(&rig, text, NULL, 0, 0, 1);
+            RIG(rig, text, 0);
             strata_stream_t gone = rig_stream(&rig), guest = rig_stream(&rig);
             strata_block_t left = rig_allocate(&rig, gone, SIZE);
             EXPECT_OK(strata_free(rig.s, left.ref));
@@ -83,7 +80,6 @@ TEST(facade_noted_twice, who_has_a_forgotten_streams_block_cannot_take_itself_ba
             EXPECT_OK(strata_free(rig.s, block.ref));
             EXPECT_GE(let_go_at(&rig, rig.gpu), end);
             if (strata_test_has_failed()) FAIL_TEST("%s, noted %d times", stacks[i], notes);
-            rig_close(&rig);
         }
 }
 

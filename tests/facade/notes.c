@@ -31,8 +31,7 @@ static void expect_leaks(rig_t *rig, const char *wanted) {
 TEST(facade_notes, leaks_are_told_with_tag_operator_and_step) {
     static const char *const presets[] = {"strata", "system"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         char name[] = "weights";
         strata_block_t blocks[6] = {rig_allocate(&rig, NULL, 100), allocate_for(&rig, name, 200)};
         name[0] = 'W';
@@ -56,14 +55,12 @@ TEST(facade_notes, leaks_are_told_with_tag_operator_and_step) {
         EXPECT_LACKS(told.text, "400");
         for (int k = 0; k < 6; k++)
             if (k != 3) EXPECT_OK(strata_free(rig.s, blocks[k].ref));
-        rig_close(&rig);
     }
 }
 
 /* A slot that was noted once is served again without a note. */
 TEST(facade_notes, a_note_ends_with_its_block) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = allocate_for(&rig, "first", 1000);
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, NULL, 1000);
@@ -73,7 +70,6 @@ TEST(facade_notes, a_note_ends_with_its_block) {
     expect_leaks(&rig, "1000 ||0;");
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_notes, each_facade_of_a_thread_has_its_operator) {
@@ -127,8 +123,7 @@ TEST(facade_notes, names_beyond_the_most_are_one) {
 }
 
 TEST(facade_notes, without_host_memory_the_note_is_lost_not_the_request) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t warm = rig_allocate(&rig, NULL, 10);
     strata_host_fail_at(1, 1);
     EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_annotate(rig.s, "op"));
@@ -137,7 +132,6 @@ TEST(facade_notes, without_host_memory_the_note_is_lost_not_the_request) {
     EXPECT_OK(strata_free(rig.s, warm.ref));
     expect_leaks(&rig, "1000 ||0;");
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* ---- zeroed requests ---- */
@@ -182,8 +176,7 @@ TEST(facade_notes, zeroed_requests_are_zero) {
 }
 
 TEST(facade_notes, a_fill_that_is_refused_fails_the_request) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t warm = rig_allocate(&rig, NULL, 10), b = {.ref = 7};
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 5000, .flags = STRATA_ZERO};
     EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
@@ -191,7 +184,6 @@ TEST(facade_notes, a_fill_that_is_refused_fails_the_request) {
     EXPECT_EQ(b.ref, 7);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
     EXPECT_OK(strata_free(rig.s, warm.ref));
-    rig_close(&rig);
 }
 
 enum { OTHER_NAMES = 1 }; /* in every facade that has names */

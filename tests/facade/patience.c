@@ -12,10 +12,9 @@ static strata_status_t find_nothing(void *context, uint32_t extra_flags) {
 
 /* Patience is for what will do, and no longer than the timeout: 5 MiB are pending for 10 ms. */
 TEST(facade_patience, it_waits_for_enough_alone_and_not_too_long) {
-    rig_t rig;
     int tries = 0;
     uint64_t ms = 1000 * 1000;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -36,7 +35,6 @@ TEST(facade_patience, it_waits_for_enough_alone_and_not_too_long) {
     EXPECT_GE(strata_sim_now(rig.world), began + 5 * ms);
     EXPECT_LT(strata_sim_now(rig.world), began + 9 * ms);
     EXPECT_EQ(tries, 0);
-    rig_close(&rig);
 }
 
 /* One chunk in the cache waits for its borrower's work, which runs until `end` ns after the request began: does the cache grow? */
@@ -62,13 +60,11 @@ static bool grows(const char *retry, uint64_t end) {
 
 /* Other memory is for when there is none: that the device's own may come back soon is no reason to leave it. */
 TEST(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back) {
-    rig_t rig;
     char path[128];
-    rig_open(
-        &rig,
+    RIG(rig,
         "version: 1\nstack:\n  - retry: {patience: true, depth: 1}\n  - fallback: {stacks: [[stream_safe, auto_growth, system], "
         "[system: {memory: managed}]]}\n",
-        NULL, 0, 0, 1);
+        0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -78,7 +74,6 @@ TEST(facade_patience, a_growth_that_waits_is_no_reason_to_fall_back) {
     EXPECT_OK(strata_allocation_route(rig.s, b.ref, path, sizeof path));
     EXPECT_STREQ(path, "retry > fallback > stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Without time to wait it is one more look before the cache grows, whatever steps the ladder has. A query takes a microsecond. */
@@ -100,10 +95,8 @@ TEST(facade_patience, with_no_timeout_it_looks_once_more) {
 
 /* What the program needed once it may have again without a wait, whatever it needs now: 5 MiB are on the way for a long time. */
 TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
-    rig_t rig;
     uint64_t ms = 1000 * 1000;
-    rig_open(&rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", NULL, 0, 0,
-             1);
+    RIG(rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t much = rig_allocate(&rig, owner, 40 * MIB), blocks[2];
     for (int round = 0; round < 2; round++) {
@@ -120,5 +113,4 @@ TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
         if (round == 0) EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     }
     rig_pass(&rig, 200 * ms);
-    rig_close(&rig);
 }

@@ -10,8 +10,7 @@ static strata_statistics_t of_stream(rig_t *rig, strata_stream_t stream) {
 }
 
 TEST(facade_peaks, begin_at_what_is_now) {
-    rig_t rig;
-    rig_open(&rig, "strategy: p\nstack: [auto_growth: {chunk_size: 8MiB, free_idle_chunk: true}, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: p\nstack: [auto_growth: {chunk_size: 8MiB, free_idle_chunk: true}, system]\n", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t kept = rig_allocate(&rig, NULL, 8 * MIB), other = rig_allocate(&rig, stream, 8 * MIB);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 24 * MIB).ref));
@@ -35,15 +34,13 @@ TEST(facade_peaks, begin_at_what_is_now) {
     EXPECT_OK(strata_reset_peaks(rig.s, rig.gpu));
     EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 0);
     EXPECT_STATUS(STRATA_E_INVALID, strata_reset_peaks(rig.s, strata_gpu(3)));
-    rig_close(&rig);
 }
 
 /* What has ended holds nothing; what a source serves without a cache is reserved by the stack itself. */
 TEST(facade_peaks, of_streams_that_are_gone_and_of_pools_begin_too) {
-    rig_t rig;
     uint64_t pool;
     strata_statistics_t f = {.struct_size = sizeof f};
-    rig_open(&rig, "strategy: p\nstack: [system]\npools: {weights: {stack: [system]}}\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: p\nstack: [system]\npools: {weights: {stack: [system]}}\n", 0);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, 4 * MIB).ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
@@ -60,7 +57,6 @@ TEST(facade_peaks, of_streams_that_are_gone_and_of_pools_begin_too) {
     EXPECT_EQ(f.peak_allocated_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).peak_allocated_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).peak_requested_bytes, 0);
-    rig_close(&rig);
 }
 
 typedef struct peaks {
@@ -79,9 +75,8 @@ TEST(facade_peaks, of_layers_begin_at_what_is_now) {
     static const char *const texts[] = {"strategy: p\nstack: [stat, auto_growth, limit: {bytes: 1GiB}, system]\n",
                                         "strategy: p\nstack: [fallback: {stacks: [[stat, system], [system]]}]\n"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         peaks_t before = {0}, after = {0};
-        rig_open(&rig, texts[i], NULL, 0, 0, 1);
+        RIG(rig, texts[i], 0);
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 40 * MIB).ref));
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_OK(strata_layer_figures(rig.s, rig.gpu, see, &before));
@@ -91,6 +86,5 @@ TEST(facade_peaks, of_layers_begin_at_what_is_now) {
         EXPECT_EQ(after.most, 0);
         EXPECT_EQ(after.count, before.count);
         EXPECT_OK(strata_validate(rig.s));
-        rig_close(&rig);
     }
 }

@@ -39,8 +39,7 @@ static uint32_t *ints_of(rig_t *rig, strata_block_t block) {
 
 /* The peer's H2D: what the host wrote is there for the device, and still there after its work and a prefetch. */
 TEST(places_managed, host_to_device) {
-    rig_t rig;
-    open_places(&rig, "strata", NULL, 0, 0);
+    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
     strata_block_t a = get(&rig, strata_managed(0), INTS * sizeof(uint32_t));
     uint32_t *ints = ints_of(&rig, a);
     ASSERT_TRUE(ints);
@@ -50,37 +49,31 @@ TEST(places_managed, host_to_device) {
     EXPECT_OK(strata_device_synchronise(rig.devices[0]));
     for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(&rig, a)[i], i);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* The peer's D2H: the host sees what the device wrote, once it has waited. */
 TEST(places_managed, device_to_host) {
-    rig_t rig;
-    open_places(&rig, "strata", NULL, 0, 0);
+    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
     strata_block_t a = get(&rig, strata_managed(0), INTS * sizeof(uint32_t));
     EXPECT_OK(strata_device_fill(rig.devices[0], (uintptr_t)a.ptr, 7, INTS * sizeof(uint32_t), NULL));
     EXPECT_OK(strata_device_synchronise(rig.devices[0]));
     for (uint32_t i = 0; i < INTS; i++) EXPECT_EQ(ints_of(&rig, a)[i], 0x07070707);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(places_managed, the_size_of_the_device_is_asked_for_once) {
-    rig_t rig;
-    open_places(&rig, "strata", NULL, 0, 0);
+    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
     strata_block_t a = get(&rig, strata_managed(0), 40 * MIB);
     uint64_t asked = rig_calls(&rig, STRATA_CALL_mem_info);
     strata_block_t b = get(&rig, strata_managed(0), 40 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_mem_info), asked);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* The peer's Oversubscribe: twice the device's memory and one int more is served, in use, and counted. */
 TEST(places_managed, oversubscribe) {
-    rig_t rig;
-    open_places(&rig, "strata", NULL, 0, 16 * MIB);
+    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 16 * MIB));
     uint64_t free_bytes, total;
     ASSERT_OK(strata_device_mem_info(rig.devices[0], &free_bytes, &total));
     strata_block_t small = get(&rig, strata_managed(0), MIB);
@@ -102,21 +95,18 @@ TEST(places_managed, oversubscribe) {
     EXPECT_TRUE(last && last[0] == 5 && last[3] == 5);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, small.ref));
-    rig_close(&rig);
 }
 
 /* The peer's OOM: 2^60 bytes. A request of more than 2^48 bytes is refused before any layer sees it, one of less by the device;
  * either way nothing has changed. */
 TEST(places_managed, out_of_memory) {
-    rig_t rig;
-    open_places(&rig, "strata", NULL, 0, 0);
+    RIG_BY(rig, open_places(&rig, "strata", NULL, 0, 0));
     strata_block_t a = {.ref = 5}, kept = get(&rig, strata_managed(0), 1000);
     EXPECT_NE(strata_allocate(rig.s, strata_managed(0), NULL, (size_t)1 << 60, &a), STRATA_OK);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, strata_managed(0), NULL, (size_t)1 << 48, &a));
     EXPECT_EQ(a.ref, 5);
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 /* Each option is one call for each piece that the device gives. */
@@ -124,8 +114,7 @@ TEST(places_managed, prefetch_and_advice) {
     static const char *const set[] = {"managed.system.prefetch=device", "managed.system.preferred=device",
                                       "managed.system.accessed_by=host", "managed.system.read_mostly=true"};
     for (size_t count = 0; count <= 4; count++) {
-        rig_t rig;
-        open_places(&rig, "system", set, count, 0);
+        RIG_BY(rig, open_places(&rig, "system", set, count, 0));
         strata_block_t a = get(&rig, strata_managed(0), 1000);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), count > 0 ? 1 : 0);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_advise), count > 1 ? count - 1 : 0);
@@ -136,15 +125,13 @@ TEST(places_managed, prefetch_and_advice) {
         strata_sim_clear_faults(rig.devices[0]);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 /* It would be a part of the program's graph, and be done at each launch. */
 TEST(places_managed, nothing_is_prefetched_on_a_captured_stream) {
     static const char *const set[] = {"managed.system.prefetch=device"};
-    rig_t rig;
-    open_places(&rig, "system", set, 1, 0);
+    RIG_BY(rig, open_places(&rig, "system", set, 1, 0));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a;
     rig_begin_capture(&rig, stream);
@@ -153,7 +140,6 @@ TEST(places_managed, nothing_is_prefetched_on_a_captured_stream) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_prefetch), 0);
     EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* ---- pinned and host ---- */
@@ -164,8 +150,7 @@ TEST(places_pinned, the_cap_holds) {
     static const char *const strategies[] = {"strata", "system"};
     strata_place_t pinned = strata_place(STRATA_PLACE_PINNED, 0);
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        open_places(&rig, strategies[i], caps, 1, 0);
+        RIG_BY(rig, open_places(&rig, strategies[i], caps, 1, 0));
         strata_block_t a = get(&rig, pinned, 8 * MIB), b = {.ref = 5};
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, pinned, NULL, 12 * MIB + 1, &b));
         uint64_t refused = source_figure(&rig, pinned, "refused_by_cap");
@@ -182,7 +167,6 @@ TEST(places_pinned, the_cap_holds) {
         a = get(&rig, pinned, 20 * MIB);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_LE(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
-        rig_close(&rig);
     }
 }
 
@@ -190,8 +174,7 @@ TEST(places_pinned, the_cap_holds) {
 TEST(places_pinned, a_failed_request_takes_nothing_of_the_cap) {
     static const char *const caps[] = {"pinned.system.cap=1MiB"};
     strata_place_t pinned = strata_place(STRATA_PLACE_PINNED, 0);
-    rig_t rig;
-    open_places(&rig, "system", caps, 1, 0);
+    RIG_BY(rig, open_places(&rig, "system", caps, 1, 0));
     strata_block_t a = {0};
     for (int i = 0; i < 3; i++) {
         EXPECT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_host_alloc, 1, false, STRATA_E_DEVICE));
@@ -200,14 +183,12 @@ TEST(places_pinned, a_failed_request_takes_nothing_of_the_cap) {
     strata_sim_clear_faults(rig.devices[0]);
     a = get(&rig, pinned, MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(places_host, huge_pages) {
     static const char *const huge[] = {"host.system.huge_pages=true"};
     strata_place_t host = strata_place(STRATA_PLACE_HOST, 0);
-    rig_t rig;
-    open_places(&rig, "system", huge, 1, 0);
+    RIG_BY(rig, open_places(&rig, "system", huge, 1, 0));
     strata_block_t a = get(&rig, host, 5 * MIB), b = get(&rig, host, 100);
     EXPECT_EQ((uintptr_t)a.ptr % (2 * MIB), 0);
     /* From exactly one on, wherever the last one ended. */
@@ -221,7 +202,6 @@ TEST(places_host, huge_pages) {
     memset(a.ptr, 1, a.size);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* ---- nodes of the host ---- */
@@ -234,14 +214,12 @@ TEST(places_node, memory_comes_from_the_node_that_is_named) {
                                           {"pinned.system.node=any", "host.system.node=any"}};
     static const int wanted[] = {1, 0, 0, -1};
     for (int i = 0; i < 4; i++) {
-        rig_t rig;
-        open_places(&rig, "system", sets[i], 2, 0);
+        RIG_BY(rig, open_places(&rig, "system", sets[i], 2, 0));
         strata_block_t pinned = get(&rig, strata_pinned(), 3 * MIB), host = get(&rig, strata_host(), 100);
         EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)pinned.ptr), wanted[i]);
         EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)host.ptr), wanted[i]);
         EXPECT_OK(strata_free(rig.s, pinned.ref));
         EXPECT_OK(strata_free(rig.s, host.ref));
-        rig_close(&rig);
     }
 }
 

@@ -16,8 +16,7 @@ static void expect_current(rig_t *rig, uint64_t pool) {
 }
 
 TEST(facade_pools, a_request_may_name_its_pool) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights"), scratch = pool_of(&rig, "scratch");
     EXPECT_NE(weights, scratch);
     strata_block_t w = get_from(&rig, weights, NULL, SIZE), s = get_from(&rig, scratch, NULL, SIZE);
@@ -33,12 +32,10 @@ TEST(facade_pools, a_request_may_name_its_pool) {
     expect_pool(&rig, o.ref, STRATA_POOL_ORDINARY);
     strata_block_t all[] = {w, s, o, named};
     for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, nest_in_a_thread) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights"), scratch = pool_of(&rig, "scratch");
     expect_current(&rig, STRATA_POOL_ORDINARY);
     EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
@@ -60,7 +57,6 @@ TEST(facade_pools, nest_in_a_thread) {
     expect_current(&rig, weights);
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     expect_current(&rig, STRATA_POOL_ORDINARY);
-    rig_close(&rig);
 }
 
 TEST(facade_pools, places_and_facades_are_apart) {
@@ -92,8 +88,7 @@ TEST(facade_pools, places_and_facades_are_apart) {
 }
 
 TEST(facade_pools, a_pool_without_layers_has_instances_of_the_places) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     strata_block_t a = rig_allocate(&rig, NULL, SIZE), b = get_from(&rig, pool_of(&rig, "same"), NULL, SIZE), c;
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE, .pool = pool_of(&rig, "same")};
     char mine[128], theirs[128];
@@ -105,12 +100,10 @@ TEST(facade_pools, a_pool_without_layers_has_instances_of_the_places) {
     expect_pool(&rig, c.ref, options.pool);
     strata_block_t all[] = {a, b, c};
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, no_cache_serves_another_pool) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights");
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t w = get_from(&rig, weights, stream, SIZE);
@@ -130,7 +123,6 @@ TEST(facade_pools, no_cache_serves_another_pool) {
     strata_block_t all[] = {o, next, own};
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, stream));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, wrong_use_is_told) {
@@ -200,8 +192,7 @@ static void *work(void *argument) {
 }
 
 TEST(facade_pools, are_a_threads_own_matter) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     strata_stream_t stream = rig_stream(&rig);
     const uint64_t pools[] = {pool_of(&rig, "weights"), 0, pool_of(&rig, "same")};
     worker_t workers[3];
@@ -219,13 +210,11 @@ TEST(facade_pools, are_a_threads_own_matter) {
     EXPECT_EQ(pool_figures(&rig, pools[0]).allocations, 400);
     EXPECT_EQ(pool_figures(&rig, pools[2]).allocations, 400);
     EXPECT_EQ(pool_figures(&rig, STRATA_POOL_ORDINARY).allocations, 400);
-    rig_close(&rig);
 }
 
 /* Inside a pool hits are as quick as outside: the thread's own look-up finds the pool's stack. */
 TEST(facade_pools, a_warm_pair_in_a_pool_takes_no_host_memory) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, pool_of(&rig, "weights")));
     strata_block_t keep = rig_allocate(&rig, NULL, SIZE);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, SIZE).ref));
@@ -235,5 +224,4 @@ TEST(facade_pools, a_warm_pair_in_a_pool_takes_no_host_memory) {
     EXPECT_EQ(pool_figures(&rig, pool_of(&rig, "weights")).cache_hits, 101);
     EXPECT_OK(strata_free(rig.s, keep.ref));
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    rig_close(&rig);
 }

@@ -21,8 +21,7 @@ static uint64_t keep_one(rig_t *rig, const char *name, strata_stream_t stream) {
 static uint64_t kept(rig_t *rig) { return strata_domain_kept_bytes(rig_domain(rig), NULL); }
 
 TEST(facade_pools, a_pool_that_keeps_its_chunks_loses_them_to_nobody_elses_ladder) {
-    rig_t rig;
-    rig_open(&rig, KEPT, NULL, 0, 64 * MIB, 1);
+    RIG(rig, KEPT, 64 * MIB);
     uint64_t weights = keep_one(&rig, "weights", NULL);
     (void)keep_one(&rig, "scratch", NULL);
     strata_block_t all;
@@ -34,12 +33,10 @@ TEST(facade_pools, a_pool_that_keeps_its_chunks_loses_them_to_nobody_elses_ladde
     /* Its own request does take them. */
     strata_block_t own = get_from(&rig, weights, NULL, 60 * MIB);
     EXPECT_OK(strata_free(rig.s, own.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, a_pool_that_keeps_its_chunks_gives_them_back_when_it_is_meant_itself) {
-    rig_t rig;
-    rig_open(&rig, KEPT, NULL, 0, 0, 1);
+    RIG(rig, KEPT, 0);
     strata_stream_t stream = rig_stream(&rig);
     uint64_t weights = keep_one(&rig, "weights", NULL), released = 1;
     (void)keep_one(&rig, "weights", stream);
@@ -55,12 +52,10 @@ TEST(facade_pools, a_pool_that_keeps_its_chunks_gives_them_back_when_it_is_meant
     EXPECT_EQ(released, 2 * SIZE);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     EXPECT_STATUS(STRATA_E_INVALID, strata_release_pool(rig.s, rig.gpu, weights + 1, NULL));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, kept_chunks_do_not_count_in_a_trim) {
-    rig_t rig;
-    rig_open(&rig, KEPT, NULL, 0, 0, 1);
+    RIG(rig, KEPT, 0);
     (void)keep_one(&rig, "weights", NULL);
     (void)keep_one(&rig, "scratch", NULL);
     uint64_t released = 1;
@@ -69,12 +64,10 @@ TEST(facade_pools, kept_chunks_do_not_count_in_a_trim) {
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, SIZE));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, SIZE);
     EXPECT_EQ(kept(&rig), SIZE);
-    rig_close(&rig);
 }
 
 TEST(facade_pools, one_pools_release_leaves_the_others) {
-    rig_t rig;
-    rig_open(&rig, KEPT, NULL, 0, 0, 1);
+    RIG(rig, KEPT, 0);
     (void)keep_one(&rig, "weights", NULL);
     uint64_t scratch = keep_one(&rig, "scratch", NULL), released = 0;
     strata_block_t ordinary = rig_allocate(&rig, NULL, MIB);
@@ -86,16 +79,13 @@ TEST(facade_pools, one_pools_release_leaves_the_others) {
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     EXPECT_EQ(released, SIZE);
     EXPECT_EQ(kept(&rig), SIZE);
-    rig_close(&rig);
 }
 
 TEST(facade_pools, another_strategy_gets_what_a_pool_kept) {
-    rig_t rig;
-    rig_open(&rig, KEPT, NULL, 0, 64 * MIB, 1);
+    RIG(rig, KEPT, 64 * MIB);
     (void)keep_one(&rig, "weights", NULL);
     strata_open_options_t options = {.struct_size = sizeof options,
                                      .flags = STRATA_OPEN_IGNORE_ENVIRONMENT,
                                      .text = "stack: [retry, stream_safe, auto_growth: {preallocate: 60MiB}, system]"};
     EXPECT_OK(strata_change_strategy(rig.s, &options));
-    rig_close(&rig);
 }

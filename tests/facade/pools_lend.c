@@ -11,8 +11,7 @@ static void open_pool(rig_t *rig, const char *options) {
 }
 
 TEST(facade_pools, in_one_that_does_not_split_a_block_is_a_whole_segment) {
-    rig_t rig;
-    open_pool(&rig, "pool_no_split: true");
+    RIG_BY(rig, open_pool(&rig, "pool_no_split: true"));
     uint64_t pool = pool_of(&rig, "p");
     strata_block_t a = get_from(&rig, pool, NULL, 1000), b = get_from(&rig, pool, NULL, 1000), c = rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(a.size, 2 * MIB);
@@ -21,13 +20,11 @@ TEST(facade_pools, in_one_that_does_not_split_a_block_is_a_whole_segment) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* A pool's free block serves a request of no pool that has no other memory; it goes home when it is freed. */
 static void one_is_out_of_memory(const char *options, bool other_stream, bool lent) {
-    rig_t rig;
-    open_pool(&rig, options);
+    RIG_BY(rig, open_pool(&rig, options));
     uint64_t pool = pool_of(&rig, "p");
     strata_stream_t stream = other_stream ? rig_stream(&rig) : NULL;
     strata_block_t block, whole = get_from(&rig, pool, NULL, 30 * MIB);
@@ -46,7 +43,6 @@ static void one_is_out_of_memory(const char *options, bool other_stream, bool le
     EXPECT_OK(strata_free(rig.s, inside.ref));
     EXPECT_OK(strata_free(rig.s, outside.ref));
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, one_that_lends_serves_who_would_fail) {
@@ -59,12 +55,11 @@ static uint64_t zeroed(rig_t *rig) { return rig_calls(rig, STRATA_CALL_fill); }
 
 /* Who borrows is another owner than the pool, and the pool is another owner behind it. */
 TEST(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways) {
-    rig_t rig;
     strata_block_t block, whole;
-    rig_open(&rig,
-             "strategy: lending\nstack: [caching, system]\n"
-             "pools: {p: {stack: [scrub, auto_growth: {chunk_size: 30MiB}, caching: {pools_on_oom: true}, system]}}\n",
-             NULL, 0, CAPACITY * MIB, 1);
+    RIG(rig,
+        "strategy: lending\nstack: [caching, system]\n"
+        "pools: {p: {stack: [scrub, auto_growth: {chunk_size: 30MiB}, caching: {pools_on_oom: true}, system]}}\n",
+        CAPACITY * MIB);
     uint64_t pool = pool_of(&rig, "p");
     whole = get_from(&rig, pool, NULL, 30 * MIB);
     EXPECT_OK(strata_free(rig.s, whole.ref));
@@ -82,5 +77,4 @@ TEST(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways) {
     EXPECT_OK(strata_free(rig.s, inside.ref));
     EXPECT_OK(strata_free(rig.s, outside.ref));
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }

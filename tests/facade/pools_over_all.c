@@ -9,8 +9,7 @@
 enum { SIZE = 100 * 1000, LONG = 1000 * 1000 };
 
 TEST(facade_pools, blocks_go_by_their_refs_whatever_is_current) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights");
     strata_stream_t other = rig_stream(&rig), owner;
     strata_block_t w = get_from(&rig, weights, NULL, SIZE), found, o = rig_allocate(&rig, NULL, SIZE);
@@ -32,13 +31,11 @@ TEST(facade_pools, blocks_go_by_their_refs_whatever_is_current) {
     strata_block_t next = get_from(&rig, weights, NULL, SIZE);
     EXPECT_NE(next.ptr, w.ptr);
     EXPECT_OK(strata_free(rig.s, next.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     static char text[65536];
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights");
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_EQ(pool_figures(&rig, weights).allocations, 0);
@@ -78,7 +75,6 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     EXPECT_EQ(f.reserved_bytes, 8 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 typedef struct seen {
@@ -98,8 +94,7 @@ static void hear_leak(const strata_leak_t *leak, void *context) {
 }
 
 TEST(facade_pools, snapshot_release_forget_and_leaks_go_over_pools) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights"), released = 0;
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = get_from(&rig, weights, stream, SIZE), b = rig_allocate(&rig, stream, SIZE);
@@ -126,12 +121,10 @@ TEST(facade_pools, snapshot_release_forget_and_leaks_go_over_pools) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(facade_pools, victims_are_of_the_current_pool) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 0, 1);
+    RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights");
     strata_block_t o = rig_allocate(&rig, NULL, MIB), w = get_from(&rig, weights, NULL, 2 * MIB);
     strata_ref_t victim = 0;
@@ -144,14 +137,12 @@ TEST(facade_pools, victims_are_of_the_current_pool) {
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
     EXPECT_OK(strata_free(rig.s, o.ref));
     EXPECT_OK(strata_free(rig.s, w.ref));
-    rig_close(&rig);
 }
 
 /* ---- out of memory ---- */
 
 TEST(facade_pools, what_a_pool_caches_is_released_for_others_and_the_other_way_round) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 64 * MIB, 1);
+    RIG(rig, POOLED, 64 * MIB);
     uint64_t weights = pool_of(&rig, "weights");
     EXPECT_OK(strata_free(rig.s, get_from(&rig, weights, NULL, 40 * MIB).ref));
     strata_block_t o = rig_allocate(&rig, NULL, 40 * MIB);
@@ -163,7 +154,6 @@ TEST(facade_pools, what_a_pool_caches_is_released_for_others_and_the_other_way_r
     EXPECT_EQ(pool_figures(&rig, STRATA_POOL_ORDINARY).ladders, 1);
     EXPECT_EQ(rig_figures(&rig).ladders, 2);
     EXPECT_OK(strata_free(rig.s, w.ref));
-    rig_close(&rig);
 }
 
 typedef struct holder {
@@ -186,8 +176,7 @@ static void *free_a_while_later(void *argument) {
 /* The waiter's own stack has a retry, the holder's has none: its free wakes all the same, and long before the waiter gives up. */
 TEST(facade_pools, a_free_in_a_pool_ends_the_wait_of_others) {
     static const char *const set[] = {"retry.timeout=20s"};
-    rig_t rig;
-    rig_open(&rig, POOLED, set, 1, 64 * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, POOLED, set, 1, 64 * MIB, 1));
     holder_t holder = {.rig = &rig, .pool = pool_of(&rig, "weights")};
     ASSERT_EQ(pthread_create(&holder.thread, NULL, free_a_while_later, &holder), 0);
     while (!__atomic_load_n(&holder.holds, __ATOMIC_ACQUIRE)) {}
@@ -197,12 +186,10 @@ TEST(facade_pools, a_free_in_a_pool_ends_the_wait_of_others) {
     pthread_join(holder.thread, NULL);
     EXPECT_EQ(rig_domain(&rig)->waiters, 0);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_pools, the_report_names_them) {
-    rig_t rig;
-    rig_open(&rig, POOLED, NULL, 0, 64 * MIB, 1);
+    RIG(rig, POOLED, 64 * MIB);
     uint64_t weights = pool_of(&rig, "weights"), scratch = pool_of(&rig, "scratch");
     strata_block_t w = get_from(&rig, weights, NULL, 20 * MIB), s = get_from(&rig, scratch, NULL, 10 * MIB), none;
     strata_block_t o = rig_allocate(&rig, NULL, 4 * MIB);
@@ -222,7 +209,6 @@ TEST(facade_pools, the_report_names_them) {
     EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
     strata_block_t all[] = {w, s, o};
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, all[i].ref));
-    rig_close(&rig);
 }
 
 /* Long names of many pools and streams leave room for what comes last. */
@@ -230,8 +216,7 @@ TEST(facade_pools, the_report_stays_short) {
     enum { POOLS = 8, STREAMS = 12 };
     char yaml[2048] = "strategy: long\npools:\n", name[128];
     for (int i = 0; i < POOLS; i++) sprintf(yaml + strlen(yaml), "  p%d%062d: [stream_safe, auto_growth, system]\n", i, 0);
-    rig_t rig;
-    rig_open(&rig, yaml, NULL, 0, 4096 * MIB, 1);
+    RIG(rig, yaml, 4096 * MIB);
     strata_block_t blocks[POOLS + STREAMS], none;
     for (int i = 0; i < POOLS + STREAMS; i++) {
         strata_stream_t stream = rig_stream(&rig);
@@ -251,7 +236,6 @@ TEST(facade_pools, the_report_stays_short) {
     EXPECT_CONTAINS(text, "\n  helps: ");
     EXPECT_LT(strlen(text), 3900);
     for (int i = 0; i < POOLS + STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* ---- another strategy ---- */
@@ -332,8 +316,7 @@ TEST(facade_pools, a_random_program_in_and_out_of_pools) {
 TEST(facade_pools, each_host_allocation_of_a_first_use_fails) {
     uint64_t k = 1;
     for (bool served = false; !served && k < 1000 && !strata_test_has_failed(); k += 1) {
-        rig_t rig;
-        rig_open(&rig, POOLED, NULL, 0, 0, 1);
+        RIG(rig, POOLED, 0);
         uint64_t weights = pool_of(&rig, "weights");
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = SIZE, .pool = weights};
         strata_block_t block = {0};
@@ -350,7 +333,6 @@ TEST(facade_pools, each_host_allocation_of_a_first_use_fails) {
         }
         expect_pool(&rig, block.ref, weights);
         EXPECT_OK(strata_free(rig.s, block.ref));
-        rig_close(&rig);
     }
     EXPECT_GT(k, 5);
 }

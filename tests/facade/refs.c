@@ -82,8 +82,7 @@ TEST(facade_refs, a_number_that_lives_again_knows_no_earlier_refs) {
 }
 
 TEST(facade_refs, a_double_free_by_pointer_is_found_until_the_address_is_served_again) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), keep = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, a.ptr));
@@ -91,12 +90,10 @@ TEST(facade_refs, a_double_free_by_pointer_is_found_until_the_address_is_served_
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_free_pointer(rig.s, (char *)larger.ptr + 256));
     EXPECT_OK(strata_free_pointer(rig.s, larger.ptr));
     EXPECT_OK(strata_free_pointer(rig.s, keep.ptr));
-    rig_close(&rig);
 }
 
 TEST(facade_refs, a_chunk_has_no_ref) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     strata_stack_t *shared = rig_domain(&rig)->stacks[0];
     ASSERT_TRUE(shared->is_shared);
@@ -108,12 +105,10 @@ TEST(facade_refs, a_chunk_has_no_ref) {
     EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER,
                   strata_free_pointer(rig.s, (void *)(uintptr_t)strata_slab_record(&shared->slab, 1)->ptr));
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_refs, a_slot_whose_generations_are_used_up_never_wraps) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stack_t *stack = rig_stack(&rig, NULL);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     uint32_t slot = strata_ref_slot(a.ref);
@@ -135,7 +130,6 @@ TEST(facade_refs, a_slot_whose_generations_are_used_up_never_wraps) {
     EXPECT_EQ(stack->slab.retired, 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* A block that stays alone between live neighbours keeps its slot: used up, the block moves to another one. */
@@ -143,8 +137,7 @@ TEST(facade_refs, a_block_leaves_a_slot_that_is_used_up) {
     static const char *const presets[] = {"strata", "paddle"};
     for (int i = 0; i < 2; i++) {
         static const char *const set[] = {"auto_growth.chunk_size=1MiB"};
-        rig_t rig;
-        rig_open(&rig, presets[i], set, 1, 0, 1);
+        RIG_BY(rig, rig_open(&rig, presets[i], set, 1, 0, 1));
         strata_block_t high = rig_allocate(&rig, NULL, 1024), a = rig_allocate(&rig, NULL, 1024), low;
         low = rig_allocate(&rig, NULL, 1024);
         strata_stack_t *stack = rig_stack(&rig, NULL);
@@ -164,15 +157,13 @@ TEST(facade_refs, a_block_leaves_a_slot_that_is_used_up) {
         EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
         EXPECT_EQ(released, MIB);
         EXPECT_EQ(stack->slab.retired, 1);
-        rig_close(&rig);
     }
 }
 
 /* The block at the chunk's base: the chunk knows it by its slot. */
 TEST(facade_refs, the_first_block_of_a_chunk_leaves_a_slot_that_is_used_up) {
     static const char *const set[] = {"auto_growth.chunk_size=4KiB"};
-    rig_t rig;
-    rig_open(&rig, "strata", set, 1, 0, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", set, 1, 0, 1));
     strata_block_t blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 1024);
     strata_stack_t *stack = rig_stack(&rig, NULL);
@@ -185,7 +176,6 @@ TEST(facade_refs, the_first_block_of_a_chunk_leaves_a_slot_that_is_used_up) {
     uint64_t released;
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_EQ(released, 4096);
-    rig_close(&rig);
 }
 
 /* ---- threads with old names ---- */
@@ -285,8 +275,7 @@ TEST(facade_refs, a_child_of_a_process_that_opened_nothing_may_open) {
 }
 
 TEST(facade_refs, a_forked_child_is_told_so_by_every_call) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(in_child(calls_of_a_child, &rig, a), 0);
     EXPECT_EQ(in_child(more_calls_of_a_child, &rig, a), 0);
@@ -295,5 +284,4 @@ TEST(facade_refs, a_forked_child_is_told_so_by_every_call) {
     EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
     EXPECT_EQ(in_child(calls_of_a_child, &rig, a), 0);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }

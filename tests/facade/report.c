@@ -63,8 +63,7 @@ static void expect_few_digits(const char *time) {
 
 TEST(facade_report, says_who_holds_what_and_what_was_tried) {
     static const char *const set[] = {"retry.timeout=1ms"};
-    rig_t rig;
-    rig_open(&rig, "paddle", set, 1, 256 * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "paddle", set, 1, 256 * MIB, 1));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_block_t weights = allocate_for(&rig, one, "weights", 60 * MIB), unnamed = rig_allocate(&rig, NULL, 30 * MIB);
@@ -97,14 +96,12 @@ TEST(facade_report, says_who_holds_what_and_what_was_tried) {
     expect_few_digits(strstr(figures, "it took ") + strlen("it took "));
     strata_block_t live[] = {weights, unnamed, a, b, scratch};
     for (int i = 0; i < 5; i++) EXPECT_OK(strata_free(rig.s, live[i].ref));
-    rig_close(&rig);
 }
 
 /* What lies on the same device as managed memory is the facade's own. */
 TEST(facade_report, managed_memory_is_not_taken_by_others) {
-    rig_t rig;
     strata_block_t managed, none;
-    rig_open(&rig, "stack: [system]\nplaces: {managed: [system: {prefetch: device}]}\n", NULL, 0, 256 * MIB, 1);
+    RIG(rig, "stack: [system]\nplaces: {managed: [system: {prefetch: device}]}\n", 256 * MIB);
     ASSERT_OK(strata_allocate(rig.s, strata_managed(0), NULL, 64 * MIB, &managed));
     strata_block_t block = rig_allocate(&rig, NULL, 100 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 300 * MIB, &none));
@@ -112,14 +109,12 @@ TEST(facade_report, managed_memory_is_not_taken_by_others) {
                     "free on the device 92MiB of 756MiB, reserved here 100MiB, taken by others 500MiB\n");
     EXPECT_OK(strata_free(rig.s, managed.ref));
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 /* A preset's chunks in small pieces, and a request that is larger than any. */
 TEST(facade_report, says_which_option_may_help) {
     static const char *const set[] = {"auto_growth.chunk_size=64MiB", "auto_growth.smaller_growth=false", "retry.timeout=0"};
-    rig_t rig;
-    rig_open(&rig, "strata", set, 3, 136 * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", set, 3, 136 * MIB, 1));
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_block_t blocks[32], none;
     for (int i = 0; i < 32; i++) blocks[i] = rig_allocate(&rig, NULL, 4 * MIB);
@@ -135,7 +130,6 @@ TEST(facade_report, says_which_option_may_help) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate_with(rig.s, rig.gpu, NULL, &once, &none));
     EXPECT_CONTAINS(heard, "\n  nothing was tried: the request forbids it");
     for (int i = 1; i < 32; i += 2) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* A callback that meets out-of-memory itself does not overwrite what the request outside tried. */
@@ -147,22 +141,19 @@ static uint64_t fail_inside(strata_place_t place, size_t size, void *context) {
 }
 
 TEST(facade_report, what_callbacks_gave_is_told) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "strata", 64 * MIB);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     EXPECT_OK(strata_add_free_memory_callback(rig.s, fail_inside, &rig, NULL));
     strata_block_t none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 100 * MIB, &none));
     EXPECT_CONTAINS(heard, "asked 100MiB");
     EXPECT_CONTAINS(heard, "callbacks 12.05KiB");
-    rig_close(&rig);
 }
 
 /* Many streams, owners and long names: the report is cut where it would be a list, and never in the middle. */
 TEST(facade_report, stays_short) {
     enum { STREAMS = 40 };
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 4096 * MIB, 1);
+    RIG(rig, "strata", 4096 * MIB);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_stream_t streams[STREAMS];
     strata_block_t blocks[STREAMS], lent[STREAMS], none;
@@ -185,31 +176,27 @@ TEST(facade_report, stays_short) {
     EXPECT_CONTAINS(heard, "\n  helps: ");
     EXPECT_LT(strlen(heard), 3900);
     for (int i = 0; i < STREAMS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 TEST(facade_report, says_that_a_limit_is_reached) {
-    rig_t rig;
-    rig_open(&rig,
-             "version: 1\nstrategy: limited\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth\n"
-             "  - limit: {bytes: 50MiB}\n  - system\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "version: 1\nstrategy: limited\ndevices: sim\nstack:\n  - stream_safe\n  - auto_growth\n"
+        "  - limit: {bytes: 50MiB}\n  - system\n",
+        0);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
     EXPECT_CONTAINS(heard, "; limit.bytes allows 50MiB, of which 30MiB are used\n");
     EXPECT_CONTAINS(heard, "\n  helps: a larger limit.bytes: 70MiB or more, now 50MiB");
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* What each layer counts for itself, over all streams; what is 0 is left out. */
 TEST(facade_report, says_what_layers_count) {
-    rig_t rig;
-    rig_open(&rig,
-             "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
-             "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "version: 1\nstrategy: counted\ndevices: sim\nstack:\n  - stat\n  - auto_growth: {chunk_size: 8MiB}\n"
+        "  - stat: {name: chunks}\n  - fault: {above: 100MiB}\n  - limit: {bytes: 50MiB}\n  - system\n",
+        0);
     strata_stream_t one = rig_stream(&rig);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     strata_block_t a = rig_allocate(&rig, NULL, 30 * MIB), b = rig_allocate(&rig, one, 6 * MIB), none;
@@ -223,14 +210,12 @@ TEST(facade_report, says_what_layers_count) {
                            "  live blocks: ");
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* Of many the largest are told, and the others in one. */
 TEST(facade_report, many_owners_and_many_layers_stay_short) {
     enum { OWNERS = 200 };
     static strata_block_t blocks[OWNERS];
-    rig_t rig;
     char text[700];
     int length = snprintf(text, sizeof text, "strategy: many\nstack:\n");
     for (int i = 1; i <= 3; i++) length += snprintf(text + length, sizeof text - (size_t)length, "  - stat: {name: s%d}\n", i);
@@ -238,7 +223,7 @@ TEST(facade_report, many_owners_and_many_layers_stay_short) {
     for (int i = 1; i <= 6; i++)
         length += snprintf(text + length, sizeof text - (size_t)length, "  - limit: {bytes: %dGiB, name: l%d}\n", i, i);
     snprintf(text + length, sizeof text - (size_t)length, "  - system\n");
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
     for (int i = 0; i < OWNERS; i++) {
         char tag[32];
@@ -254,16 +239,14 @@ TEST(facade_report, many_owners_and_many_layers_stay_short) {
     EXPECT_CONTAINS(heard, "\n  live blocks: 8MiB in 1 block by owner ");
     EXPECT_CONTAINS(heard, "; by others 195MiB\n");
     for (int i = 0; i < OWNERS; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* What would have been enough is freed and in use for longer than the request waits, in whichever way it does. */
 TEST(facade_report, a_wait_that_was_too_short_is_told) {
     for (int first = 0; first < 2; first++) {
         const char *const set[] = {"retry.timeout=2ms", first ? "retry.wait_first=true" : "retry.wait_first=false"};
-        rig_t rig;
         strata_block_t none;
-        rig_open(&rig, "strata", set, 2, 64 * MIB, 1);
+        RIG_BY(rig, rig_open(&rig, "strata", set, 2, 64 * MIB, 1));
         strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, owner, 40 * MIB);
         EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
@@ -276,14 +259,12 @@ TEST(facade_report, a_wait_that_was_too_short_is_told) {
         EXPECT_CONTAINS(
             text,
             ": waiting: 40MiB asked; 40MiB are freed and still in use on other streams\n  helps: a longer retry.timeout (now 2ms)");
-        rig_close(&rig);
     }
 }
 
 /* What fails otherwise is told as what it is, and to no observer. */
 TEST(facade_report, is_made_of_no_other_failure) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "strata", 64 * MIB);
     strata_block_t none, kept = rig_allocate(&rig, NULL, MIB);
     heard[0] = '\0';
     EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, NULL, NULL));
@@ -300,7 +281,6 @@ TEST(facade_report, is_made_of_no_other_failure) {
     EXPECT_STREQ(heard, "");
     EXPECT_EQ(rig_figures(&rig).out_of_memory, 0);
     EXPECT_OK(strata_free(rig.s, kept.ref));
-    rig_close(&rig);
 }
 
 /* ---- while other threads are at work ---- */
@@ -357,11 +337,10 @@ TEST(facade_report, stays_sane_while_other_threads_are_at_work) {
     static const char *const strategies[] = {"strategy: a\nstack: [retry: {timeout: 1ms}, stream_safe, auto_growth, system]\n",
                                              "pytorch", "strategy: b\nstack: [bfc, limit: {bytes: 90MiB}, system]\n"};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-        rig_t rig;
         _Atomic bool over = false;
         pthread_t threads[WORKERS];
         work_t work[WORKERS];
-        rig_open(&rig, strategies[i], NULL, 0, 96 * MIB, 1);
+        RIG(rig, strategies[i], 96 * MIB);
         for (int t = 0; t < WORKERS; t++) {
             work[t] = (work_t){.rig = &rig, .stream = rig_stream(&rig), .over = &over, .seed = (uint64_t)t + 1};
             EXPECT_EQ(pthread_create(&threads[t], NULL, come_and_go, &work[t]), 0);
@@ -375,7 +354,6 @@ TEST(facade_report, stays_sane_while_other_threads_are_at_work) {
         }
         atomic_store(&over, true);
         for (int t = 0; t < WORKERS; t++) pthread_join(threads[t], NULL);
-        rig_close(&rig);
     }
 }
 
@@ -390,9 +368,7 @@ static void note_event(const strata_out_of_memory_t *event, void *context) {
 
 TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
     for (int by_strategy = 0; by_strategy < 2; by_strategy++) {
-        rig_t rig;
-        rig_open(&rig, by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata", NULL, 0, 64 * MIB,
-                 1);
+        RIG(rig, by_strategy ? "strategy: short\nreport: short\nstack: [auto_growth, system]\n" : "strata", 64 * MIB);
         EXPECT_OK(strata_add_out_of_memory_observer(rig.s, note_event, NULL, NULL));
         strata_allocate_options_t options = {
             .struct_size = sizeof options, .size = 100 * MIB, .flags = by_strategy ? 0 : STRATA_NO_REPORT};
@@ -404,6 +380,5 @@ TEST(facade_report, is_short_where_the_request_or_the_strategy_wants_none) {
         EXPECT_EQ(last_event.cause, STRATA_CAUSE_UNKNOWN);
         EXPECT_EQ(last_event.size, 100 * MIB);
         EXPECT_EQ(rig_figures(&rig).out_of_memory, 1);
-        rig_close(&rig);
     }
 }

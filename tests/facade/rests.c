@@ -74,9 +74,8 @@ TEST(facade_rests, what_came_in_a_streams_order_waits_for_that_stream) {
                                           "naive_best_fit: {streams: ignored}, cuda_malloc_async"};
     for (int i = 0; i < 3; i++) {
         char text[100];
-        rig_t rig;
         snprintf(text, sizeof text, "stack: [%s]\n", ordered[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         strata_stream_t asks = rig_stream(&rig), next = rig_stream(&rig);
         rig_work(&rig, asks, 90 * MILLISECOND, 0);
         uint64_t end = strata_sim_stream_end(rig.devices[0], asks);
@@ -89,6 +88,5 @@ TEST(facade_rests, what_came_in_a_streams_order_waits_for_that_stream) {
         EXPECT_OK(strata_free(rig.s, first.ref));
         EXPECT_OK(strata_free(rig.s, second.ref));
         if (strata_test_has_failed()) FAIL_TEST("%s", ordered[i]);
-        rig_close(&rig);
     }
 }

@@ -17,8 +17,7 @@ static const char with_pinned[] = "stack:\n"
                                   "        - [system: {memory: pinned}]\n";
 
 TEST(facade_routed, what_the_device_has_no_room_for_comes_from_pinned_memory) {
-    rig_t rig;
-    rig_open(&rig, with_pinned, NULL, 0, 32 * MIB, 1);
+    RIG(rig, with_pinned, 32 * MIB);
     strata_block_t blocks[4], over, again;
     for (int i = 0; i < 4; i++) {
         blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
@@ -36,13 +35,11 @@ TEST(facade_routed, what_the_device_has_no_room_for_comes_from_pinned_memory) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 32 * MIB);
     EXPECT_OK(strata_free(rig.s, again.ref));
     for (int i = 1; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* The driver's free of host memory does not wait for the work that uses it, so the source does. */
 TEST(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done) {
-    rig_t rig;
-    rig_open(&rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", NULL, 0, 0, 1);
+    RIG(rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, MIB);
     rig_work(&rig, stream, 1000 * 1000, block.ref);
@@ -50,13 +47,11 @@ TEST(facade_routed, pinned_memory_goes_back_when_its_owners_work_is_done) {
     EXPECT_LT(strata_sim_now(rig.world), done);
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_GE(strata_sim_now(rig.world), done);
-    rig_close(&rig);
 }
 
 /* And if it cannot wait, the memory is nobody's until the end. */
 TEST(facade_routed, pinned_memory_whose_owners_work_cannot_be_waited_for_is_quarantined) {
-    rig_t rig;
-    rig_open(&rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", NULL, 0, 0, 1);
+    RIG(rig, "stack: [fallback: {stacks: [[system: {memory: pinned}], [system]]}]\n", 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t block = rig_allocate(&rig, stream, MIB);
     rig_work(&rig, stream, 1000 * 1000, block.ref);
@@ -64,40 +59,31 @@ TEST(facade_routed, pinned_memory_whose_owners_work_cannot_be_waited_for_is_quar
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_free), 0);
-    rig_close(&rig);
 }
 
 TEST(facade_routed, two_sources_give_back_what_each_made) {
-    rig_t rig;
-    rig_open(&rig, with_pinned, NULL, 0, 16 * MIB, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, with_pinned, NULL, 0, 16 * MIB, 1));
     for (int i = 0; i < 4; i++) (void)rig_allocate(&rig, NULL, 8 * MIB);
-    rig_close_by_force(&rig);
 }
 
 TEST(facade_routed, managed_memory_may_follow_the_devices) {
-    rig_t rig;
-    rig_open(&rig, "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n", NULL, 0, 16 * MIB,
-             1);
+    RIG(rig, "stack: [retry: {timeout: 0}, fallback: {stacks: [[system], [system: {memory: managed}]]}]\n", 16 * MIB);
     strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
     expect_path(&rig, second, "retry > fallback > system");
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
     EXPECT_OK(strata_free(rig.s, first.ref));
     EXPECT_OK(strata_free(rig.s, second.ref));
-    rig_close(&rig);
 }
 
 /* A retry in the first stack climbs before the second is asked. */
 TEST(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked) {
-    rig_t rig;
-    rig_open(&rig, "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n", NULL, 0, 16 * MIB,
-             1);
+    RIG(rig, "stack: [fallback: {stacks: [[retry: {timeout: 0}, system], [system: {memory: pinned}]]}]\n", 16 * MIB);
     strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     expect_path(&rig, first, "fallback > retry > system");
     expect_path(&rig, second, "fallback > system");
     EXPECT_OK(strata_free(rig.s, first.ref));
     EXPECT_OK(strata_free(rig.s, second.ref));
-    rig_close(&rig);
 }
 
 static const char two_sizes[] = "stack:\n"
@@ -108,8 +94,7 @@ static const char two_sizes[] = "stack:\n"
 
 /* Borrows, polls, releases and figures reach every branch. */
 TEST(facade_routed, every_branch_is_asked) {
-    rig_t rig;
-    rig_open(&rig, two_sizes, NULL, 0, 0, 1);
+    RIG(rig, two_sizes, 0);
     strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
     strata_block_t small = rig_allocate(&rig, owner, 4096), large = rig_allocate(&rig, owner, MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 9 * MIB);
@@ -131,12 +116,10 @@ TEST(facade_routed, every_branch_is_asked) {
     EXPECT_EQ(info.cached, 9 * MIB);
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
     EXPECT_EQ(released, 9 * MIB);
-    rig_close(&rig);
 }
 
 TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
-    rig_t rig;
-    rig_open(&rig, two_sizes, NULL, 0, 0, 1);
+    RIG(rig, two_sizes, 0);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t small = rig_allocate(&rig, stream, 4096), large = rig_allocate(&rig, stream, MIB);
     EXPECT_OK(strata_free(rig.s, small.ref));
@@ -148,18 +131,16 @@ TEST(facade_routed, a_forgotten_stream_leaves_nothing_in_any_branch) {
     EXPECT_OK(strata_free(rig.s, taken.ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 /* Under a router nobody takes a short way: what a cache serves again got its path anew. */
 TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
-    rig_t rig;
-    rig_open(&rig,
-             "stack:\n  - binning:\n      routes:\n"
-             "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
-             "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
-             "        - {stack: [auto_growth, system]}\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "stack:\n  - binning:\n      routes:\n"
+        "        - {up_to: 64KiB, stack: [buffered, auto_growth, system]}\n"
+        "        - {up_to: 1MiB, stack: [auto_growth: {order: any}, system]}\n"
+        "        - {stack: [auto_growth, system]}\n",
+        0);
     static const struct {
         size_t size;
         const char *path;
@@ -172,7 +153,6 @@ TEST(facade_routed, a_block_served_again_has_its_own_path_and_no_other) {
             expect_path(&rig, block, routes[i].path);
             EXPECT_OK(strata_free(rig.s, block.ref));
         }
-    rig_close(&rig);
 }
 
 /* What the short way freed, the long way serves with nothing left over, and the other way round. */
@@ -181,8 +161,7 @@ TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
     static const char *const paths[] = {"retry > stream_safe > auto_growth | system", "retry > stream_safe > auto_growth | system",
                                         "retry > stream_safe > buffered | system"};
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         for (int turn = 0; turn < 4; turn++) {
             strata_block_t block = {0};
             strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .tag = "a"};
@@ -195,7 +174,6 @@ TEST(facade_routed, the_short_and_the_long_way_leave_each_other_nothing) {
         EXPECT_OK(strata_allocate(rig.s, rig.gpu, NULL, 0, &nothing));
         expect_path(&rig, nothing, "");
         EXPECT_OK(strata_free(rig.s, nothing.ref));
-        rig_close(&rig);
     }
 }
 
@@ -205,15 +183,13 @@ TEST(facade_routed, the_ladder_is_climbed_whichever_branch_waits) {
         "stack: [binning: {routes: [{up_to: 16KiB, stack: [retry, auto_growth, system]}, {stack: [auto_growth, system]}]}]\n",
         "stack: [binning: {routes: [{up_to: 16KiB, stack: [auto_growth, system]}, {stack: [retry, auto_growth, system]}]}]\n"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        rig_open(&rig, stacks[i], NULL, 0, 32 * MIB, 1);
+        RIG(rig, stacks[i], 32 * MIB);
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, one, 24 * MIB);
         EXPECT_OK(strata_free(rig.s, a.ref));
         a = rig_allocate(&rig, two, 24 * MIB);
         EXPECT_EQ(rig_figures(&rig).ladders, 1);
         EXPECT_OK(strata_free(rig.s, a.ref));
-        rig_close(&rig);
     }
 }
 
@@ -223,24 +199,20 @@ TEST(facade_routed, what_a_cache_of_the_same_type_keeps_on_the_other_route_goes_
         "stack: [binning: {routes: [{up_to: 1MiB, stack: [caching, system]}, {stack: [caching, system]}]}]\n",
         "stack: [binning: {routes: [{up_to: 1MiB, stack: [bfc, system]}, {stack: [bfc: {initial_region: 1MiB}, system]}]}]\n"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         strata_block_t small[40];
-        rig_open(&rig, stacks[i], NULL, 0, 64 * MIB, 1);
+        RIG(rig, stacks[i], 64 * MIB);
         for (int n = 0; n < 40; n++) small[n] = rig_allocate(&rig, NULL, MIB);
         for (int n = 0; n < 40; n++) EXPECT_OK(strata_free(rig.s, small[n].ref));
         EXPECT_GE(rig_figures(&rig).reserved_bytes, 40 * MIB);
         strata_block_t large = rig_allocate(&rig, NULL, 40 * MIB);
         EXPECT_EQ(rig_figures(&rig).ladders, 1);
         EXPECT_OK(strata_free(rig.s, large.ref));
-        rig_close(&rig);
     }
 }
 
 /* A decorator's own record above a way that leads past the caches lies in no cache's chunk. */
 TEST(facade_routed, an_address_is_found_on_every_way) {
-    rig_t rig;
-    rig_open(&rig, "stack: [aligned, binning: {routes: [{up_to: 4KiB, stack: [auto_growth, system]}, {stack: [system]}]}]", NULL, 0,
-             0, 1);
+    RIG(rig, "stack: [aligned, binning: {routes: [{up_to: 4KiB, stack: [auto_growth, system]}, {stack: [system]}]}]", 0);
     for (size_t size = 1000; size <= 1000 * 1000; size *= 10) {
         strata_block_t b = rig_allocate(&rig, NULL, size), found = {0};
         EXPECT_OK(strata_base_pointer(rig.s, (char *)b.ptr + size - 1, &found));
@@ -248,13 +220,12 @@ TEST(facade_routed, an_address_is_found_on_every_way) {
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, (char *)b.ptr + size - 1, &found));
     }
-    rig_close(&rig);
 }
 
 TEST(facade_routed, a_device_has_stacks_of_its_own) {
-    rig_t rig;
-    rig_open(&rig, "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n", NULL,
-             0, 0, 2);
+    RIG_BY(rig, rig_open(&rig,
+                         "devices:\n  gpu:1: {stack: [buffered, system], places: {managed: [buffered, system]}}\nstack: [system]\n",
+                         NULL, 0, 0, 2));
     static const strata_place_kind_t kinds[] = {STRATA_PLACE_GPU, STRATA_PLACE_MANAGED};
     for (uint32_t device = 0; device < 2; device++)
         for (int i = 0; i < 2; i++) {
@@ -263,7 +234,6 @@ TEST(facade_routed, a_device_has_stacks_of_its_own) {
             if (device == 1 || i == 0) expect_path(&rig, block, device == 1 ? "buffered | system" : "system");
             EXPECT_OK(strata_free(rig.s, block.ref));
         }
-    rig_close(&rig);
 }
 
 /* ---- many threads on the one stack of a place without owners ---- */
@@ -295,14 +265,13 @@ static void *take_turns(void *context) {
 }
 
 TEST(facade_routed, threads_share_the_branches_of_pinned_memory) {
-    rig_t rig;
     turns_t turns[THREADS];
-    rig_open(&rig,
-             "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
-             "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
-             "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
-             "          - {stack: [buffered, system]}\n",
-             NULL, 0, 0, 1);
+    RIG(rig,
+        "stack: [system]\nplaces:\n  pinned:\n    - stream_safe\n    - binning:\n        routes:\n"
+        "          - {up_to: 8KiB, stack: [auto_growth: {chunk_size: 256KiB}, system]}\n"
+        "          - {up_to: 64KiB, stack: [buffered, auto_growth: {chunk_size: 1MiB}, system]}\n"
+        "          - {stack: [buffered, system]}\n",
+        0);
     for (uint64_t i = 0; i < THREADS; i++) {
         turns[i] = (turns_t){.rig = &rig, .random = i + 1};
         ASSERT_EQ(pthread_create(&turns[i].thread, NULL, take_turns, &turns[i]), 0);
@@ -314,5 +283,4 @@ TEST(facade_routed, threads_share_the_branches_of_pinned_memory) {
     EXPECT_OK(strata_statistics_all(rig.s, strata_pinned(), &figures));
     EXPECT_EQ(figures.reserved_bytes, 0);
     EXPECT_EQ(figures.allocations, THREADS * TURNS);
-    rig_close(&rig);
 }

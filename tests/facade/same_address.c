@@ -73,9 +73,8 @@ static void *ask(void *argument) {
 }
 
 static void nobody_is_missed(const char *text) {
-    rig_t rig;
     asker_t askers[THREADS];
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     for (int i = 0; i < THREADS; i++) {
         askers[i] = (asker_t){.rig = &rig};
         ASSERT_EQ(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
@@ -84,7 +83,6 @@ static void nobody_is_missed(const char *text) {
         pthread_join(askers[i].thread, NULL);
         EXPECT_EQ(askers[i].missed, 0);
     }
-    rig_close(&rig);
 }
 
 TEST(facade_same_address, four_threads_find_what_they_hold) {

@@ -9,8 +9,7 @@ enum { PRESETS = 3, OWNERS = 1000, THREADS = 4 };
 
 TEST(facade_share, the_last_owner_gives_it_back) {
     for (int i = 0; i < PRESETS; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 1000);
         EXPECT_OK(strata_retain(rig.s, a.ref));
         EXPECT_OK(strata_retain(rig.s, a.ref));
@@ -22,13 +21,11 @@ TEST(facade_share, the_last_owner_gives_it_back) {
         EXPECT_STATUS(STRATA_E_STALE, strata_release_ref(rig.s, a.ref));
         EXPECT_STATUS(STRATA_E_STALE, strata_retain(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_share, whoever_is_served_next_is_alone) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_retain(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -42,14 +39,12 @@ TEST(facade_share, whoever_is_served_next_is_alone) {
     EXPECT_OK(strata_free(rig.s, nothing.ref));
     EXPECT_OK(strata_free(rig.s, nothing.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, nothing.ref));
-    rig_close(&rig);
 }
 
 /* The use that the first owner told is respected when the second, who knows of none, frees. */
 TEST(facade_share, the_uses_of_earlier_owners_count) {
     for (int i = 0; i < PRESETS; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         strata_stream_t side = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, NULL, 4096);
         EXPECT_OK(strata_retain(rig.s, a.ref));
@@ -62,20 +57,17 @@ TEST(facade_share, the_uses_of_earlier_owners_count) {
         strata_block_t b = rig_allocate(&rig, NULL, 4096);
         EXPECT_TRUE(b.ptr != a.ptr || strata_sim_now(rig.world) >= busy_until);
         EXPECT_OK(strata_free_on(rig.s, b.ref, side));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_share, a_table_that_cannot_be_had_changes_nothing) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     strata_host_fail_at(1, 0);
     EXPECT_STATUS(STRATA_E_HOST_MEMORY, strata_retain(rig.s, a.ref));
     strata_host_fail_at(0, 0);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 typedef struct sharer {
@@ -94,8 +86,7 @@ static void *retain_and_free(void *argument) {
 }
 
 TEST(facade_share, threads_count_one_block_together) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     sharer_t sharers[THREADS];
     for (int i = 0; i < THREADS; i++) {
@@ -106,5 +97,4 @@ TEST(facade_share, threads_count_one_block_together) {
     EXPECT_EQ(rig_figures(&rig).live_allocations, 1);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }

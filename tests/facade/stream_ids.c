@@ -57,8 +57,7 @@ static strata_status_t call_by(scene_t *scene, int call, strata_stream_t stream)
 }
 
 static void expect_every_call_is_told(strata_place_t place, int first) {
-    scene_t scene;
-    begin(&scene, place);
+    OPENED(scene_t, scene, end, begin(&scene, place));
     strata_stream_t stream = rig_stream(&scene.rig);
     EXPECT_OK(strata_retain(scene.rig.s, scene.block.ref));
     EXPECT_OK(call_by(&scene, first, stream));
@@ -75,7 +74,6 @@ static void expect_every_call_is_told(strata_place_t place, int first) {
     for (int call = 0; call < CALLS; call++)
         if (call != FREE_ON && is_served(call, place)) EXPECT_OK(call_by(&scene, call, stream));
     EXPECT_OK(call_by(&scene, FREE_ON, stream));
-    end(&scene);
 }
 
 TEST(facade_stream_ids, a_recycled_handle_is_told_by_every_call_whatever_told_the_place_of_it) {
@@ -90,9 +88,8 @@ TEST(facade_stream_ids, a_recycled_handle_is_told_by_every_call_whatever_told_th
 TEST(facade_stream_ids, a_borrower_of_another_device_is_told) {
     const strata_place_t places[] = {strata_managed(0), strata_pinned()};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        scene_t scene;
         strata_stream_t stream = NULL;
-        begin(&scene, places[i]);
+        OPENED(scene_t, scene, end, begin(&scene, places[i]));
         EXPECT_OK(strata_stream_create(scene.rig.s, strata_gpu(1), 0, &stream));
         EXPECT_OK(call_by(&scene, BORROW, stream));
         recycle(&scene, strata_gpu(1), stream);
@@ -100,14 +97,12 @@ TEST(facade_stream_ids, a_borrower_of_another_device_is_told) {
         EXPECT_OK(strata_stream_destroy(scene.rig.s, strata_gpu(1), stream));
         EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, call_by(&scene, BORROW, stream));
         EXPECT_CONTAINS(strata_last_error()->text, "does not exist any more");
-        end(&scene);
     }
 }
 
 TEST(facade_stream_ids, each_place_is_told_and_forgets_for_itself) {
-    scene_t scene;
     strata_block_t pinned = {0};
-    begin(&scene, strata_gpu(0));
+    OPENED(scene_t, scene, end, begin(&scene, strata_gpu(0)));
     strata_stream_t stream = rig_stream(&scene.rig);
     EXPECT_OK(call_by(&scene, BORROW, stream));
     EXPECT_OK(strata_allocate(scene.rig.s, strata_pinned(), stream, 1000, &pinned));
@@ -117,30 +112,26 @@ TEST(facade_stream_ids, each_place_is_told_and_forgets_for_itself) {
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_record_stream(scene.rig.s, pinned.ref, stream));
     EXPECT_CONTAINS(strata_last_error()->text, "of pinned was destroyed");
     EXPECT_OK(strata_record_stream(scene.rig.s, pinned.ref, STRATA_STREAM_LEGACY));
-    end(&scene);
 }
 
 /* ---- what is not found ---- */
 
 /* Such calls are those of a device that fails: they go on as without the flag. */
 TEST(facade_stream_ids, a_driver_that_does_not_tell_is_no_reason_to_refuse) {
-    scene_t scene;
-    begin(&scene, strata_gpu(0));
+    OPENED(scene_t, scene, end, begin(&scene, strata_gpu(0)));
     strata_stream_t stream = rig_stream(&scene.rig);
     ASSERT_OK(strata_sim_fail(scene.rig.devices[0], STRATA_CALL_stream_id, 1, true, STRATA_E_DEVICE));
     for (int call = 0; call < CALLS; call++)
         if (call != FREE_ON) EXPECT_OK(call_by(&scene, call, stream));
     EXPECT_OK(call_by(&scene, FREE_ON, stream));
     strata_sim_clear_faults(scene.rig.devices[0]);
-    end(&scene);
 }
 
 /* More than the table has: it does not grow, and the last ones are in it. */
 TEST(facade_stream_ids, of_many_streams_that_are_never_forgotten_the_last_are_told) {
     enum { STREAMS = 1500, LAST = 1000 };
     static strata_stream_t streams[STREAMS];
-    scene_t scene;
-    begin(&scene, strata_gpu(0));
+    OPENED(scene_t, scene, end, begin(&scene, strata_gpu(0)));
     for (int i = 0; i < STREAMS; i++) {
         streams[i] = rig_stream(&scene.rig);
         EXPECT_OK(call_by(&scene, BORROW, streams[i]));
@@ -151,5 +142,4 @@ TEST(facade_stream_ids, of_many_streams_that_are_never_forgotten_the_last_are_to
     EXPECT_OK(call_by(&scene, ERASE, streams[0]));
     for (int i = STREAMS - LAST; i < STREAMS; i++) EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, call_by(&scene, ERASE, streams[i]));
     EXPECT_EQ(strata_host_allocations(), allocations);
-    end(&scene);
 }

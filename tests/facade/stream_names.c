@@ -30,8 +30,7 @@ static void expect_served_by(rig_t *rig, strata_place_t place, strata_stream_t s
 }
 
 TEST(facade_streams, a_name_chooses_the_stack) {
-    rig_t rig;
-    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    RIG(rig, NAMED, 0);
     strata_stream_t copy = stream_called(&rig, "copy0"), nccl = stream_called(&rig, "nccl:0"), other = stream_called(&rig, "xcopy");
     EXPECT_OK(strata_stream_name(rig.s, strata_managed(0), nccl, "nccl:0"));
     expect_served_by(&rig, rig.gpu, copy, "buffered | system");
@@ -43,12 +42,10 @@ TEST(facade_streams, a_name_chooses_the_stack) {
     strata_statistics_t f = {.struct_size = sizeof f};
     EXPECT_OK(strata_statistics(rig.s, rig.gpu, copy, &f));
     EXPECT_EQ(f.allocations, 1);
-    rig_close(&rig);
 }
 
 TEST(facade_streams, streams_of_one_pattern_have_a_stack_each) {
-    rig_t rig;
-    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    RIG(rig, NAMED, 0);
     strata_stream_t one = stream_called(&rig, "copy0"), two = stream_called(&rig, "copy1");
     strata_stack_t *first = rig_stack(&rig, one), *second = rig_stack(&rig, two);
     EXPECT_NE(first, second);
@@ -64,12 +61,10 @@ TEST(facade_streams, streams_of_one_pattern_have_a_stack_each) {
     EXPECT_OK(strata_allocation_route(rig.s, block.ref, path, sizeof path));
     EXPECT_STREQ(path, "stream_safe > auto_growth | system");
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_streams, a_name_comes_before_the_first_request) {
-    rig_t rig;
-    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    RIG(rig, NAMED, 0);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "compute"));
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, stream, "copy0"));
@@ -87,7 +82,6 @@ TEST(facade_streams, a_name_comes_before_the_first_request) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, rig.gpu, rig_stream(&rig), NULL));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_stream_name(rig.s, strata_pinned(), stream, "copy0"));
     EXPECT_STATUS(STRATA_E_INVALID, strata_stream_name(rig.s, strata_gpu(7), stream, "copy0"));
-    rig_close(&rig);
 }
 
 /* ---- stacks of each thread ---- */
@@ -113,9 +107,7 @@ static void *name_it(void *argument) {
 
 /* Whoever asked first: the name is the stream's in all threads. */
 TEST(facade_streams, a_name_comes_before_the_first_request_of_any_thread) {
-    rig_t rig;
-    rig_open(&rig, "strategy: own\nstack: [thread_local, system]\nstreams: {\"copy*\": {stack: [buffered, system]}}\n", NULL, 0,
-             GIB, 1);
+    RIG(rig, "strategy: own\nstack: [thread_local, system]\nstreams: {\"copy*\": {stack: [buffered, system]}}\n", GIB);
     other_thread_t early = {.rig = &rig, .stream = rig_stream(&rig)}, late = {.rig = &rig, .stream = rig_stream(&rig)};
     in_another_thread(name_it, &early);
     EXPECT_EQ(early.status, STRATA_OK);
@@ -124,7 +116,6 @@ TEST(facade_streams, a_name_comes_before_the_first_request_of_any_thread) {
     in_another_thread(name_it, &late);
     EXPECT_EQ(late.status, STRATA_E_BUSY);
     expect_served_by(&rig, rig.gpu, late.stream, "thread_local | system");
-    rig_close(&rig);
 }
 
 static void *make_it_the_default(void *argument) {
@@ -138,18 +129,14 @@ static void *make_it_the_default(void *argument) {
 
 /* NULL meant the legacy stream from the first, of the thread that opened, which has what was got ahead. */
 TEST(facade_streams, a_default_one_set_behind_the_first_stack_of_any_thread_gets_nothing_ahead) {
-    rig_t rig;
-    rig_open(&rig, "strategy: own\nstack: [stream_safe, auto_growth: {preallocate: 64MiB}, thread_local, system]\n", NULL, 0, GIB,
-             1);
+    RIG(rig, "strategy: own\nstack: [stream_safe, auto_growth: {preallocate: 64MiB}, thread_local, system]\n", GIB);
     EXPECT_GT(rig_stack(&rig, NULL)->figures.growths, 0);
     other_thread_t other = {.rig = &rig, .stream = rig_stream(&rig)};
     in_another_thread(make_it_the_default, &other);
-    rig_close(&rig);
 }
 
 TEST(facade_streams, a_forgotten_streams_name_is_forgotten) {
-    rig_t rig;
-    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    RIG(rig, NAMED, 0);
     strata_stream_t stream = stream_called(&rig, "copy0");
     expect_served_by(&rig, rig.gpu, stream, "buffered | system");
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
@@ -160,12 +147,10 @@ TEST(facade_streams, a_forgotten_streams_name_is_forgotten) {
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, again));
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, again, "copy1"));
     expect_served_by(&rig, rig.gpu, again, "buffered | system");
-    rig_close(&rig);
 }
 
 TEST(facade_streams, many_names_and_their_bound) {
-    rig_t rig;
-    rig_open(&rig, NAMED, NULL, 0, 0, 1);
+    RIG(rig, NAMED, 0);
     char name[16];
     for (uintptr_t i = 0; i < 4096; i++) {
         snprintf(name, sizeof name, "s%u", (unsigned)i);
@@ -174,13 +159,11 @@ TEST(facade_streams, many_names_and_their_bound) {
     EXPECT_STATUS(STRATA_E_LIMIT, strata_stream_name(rig.s, rig.gpu, (strata_stream_t)16, "one more"));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, (strata_stream_t)0x100000));
     EXPECT_OK(strata_stream_name(rig.s, rig.gpu, (strata_stream_t)16, "one more"));
-    rig_close(&rig);
 }
 
 TEST(facade_streams, names_show_in_figures_and_in_the_report) {
     static char text[65536];
-    rig_t rig;
-    rig_open(&rig, NAMED, NULL, 0, 64 * MIB, 1);
+    RIG(rig, NAMED, 64 * MIB);
     strata_stream_t stream = stream_called(&rig, "copy \"0\"\n");
     strata_block_t a = rig_allocate(&rig, stream, 40 * MIB), none;
     EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
@@ -189,5 +172,4 @@ TEST(facade_streams, names_show_in_figures_and_in_the_report) {
     EXPECT_CONTAINS(strata_last_error()->text, " \"copy \"0\"?\": ");
     EXPECT_CONTAINS(strata_last_error()->text, " \"copy \"0\"?\": reserved 40MiB, allocated 40MiB");
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }

@@ -27,9 +27,8 @@ TEST(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_serve
     static const char *const stacks[] = {"stack: [caching, system]", "stack: [bfc: {allow_growth: true}, system]",
                                          "stack: [auto_growth, system]", "stack: [cuda_malloc_async]", "stack: [system]"};
     for (int i = 0; i < 5; i++) {
-        rig_t rig;
         sought_t sought[2];
-        rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+        RIG(rig, stacks[i], 0);
         for (int n = 0; n < 2; n++) {
             strata_stream_t stream = rig_stream(&rig);
             sought[n] = (sought_t){.block = rig_allocate(&rig, stream, 4 * MIB), .stream = stream};
@@ -40,7 +39,6 @@ TEST(facade_surveyed, a_live_block_is_shown_as_that_of_the_stream_which_it_serve
             EXPECT_OK(strata_free(rig.s, sought[n].block.ref));
         }
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }
 
@@ -59,9 +57,8 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
     static strata_survey_t survey;
     for (int i = 0; i < 2; i++)
         for (int behind = 0; behind < 2; behind++) {
-            rig_t rig;
             strata_block_t first, place, last;
-            rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+            RIG(rig, stacks[i], 0);
             EXPECT_OK(strata_step(rig.s));
             if (behind) place = rig_allocate(&rig, NULL, 100000);
             first = tagged(&rig);
@@ -81,7 +78,6 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             EXPECT_OK(strata_free(rig.s, last.ref));
             EXPECT_OK(strata_free(rig.s, fence.ref));
             if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], behind);
-            rig_close(&rig);
         }
 }
 
@@ -97,8 +93,7 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
     static const char *const stacks[] = {"stack: [stream_safe, auto_growth, system]", "stack: [caching, system]"};
     static strata_survey_t survey;
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        rig_open(&rig, stacks[i], NULL, 0, 0, 1);
+        RIG(rig, stacks[i], 0);
         strata_stream_t owner = rig_stream(&rig), old = rig_stream(&rig);
         leave_waiting(&rig, owner, old, 4 * MIB);
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, old));
@@ -116,7 +111,6 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
         EXPECT_NE(survey.awaited[0].gone, survey.awaited[1].gone);
         rig_pass(&rig, 90 * MILLISECOND);
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
-        rig_close(&rig);
     }
 }
 

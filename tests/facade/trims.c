@@ -122,15 +122,13 @@ static const strata_layer_type_t refilled_type = {
 };
 
 TEST(facade_trims, a_trim_ends_though_others_fill_what_it_empties) {
-    rig_t rig;
     const strata_layer_type_t *types[] = {&refilled_type};
     uint64_t released = 0;
     EXPECT_OK(strata_layers_register(types, 1, true));
-    rig_open(&rig, "strategy: busy\nstack: [test_refilled, system]\n", NULL, 0, 0, 1);
+    RIG(rig, "strategy: busy\nstack: [test_refilled, system]\n", 0);
     trimmed = 0;
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 4096, &released));
     EXPECT_GT(trimmed, 1);
     EXPECT_LT(trimmed, 100);
     trimmed = ENOUGH;
-    rig_close(&rig);
 }

@@ -22,13 +22,11 @@ static void expect_snapshot(rig_t *rig, uint64_t rows) {
 
 /* The pool's shared stack is made behind the thread's, with a number below it. */
 TEST(facade_shared_stacks, a_snapshot_takes_those_of_threads_before_those_of_the_device) {
-    rig_t rig;
-    rig_open(&rig, BESIDE_A_POOL, NULL, 0, 0, 1);
+    RIG(rig, BESIDE_A_POOL, 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = get_from(&rig, pool_of(&rig, "weights"), NULL, 1000);
     expect_snapshot(&rig, 2);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* The first number of the device's shared stacks; 0: there is none. */

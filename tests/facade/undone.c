@@ -12,8 +12,7 @@ enum { LONG = 1000 * 1000 };
 /* The fill is refused, and then the free of the chunk that the request made. */
 TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_stays) {
     for (int stuck = 0; stuck < 2; stuck++) {
-        rig_t rig;
-        rig_open(&rig, stuck ? "system" : "strata", NULL, 0, 0, 1);
+        RIG(rig, stuck ? "system" : "strata", 0);
         strata_block_t block = {.ref = 7};
         strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_ZERO};
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
@@ -24,14 +23,12 @@ TEST(facade_undone, a_failing_zero_gives_its_growth_back_and_the_first_reason_st
         EXPECT_EQ(block.ref, 7);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, stuck ? MIB : 0);
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, stuck ? MIB : 0);
-        rig_close(&rig);
     }
 }
 
 /* There is no slot for the record, and the device does not take the memory back: nobody holds it. */
 TEST(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_release) {
-    rig_t rig;
-    rig_open(&rig, "system", NULL, 0, 0, 1);
+    RIG(rig, "system", 0);
     strata_block_t block = {.ref = 7};
     uint64_t released = 0;
     strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
@@ -48,7 +45,6 @@ TEST(facade_undone, memory_that_nobody_holds_is_told_and_goes_back_with_a_releas
     EXPECT_EQ(released, 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     EXPECT_EQ(rig_figures(&rig).quarantined_bytes, 0);
-    rig_close(&rig);
 }
 
 static uint64_t used_of_device(rig_t *rig) {
@@ -62,8 +58,7 @@ static uint64_t used_of_device(rig_t *rig) {
 TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
     for (int way = 0; way < 4; way++) {
         bool unbookable = way % 2 != 0, closing = way > 1;
-        rig_t rig;
-        rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+        RIG(rig, "cuda_malloc_async", 0);
         strata_block_t block = {.ref = 7};
         uint64_t released = 0;
         strata_slab_t *slab = &rig_domain(&rig)->stacks[0]->slab;
@@ -84,7 +79,6 @@ TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
         EXPECT_EQ(rig_figures(&rig).quarantined_bytes, closing ? 2 * MIB : 0);
         if (!closing) EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
         EXPECT_EQ(released, 0);
-        rig_close(&rig);
     }
 }
 
@@ -92,15 +86,13 @@ TEST(facade_undone, memory_of_a_pool_that_nobody_holds_is_told_and_goes_back) {
 TEST(facade_undone, what_a_close_could_not_give_back_is_offered_once_more) {
     static const char *const presets[] = {"system", "cuda_malloc_async"};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
-        rig_t rig;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        OPENED(rig_t, rig, rig_end, rig_open(&rig, presets[i], NULL, 0, 0, 1));
         (void)rig_allocate(&rig, NULL, 2 * MIB);
         EXPECT_GE(used_of_device(&rig), 2 * MIB);
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_free, 1, false, STRATA_E_DEVICE));
         EXPECT_OK(strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), 2);
         EXPECT_EQ(used_of_device(&rig), 0);
-        rig_end(&rig);
     }
 }
 
@@ -108,16 +100,14 @@ TEST(facade_undone, what_a_close_could_not_give_back_is_offered_once_more) {
 TEST(facade_undone, a_failing_layer_gives_its_growth_back_and_the_first_reason_stays) {
     static const char *const layers[] = {"fill: {byte: 7}", "scrub"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         char text[200];
         snprintf(text, sizeof text, "strategy: undone\nstack:\n  - %s\n  - auto_growth\n  - system\n", layers[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         strata_block_t block = {.ref = 7};
         ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
         EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, MIB, &block));
         EXPECT_CONTAINS(strata_last_error()->text, "fill failed on order");
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-        rig_close(&rig);
     }
 }
 
@@ -163,10 +153,9 @@ TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
     const strata_layer_type_t *type = &failing_type;
     EXPECT_OK(strata_layers_register(&type, 1, true));
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         char text[100];
         snprintf(text, sizeof text, "strategy: undone\nstack: [%s]\n", stacks[i]);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig);
         strata_block_t none = {.ref = 7};
         EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, gone, MIB).ref));
@@ -180,7 +169,6 @@ TEST(facade_undone, what_a_failed_request_borrowed_is_deferred_and_not_live) {
         EXPECT_EQ(none.ref, 7);
         EXPECT_EQ(rig_figures(&rig).deferred_frees, 1);
         expect_nothing_live(&rig);
-        rig_close(&rig);
     }
 }
 
@@ -301,11 +289,10 @@ static void *ask_for_pinned(void *context) {
 TEST(facade_undone, a_pinned_request_that_fails_in_a_capture_leaves_the_place_to_later_ones) {
     uint64_t met = 0;
     for (uint64_t k = 1; k <= 4; k++) {
-        rig_t rig;
         strata_block_t block;
         strata_handle_t graph;
         pthread_t thread;
-        rig_open(&rig, "system", NULL, 0, 0, 1);
+        RIG(rig, "system", 0);
         pinned_request_t request = {.rig = &rig, .stream = rig_stream(&rig)};
         EXPECT_OK(strata_device_capture_begin(rig.devices[0], request.stream, STRATA_CAPTURE_RELAXED));
         strata_host_fail_at(k, 0);
@@ -318,28 +305,23 @@ TEST(facade_undone, a_pinned_request_that_fails_in_a_capture_leaves_the_place_to
         ASSERT_EQ(pthread_create(&thread, NULL, ask_for_pinned, &request), 0);
         pthread_join(thread, NULL);
         EXPECT_EQ(request.status, STRATA_OK);
-        rig_close(&rig);
     }
     EXPECT_GE(met, 1);
 }
 
 TEST(facade_undone, what_guard_keeps_of_a_failed_request_is_not_live) {
-    rig_t rig;
-    rig_open(&rig, "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n", NULL, 0, 0,
-             1);
+    RIG(rig, "strategy: kept\nstack: [fill, guard: {report: false}, auto_growth: {chunk_size: 20MiB}, system]\n", 0);
     strata_block_t none = {.ref = 7};
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
     ASSERT_OK(strata_sim_fail(rig.devices[0], STRATA_CALL_fill, 1, false, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_allocate(rig.s, rig.gpu, NULL, MIB, &none));
     expect_nothing_live(&rig);
-    rig_close(&rig);
 }
 
 /* One of two owners frees on a stream of which nothing can be had, neither an event nor a wait. */
 TEST(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_its_last_owner) {
     for (int last = 0; last < 2; last++) {
-        rig_t rig;
-        rig_open(&rig, "paddle", NULL, 0, 0, 1);
+        RIG(rig, "paddle", 0);
         strata_stream_t owner = rig_stream(&rig), other = rig_stream(&rig);
         strata_block_t block = rig_allocate(&rig, owner, 5000);
         EXPECT_OK(strata_retain(rig.s, block.ref));
@@ -356,7 +338,6 @@ TEST(facade_undone, a_shared_block_with_an_unknown_last_use_is_quarantined_by_it
         strata_block_t next = rig_allocate(&rig, owner, 5000);
         EXPECT_NE(next.ptr, block.ptr);
         EXPECT_OK(strata_free(rig.s, next.ref));
-        rig_close(&rig);
     }
 }
 
@@ -378,9 +359,8 @@ static uint64_t grow_elsewhere(strata_place_t place, size_t size, void *context)
 
 /* More is reserved behind it than before, but by others: what they keep idle is theirs. */
 TEST(facade_undone, a_failing_request_leaves_the_caches_of_others_alone) {
-    rig_t rig;
     uint32_t id;
-    rig_open(&rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"retry.timeout=0"}, 1, GIB, 1));
     others_t others = {.rig = &rig, .holding = rig_stream(&rig), .idle = rig_stream(&rig)};
     strata_block_t none = {.ref = 7};
     EXPECT_OK(strata_add_free_memory_callback(rig.s, grow_elsewhere, &others, &id));
@@ -388,5 +368,4 @@ TEST(facade_undone, a_failing_request_leaves_the_caches_of_others_alone) {
     EXPECT_NE(others.held.ref, 0);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, others.held.ref));
-    rig_close(&rig);
 }

@@ -66,8 +66,7 @@ static void open_patient(rig_t *rig, const char *preset) {
 
 /* A holder frees in the same stack or another one, while a second thread waits. */
 static void a_holder_frees_by(void *(*body)(void *), const char *preset, bool elsewhere) {
-    rig_t rig;
-    open_patient(&rig, preset);
+    RIG_BY(rig, open_patient(&rig, preset));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     actor_t holder = {.rig = &rig, .stream = one};
     holder.small = rig_allocate(&rig, one, 1000);
@@ -84,7 +83,6 @@ static void a_holder_frees_by(void *(*body)(void *), const char *preset, bool el
     EXPECT_EQ(rig_domain(&rig)->sleeping, 0);
     EXPECT_EQ(rig_stack(&rig, one)->attention_free, 0);
     EXPECT_OK(strata_free(rig.s, waiter.block.ref));
-    rig_close(&rig);
 }
 
 static void a_holder_frees(const char *preset, bool elsewhere) { a_holder_frees_by(free_later, preset, elsewhere); }
@@ -137,8 +135,7 @@ TEST(facade_waiting, a_free_ends_the_wait_of_a_layer_that_has_no_bit_of_its_own)
 /* What a request has claimed that sleeps for memory below a limit is not given up soon: who asks for the rest of it hears so, and
  * may free what the sleeper waits for. */
 TEST(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps) {
-    rig_t rig;
-    rig_open(&rig, "stack:\n  - limit: {bytes: 80MiB}\n  - retry: {timeout: 10s}\n  - system\n", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "stack:\n  - limit: {bytes: 80MiB}\n  - retry: {timeout: 10s}\n  - system\n", 64 * MIB);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t held = rig_allocate(&rig, stream, 30 * MIB), none;
     actor_t waiter = {.rig = &rig, .stream = stream, .size = 40 * MIB};
@@ -152,12 +149,10 @@ TEST(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps) {
     pthread_join(waiter.thread, NULL);
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_OK(strata_free(rig.s, waiter.block.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait) {
-    rig_t rig;
-    open_patient(&rig, "paddle");
+    RIG_BY(rig, open_patient(&rig, "paddle"));
     strata_stream_t one = rig_stream(&rig), late = rig_stream(&rig);
     strata_block_t held = rig_allocate(&rig, one, 30 * MIB);
     actor_t waiter = {.rig = &rig, .stream = rig_stream(&rig), .size = 50 * MIB};
@@ -172,7 +167,6 @@ TEST(facade_waiting, a_free_in_a_stack_made_meanwhile_ends_the_wait) {
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_LT(waiter.took, 3000 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, waiter.block.ref));
-    rig_close(&rig);
 }
 
 /* The block comes back by its pointer, on another stream, or with a borrow that passes with no call of the host. */
@@ -184,8 +178,7 @@ static void *free_borrowed(void *argument) {
 }
 
 TEST(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_wait) {
-    rig_t rig;
-    open_patient(&rig, "strata");
+    RIG_BY(rig, open_patient(&rig, "strata"));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     actor_t holder = {.rig = &rig, .stream = two, .delay = 20 * MILLISECOND};
     holder.block = rig_allocate(&rig, one, 40 * MIB);
@@ -199,13 +192,11 @@ TEST(facade_waiting, an_event_that_passes_with_no_call_of_the_host_ends_the_wait
     EXPECT_EQ(waiter.status, STRATA_OK);
     EXPECT_LT(waiter.took, 2000 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, waiter.block.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_waiting, a_timeout_behind_the_end_of_time_has_not_passed) {
     static const char *const set[] = {"retry.timeout=18446744073s"};
-    rig_t rig;
-    rig_open(&rig, "strata", set, 1, 64 * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, "strata", set, 1, 64 * MIB, 1));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     rig_pass(&rig, 1000 * MILLISECOND);
     strata_block_t a = rig_allocate(&rig, one, 40 * MIB);
@@ -214,7 +205,6 @@ TEST(facade_waiting, a_timeout_behind_the_end_of_time_has_not_passed) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     strata_block_t b = rig_allocate(&rig, one, 40 * MIB);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* A free at any moment between the failed try and the sleep must be heard: each of many frees comes as the other one asks, and is
@@ -337,9 +327,8 @@ static uint64_t count_asked(strata_place_t place, size_t size, void *context) {
 
 static void all_out_of_memory_at_once(const char *preset) {
     static const char *const set[] = {"retry.timeout=30ms"};
-    rig_t rig;
     _Atomic uint32_t asked = 0;
-    rig_open(&rig, preset, set, 1, 48 * MIB, 1);
+    RIG_BY(rig, rig_open(&rig, preset, set, 1, 48 * MIB, 1));
     crowd_t crowd = {.rig = &rig};
     EXPECT_OK(strata_add_free_memory_callback(rig.s, count_asked, &asked, NULL));
     pthread_t threads[THREADS];
@@ -355,7 +344,6 @@ static void all_out_of_memory_at_once(const char *preset) {
     EXPECT_GE(rig_figures(&rig).ladders, crowd.refused);
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     EXPECT_OK(strata_stream_synchronize(rig.s, rig.gpu, NULL));
-    rig_close(&rig);
 }
 
 TEST(facade_waiting, eight_threads_on_eight_streams_out_of_memory_at_once_strata) { all_out_of_memory_at_once("strata"); }
@@ -378,8 +366,7 @@ static void *miss(void *argument) {
 
 TEST(facade_waiting, two_threads_that_miss_at_once_make_one_chunk) {
     for (int round = 0; round < 30; round++) {
-        rig_t rig;
-        rig_open(&rig, "strata", NULL, 0, 0, 1);
+        RIG(rig, "strata", 0);
         pair_t pair = {.rig = &rig};
         pthread_t threads[2];
         pthread_barrier_init(&pair.barrier, NULL, 2);
@@ -389,7 +376,6 @@ TEST(facade_waiting, two_threads_that_miss_at_once_make_one_chunk) {
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
         EXPECT_NE(pair.blocks[0].ptr, pair.blocks[1].ptr);
         for (int i = 0; i < 2; i++) EXPECT_OK(strata_free(rig.s, pair.blocks[i].ref));
-        rig_close(&rig);
     }
 }
 
@@ -435,8 +421,7 @@ TEST(facade_waiting, any_call_from_any_thread) {
     static const char *const presets[] = {"strata", "paddle"};
     for (int preset = 0; preset < 2; preset++) {
         static const char *const set[] = {"retry.timeout=2ms"};
-        rig_t rig;
-        rig_open(&rig, presets[preset], set, 1, 48 * MIB, 1);
+        RIG_BY(rig, rig_open(&rig, presets[preset], set, 1, 48 * MIB, 1));
         strata_stream_t streams[4] = {NULL, rig_stream(&rig), rig_stream(&rig), rig_stream(&rig)};
         mixer_t mixers[4];
         pthread_t threads[4];
@@ -448,14 +433,12 @@ TEST(facade_waiting, any_call_from_any_thread) {
         for (int i = 0; i < 4; i++) EXPECT_GT(mixers[i].served, 50);
         EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
         EXPECT_EQ(rig_figures(&rig).allocated_bytes, 0);
-        rig_close(&rig);
     }
 }
 
 /* Such a device says nothing of when its events pass: it is asked again and again. */
 TEST(facade_waiting, under_a_real_clock_events_are_asked_for_until_they_pass) {
-    rig_t rig;
-    open_patient(&rig, "strata");
+    RIG_BY(rig, open_patient(&rig, "strata"));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t held = rig_allocate(&rig, one, 40 * MIB);
     strata_clock_t *simulated = rig.devices[0]->clock;
@@ -468,5 +451,4 @@ TEST(facade_waiting, under_a_real_clock_events_are_asked_for_until_they_pass) {
     EXPECT_GT(rig_calls(&rig, STRATA_CALL_event_query), asked + 2);
     rig.devices[0]->clock = simulated;
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
 }

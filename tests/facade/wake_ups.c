@@ -144,8 +144,7 @@ static void open_with_timeout(rig_t *rig, const char *timeout) {
 }
 
 TEST(facade_wake_ups, a_thread_that_has_ended_is_waited_for_by_nobody) {
-    rig_t rig;
-    open_with_timeout(&rig, "retry.timeout=20s");
+    RIG_BY(rig, open_with_timeout(&rig, "retry.timeout=20s"));
     neighbour_t neighbours[3];
     for (int i = 0; i < 3; i++) {
         neighbours[i] = (neighbour_t){.rig = &rig};
@@ -157,13 +156,11 @@ TEST(facade_wake_ups, a_thread_that_has_ended_is_waited_for_by_nobody) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 40 * MIB, &none));
     EXPECT_LT(strata_real_now() - began, 5000 * MILLISECOND);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 TEST(facade_wake_ups, beside_a_thread_that_computes_the_deadline_ends_the_wait_and_nothing_before) {
-    rig_t rig;
     pthread_barrier_t here;
-    open_with_timeout(&rig, "retry.timeout=60ms");
+    RIG_BY(rig, open_with_timeout(&rig, "retry.timeout=60ms"));
     neighbour_t neighbour = {.rig = &rig, .here = &here};
     pthread_barrier_init(&here, NULL, 2);
     ASSERT_EQ(pthread_create(&neighbour.thread, NULL, compute, &neighbour), 0);
@@ -179,7 +176,6 @@ TEST(facade_wake_ups, beside_a_thread_that_computes_the_deadline_ends_the_wait_a
     pthread_join(neighbour.thread, NULL);
     pthread_barrier_destroy(&here);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 static void *wait_for_memory(void *argument) {
@@ -207,8 +203,7 @@ TEST(facade_wake_ups, a_holder_that_frees_from_outside_after_40_ms_is_heard) {
     static const char *const presets[] = {"strata", "paddle"};
     for (int i = 0; i < 4; i++) {
         static const char *const set[] = {"retry.timeout=30s"};
-        rig_t rig;
-        rig_open(&rig, presets[i % 2], set, 1, 64 * MIB, 1);
+        RIG_BY(rig, rig_open(&rig, presets[i % 2], set, 1, 64 * MIB, 1));
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         uint64_t now = strata_sim_now(rig.world), began = strata_real_now();
         neighbour_t waiter = {.rig = &rig, .stream = i / 2 ? two : one}, holder = {.rig = &rig};
@@ -222,7 +217,6 @@ TEST(facade_wake_ups, a_holder_that_frees_from_outside_after_40_ms_is_heard) {
         EXPECT_LT(waiter.virtual_ns - now, 1000 * MILLISECOND);
         EXPECT_LT(strata_real_now() - began, 20000 * MILLISECOND);
         if (waiter.status == STRATA_OK) EXPECT_OK(strata_free(rig.s, waiter.block.ref));
-        rig_close(&rig);
     }
 }
 
@@ -312,8 +306,7 @@ static void at_leak(const strata_leak_t *leak, void *context) {
 /* The rungs' callbacks and the observers are facade_ladder's. */
 TEST(facade_wake_ups, rows_and_leaks_are_told_where_any_function_may_be_called) {
     for (size_t i = 0; strata_strategy_name(i); i++) {
-        rig_t rig;
-        rig_open(&rig, strata_strategy_name(i), NULL, 0, 64 * MIB, 1);
+        RIG(rig, strata_strategy_name(i), 64 * MIB);
         caller_t caller = {.rig = &rig};
         for (int k = 0; k < 3; k++) (void)rig_allocate(&rig, NULL, 5000);
         EXPECT_OK(strata_snapshot(rig.s, rig.gpu, at_row, &caller));
@@ -323,6 +316,5 @@ TEST(facade_wake_ups, rows_and_leaks_are_told_where_any_function_may_be_called) 
         EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_BUSY, at_leak, &caller));
         EXPECT_EQ(caller.called, 3);
         EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
-        rig_close(&rig);
     }
 }

@@ -66,9 +66,8 @@ static const char *stream_word(strata_stream_t stream, char text[48]) {
 
 TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
     for (size_t i = 0; strata_preset_name(i); i++) {
-        rig_t rig;
         char ref[32], plain_ref[32], of[48];
-        rig_open(&rig, strata_preset_name(i), NULL, 0, 0, 1);
+        RIG(rig, strata_preset_name(i), 0);
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t plain = rig_allocate(&rig, stream, 3000), tagged = allocate_tagged(&rig, stream, 5000, "weights");
         EXPECT_OK(strata_free(rig.s, plain.ref));
@@ -84,13 +83,11 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
         strata_block_t again = rig_allocate(&rig, stream, 5000);
         expect_stale(&rig, tagged.ref, words);
         EXPECT_OK(strata_free(rig.s, again.ref));
-        rig_close(&rig);
     }
 }
 
 TEST(facade_wrong_use, another_ones_tag_is_not_told) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t first = allocate_tagged(&rig, NULL, 5000, "first");
     EXPECT_OK(strata_free(rig.s, first.ref));
     strata_block_t second = allocate_tagged(&rig, NULL, 5000, "second");
@@ -100,12 +97,10 @@ TEST(facade_wrong_use, another_ones_tag_is_not_told) {
     EXPECT_OK(strata_free(rig.s, second.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, second.ref));
     EXPECT_CONTAINS(strata_last_error()->text, "second");
-    rig_close(&rig);
 }
 
 TEST(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = allocate_tagged(&rig, NULL, 5000, "batch");
     EXPECT_OK(strata_record_stream(rig.s, a.ref, other));
@@ -114,7 +109,6 @@ TEST(facade_wrong_use, what_waits_for_other_streams_is_freed_all_the_same) {
     static const char *const words[] = {"it was freed already, and waits for other streams", "tag \"batch\"", NULL};
     expect_stale(&rig, a.ref, words);
     rig_pass(&rig, 2 * LONG);
-    rig_close(&rig);
 }
 
 TEST(facade_wrong_use, another_facades_allocation_is_told_with_all_that_it_is) {
@@ -183,8 +177,7 @@ TEST(facade_wrong_use, what_another_facade_never_gave_was_not_freed_there) {
 }
 
 TEST(facade_wrong_use, names_that_nobody_gave) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     strata_stack_t *shared = rig_domain(&rig)->stacks[0];
     const strata_ref_t refs[] = {0,
@@ -206,7 +199,6 @@ TEST(facade_wrong_use, names_that_nobody_gave) {
         if (ref != a.ref) EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, ref));
     }
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
 }
 
 /* ---- pointers ---- */
@@ -239,9 +231,8 @@ static void expect_unknown(rig_t *rig, void *ptr, bool inside, const char *const
 
 TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
     for (size_t i = 0; strata_preset_name(i); i++) {
-        rig_t rig;
         char at[64];
-        rig_open(&rig, strata_preset_name(i), NULL, 0, 0, 1);
+        RIG(rig, strata_preset_name(i), 0);
         strata_block_t a = allocate_tagged(&rig, NULL, 5000, "weights"), keep = rig_allocate(&rig, NULL, 5000);
         strata_block_t b = allocate_tagged(&rig, NULL, 700, "gone");
         EXPECT_OK(strata_free_pointer(rig.s, b.ptr));
@@ -256,7 +247,6 @@ TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
         expect_unknown(&rig, b.ptr, false, freed);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, keep.ref));
-        rig_close(&rig);
     }
 }
 
@@ -350,8 +340,7 @@ TEST(facade_wrong_use, a_facade_that_is_not_open_is_told_by_every_function) {
 TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
     const strata_place_t places[] = {strata_place((strata_place_kind_t)9, 0), strata_gpu(1), strata_gpu(15), strata_gpu(0xffff),
                                      strata_place(STRATA_PLACE_PINNED, 3),    UINT32_MAX};
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *name;
         strata_status_t status = STRATA_OK;
@@ -363,12 +352,10 @@ TEST(facade_wrong_use, a_place_that_is_none_is_told_by_every_function) {
         }
     }
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 TEST(facade_wrong_use, the_operator_that_asked_is_told_with_its_step) {
-    rig_t rig;
-    rig_open(&rig, "strata", NULL, 0, 0, 1);
+    RIG(rig, "strata", 0);
     EXPECT_OK(strata_step(rig.s));
     EXPECT_OK(strata_annotate(rig.s, "conv1"));
     strata_block_t tagged = allocate_tagged(&rig, NULL, 5000, "weights"), plain = rig_allocate(&rig, NULL, 3000);
@@ -378,5 +365,4 @@ TEST(facade_wrong_use, the_operator_that_asked_is_told_with_its_step) {
     const char *const words[] = {"it was freed already", "tag \"weights\", operator \"conv1\" of step 1", NULL};
     expect_stale(&rig, tagged.ref, words);
     expect_stale(&rig, plain.ref, (const char *const[]){"it was freed already", ", operator \"conv1\" of step 1", NULL});
-    rig_close(&rig);
 }

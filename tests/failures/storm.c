@@ -268,10 +268,9 @@ static void *serve(void *argument) {
 
 /* What is served while the first free by pointer makes every stack note its addresses is found by its own afterwards. */
 static void free_by_pointer_meanwhile(const char *preset) {
-    rig_t rig;
     pthread_t thread;
     pthread_barrier_t barrier;
-    rig_open(&rig, preset, NULL, 0, 0, 1);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open(&rig, preset, NULL, 0, 0, 1));
     server_t server = {.rig = &rig, .stream = rig_stream(&rig), .barrier = &barrier};
     strata_block_t first = rig_allocate(&rig, server.stream, 1000);
     pthread_barrier_init(&barrier, NULL, 2);
@@ -281,7 +280,6 @@ static void free_by_pointer_meanwhile(const char *preset) {
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&barrier);
     for (int i = 0; i < SERVED; i++) EXPECT_OK(strata_free_pointer(rig.s, server.blocks[i].ptr));
-    rig_close_by_force(&rig);
 }
 
 TEST(storm, what_is_served_beside_the_first_free_by_pointer_is_found) {

@@ -34,6 +34,13 @@ void strata_test_skipped(const char *file, int line, const char *why);
     }                                                                                                                              \
     static void suite##_##test(const row_t *row)
 
+/* On a variable: `close` takes its address where its scope ends, however that is left. */
+#define CLOSED_BY(close) __attribute__((cleanup(close)))
+/* A variable that is opened here and closed where its scope ends: OPENED(bench_t, bench, bench_close, bench_open(&bench, 0)); */
+#define OPENED(type, name, close, ...)                                                                                             \
+    type name CLOSED_BY(close);                                                                                                    \
+    __VA_ARGS__
+
 #define TEST_SKIP(why)                                                                                                             \
     do {                                                                                                                           \
         strata_test_skipped(__FILE__, __LINE__, why);                                                                              \

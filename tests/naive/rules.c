@@ -5,8 +5,7 @@
 static void give(rig_t *rig, strata_block_t b) { EXPECT_OK(strata_free(rig->s, b.ref)); }
 
 TEST(naive_rules, the_first_chunk_is_a_share_of_what_may_be_used) {
-    rig_t rig;
-    rig_open(&rig, "naive_best_fit", NULL, 0, 16 * GIB, 1);
+    RIG(rig, "naive_best_fit", 16 * GIB);
     uint64_t share = (uint64_t)((double)naive_usable(&rig) * 0.92);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 5 * GIB);
@@ -20,12 +19,10 @@ TEST(naive_rules, the_first_chunk_is_a_share_of_what_may_be_used) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_free), 0);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 TEST(naive_rules, later_chunks_are_a_share_of_what_is_left) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", "fraction: 0.5", 16 * GIB);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "fraction: 0.5", 16 * GIB));
     strata_block_t a = rig_allocate(&rig, NULL, 7 * GIB);
     uint64_t first = rig_figures(&rig).reserved_bytes, share = (uint64_t)((double)naive_usable(&rig) * 0.5);
     strata_block_t b = rig_allocate(&rig, NULL, 3 * GIB);
@@ -37,12 +34,10 @@ TEST(naive_rules, later_chunks_are_a_share_of_what_is_left) {
     give(&rig, a);
     give(&rig, b);
     give(&rig, c);
-    rig_close(&rig);
 }
 
 TEST(naive_rules, chunks_are_as_large_as_the_options_say) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 4MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 4MiB", 0));
     strata_block_t a = rig_allocate(&rig, NULL, 6 * MIB), b = rig_allocate(&rig, NULL, 3 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 12 * MIB);
     strata_block_t c = rig_allocate(&rig, NULL, 5 * MIB);
@@ -56,23 +51,19 @@ TEST(naive_rules, chunks_are_as_large_as_the_options_say) {
     a = rig_allocate(&rig, NULL, 1);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
     give(&rig, a);
-    rig_close(&rig);
 }
 
 TEST(naive_rules, a_share_is_of_what_the_limit_leaves) {
-    rig_t rig;
-    rig_open(&rig, "naive_best_fit", NULL, 0, 16 * GIB, 1);
+    RIG(rig, "naive_best_fit", 16 * GIB);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, GIB));
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, (uint64_t)((double)(GIB / 100 * 95 + GIB % 100 * 95 / 100) * 0.92));
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
     give(&rig, a);
-    rig_close(&rig);
 }
 
 TEST(naive_rules, what_is_larger_than_the_pool_serves_goes_to_the_device_and_back) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 4MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 4MiB", 0));
     strata_block_t a = rig_allocate(&rig, NULL, 8 * MIB - 64), huge = rig_allocate(&rig, NULL, 8 * MIB - 63);
     EXPECT_EQ(naive_pool_used(&rig), 8 * MIB);
     EXPECT_EQ(naive_of(&rig, NULL)->huge_bytes, 8 * MIB + 256);
@@ -91,7 +82,6 @@ TEST(naive_rules, what_is_larger_than_the_pool_serves_goes_to_the_device_and_bac
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 17 * MIB + 256);
     give(&rig, a);
     give(&rig, huge);
-    rig_close(&rig);
 }
 
 TEST(naive_rules, a_block_loses_its_header) {
@@ -114,8 +104,7 @@ TEST(naive_rules, a_block_loses_its_header) {
 }
 
 TEST(naive_rules, idle_chunks_are_trimmed_the_largest_first) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", "initial: 2MiB, reallocate: 6MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 2MiB, reallocate: 6MiB", 0));
     strata_block_t blocks[3];
     for (int i = 0; i < 3; i++) blocks[i] = rig_allocate(&rig, NULL, i == 0 ? 2 * MIB - 64 : 6 * MIB - 64);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 14 * MIB);
@@ -127,13 +116,11 @@ TEST(naive_rules, idle_chunks_are_trimmed_the_largest_first) {
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 0, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 /* Paddle's release forgets to forget a chunk, and gives back later what lies in its place. */
 TEST(naive_rules, a_chunk_that_went_back_leaves_nothing_behind) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", "initial: 2MiB, reallocate: 2MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 2MiB, reallocate: 2MiB", 0));
     naive_t *self = naive_of(&rig, NULL);
     for (int i = 0; i < 5; i++) {
         strata_block_t a = rig_allocate(&rig, NULL, 2 * MIB - 64), b = rig_allocate(&rig, NULL, MIB);
@@ -147,13 +134,11 @@ TEST(naive_rules, a_chunk_that_went_back_leaves_nothing_behind) {
         EXPECT_EQ(self->chunks.count, 0);
         EXPECT_EQ(self->chunks.nodes.used, 1 + self->chunks.nodes.unused);
     }
-    rig_close(&rig);
 }
 
 TEST(naive_rules, more_than_may_be_used_is_told) {
-    rig_t rig;
     strata_block_t b;
-    naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 20GiB", 16 * GIB);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "initial: 8MiB, reallocate: 20GiB", 16 * GIB));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1000, &b));
     EXPECT_CONTAINS(strata_last_error()->text, "out of memory");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
@@ -161,7 +146,6 @@ TEST(naive_rules, more_than_may_be_used_is_told) {
     strata_call_t call = {.stack = self->base.stack};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_naive_size(self, &call));
     EXPECT_CONTAINS(strata_last_error()->text, "naive_best_fit.reallocate: 20GiB are more than the");
-    rig_close(&rig);
 }
 
 TEST(naive_rules, a_smaller_growth_serves_where_a_chunk_cannot_be_had) {
@@ -221,9 +205,8 @@ TEST(naive_rules, host_memory_comes_in_parts_of_a_share) {
 }
 
 TEST(naive_rules, pinned_memory_keeps_to_its_share) {
-    rig_t rig;
     static const char *const set[] = {"pinned.naive_best_fit.memory=512MiB"};
-    rig_open(&rig, "naive_best_fit", set, 1, 0, 1);
+    RIG_BY(rig, rig_open(&rig, "naive_best_fit", set, 1, 0, 1));
     strata_block_t a, b, c;
     EXPECT_OK(strata_allocate(rig.s, strata_pinned(), NULL, 1000, &a));
     EXPECT_EQ(a.size, 64 * KIB);
@@ -235,7 +218,6 @@ TEST(naive_rules, pinned_memory_keeps_to_its_share) {
     give(&rig, a);
     give(&rig, b);
     give(&rig, c);
-    rig_close(&rig);
 }
 
 TEST(naive_rules, options_that_do_not_fit_are_refused) {

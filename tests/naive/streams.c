@@ -11,8 +11,7 @@ static void give(rig_t *rig, strata_block_t b) { EXPECT_OK(strata_free(rig->s, b
 #define IGNORED "streams: ignored, initial: 64MiB"
 
 TEST(naive_streams, a_block_that_another_stream_used_waits_for_it) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 2 * MIB), keep = rig_allocate(&rig, one, 1000);
     rig_work(&rig, one, 5 * MILLISECOND, a.ref);
@@ -30,12 +29,10 @@ TEST(naive_streams, a_block_that_another_stream_used_waits_for_it) {
     EXPECT_GE(strata_sim_now(rig.world), end);
     give(&rig, b);
     give(&rig, keep);
-    rig_close(&rig);
 }
 
 TEST(naive_streams, what_nobody_has_used_waits_for_nobody) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_block_t blocks[8];
     for (int i = 0; i < 8; i++) {
         strata_stream_t stream = rig_stream(&rig);
@@ -45,12 +42,10 @@ TEST(naive_streams, what_nobody_has_used_waits_for_nobody) {
     EXPECT_EQ(waits(&rig), 0);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
     for (int i = 0; i < 8; i++) give(&rig, blocks[i]);
-    rig_close(&rig);
 }
 
 TEST(naive_streams, one_wait_is_for_all_that_is_free) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t used[4], between[4];
     for (int i = 0; i < 4; i++) {
@@ -70,12 +65,10 @@ TEST(naive_streams, one_wait_is_for_all_that_is_free) {
     EXPECT_EQ(waits(&rig), 3);
     give(&rig, used[0]);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }
 
 TEST(naive_streams, a_stream_that_was_forgotten_is_waited_for) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB), live = rig_allocate(&rig, one, MIB);
     naive_t *self = naive_of(&rig, one);
@@ -96,12 +89,10 @@ TEST(naive_streams, a_stream_that_was_forgotten_is_waited_for) {
     EXPECT_GE(strata_sim_now(rig.world), 10 * MILLISECOND);
     give(&rig, b);
     (void)two;
-    rig_close(&rig);
 }
 
 TEST(naive_streams, a_borrow_is_waited_for_by_the_free) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB);
     EXPECT_OK(strata_record_stream(rig.s, a.ref, two));
@@ -109,12 +100,10 @@ TEST(naive_streams, a_borrow_is_waited_for_by_the_free) {
     give(&rig, a);
     EXPECT_GE(strata_sim_now(rig.world), 5 * MILLISECOND);
     EXPECT_EQ(rig_figures(&rig).host_waits, 1);
-    rig_close(&rig);
 }
 
 TEST(naive_streams, a_wait_that_fails_fails_the_request) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB), keep = rig_allocate(&rig, one, 1000), b = {.ref = 3};
     give(&rig, a);
@@ -128,14 +117,12 @@ TEST(naive_streams, a_wait_that_fails_fails_the_request) {
     EXPECT_EQ(b.ptr, a.ptr);
     give(&rig, b);
     give(&rig, keep);
-    rig_close(&rig);
 }
 
 TEST(naive_streams, each_has_a_pool_of_its_own_where_they_are_not_ignored) {
     static const char *const layers[] = {"naive_best_fit", "thread_local"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        naive_open(&rig, layers[i], "initial: 4MiB", 0);
+        RIG_BY(rig, naive_open(&rig, layers[i], "initial: 4MiB", 0));
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, one, MIB), b = rig_allocate(&rig, two, MIB);
         EXPECT_NE(naive_of(&rig, one), naive_of(&rig, two));
@@ -148,15 +135,12 @@ TEST(naive_streams, each_has_a_pool_of_its_own_where_they_are_not_ignored) {
         give(&rig, b);
         give(&rig, c);
         give(&rig, d);
-        rig_close(&rig);
     }
 }
 
 /* A pool of several streams over the driver's: a chunk is its requester's at first, and idle when it goes back. */
 TEST(naive_streams, a_chunk_of_the_drivers_pool_is_its_requesters_at_first) {
-    rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - naive_best_fit: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async\n", NULL, 0, 0,
-             1);
+    RIG(rig, "version: 1\nstack:\n  - naive_best_fit: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async\n", 0);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB);
     EXPECT_EQ(naive_of(&rig, one)->waits, 0);
@@ -168,14 +152,12 @@ TEST(naive_streams, a_chunk_of_the_drivers_pool_is_its_requesters_at_first) {
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(naive_of(&rig, one)->waits, 2);
     EXPECT_GE(strata_sim_now(rig.world), 5 * MILLISECOND);
-    rig_close(&rig);
 }
 
 /* The host cannot wait for the other users: what they may be using stays, what nobody uses goes. */
 TEST(naive_streams, chunks_stay_where_their_users_cannot_be_waited_for) {
     for (int trims = 0; trims < 2; trims++) {
-        rig_t rig;
-        rig_open(&rig, "stack: [naive_best_fit: {streams: ignored, initial: 8MiB}, cuda_malloc_async]\n", NULL, 0, 0, 1);
+        RIG(rig, "stack: [naive_best_fit: {streams: ignored, initial: 8MiB}, cuda_malloc_async]\n", 0);
         strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, one, MIB), b = rig_allocate(&rig, two, MIB);
         uint64_t released = 7, waited = naive_of(&rig, one)->waits;
@@ -192,7 +174,6 @@ TEST(naive_streams, chunks_stay_where_their_users_cannot_be_waited_for) {
         else EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
         EXPECT_EQ(naive_of(&rig, one)->waits, waited + 2);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-        rig_close(&rig);
     }
 }
 
@@ -218,8 +199,7 @@ static strata_block_t used_by_an_exited_thread(rig_t *rig) {
 
 /* Nobody can name its stream any more: what it used is served after a wait for all. */
 TEST(naive_streams, the_own_stream_of_a_thread_that_exited_is_waited_for) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     strata_block_t theirs = used_by_an_exited_thread(&rig);
     uint64_t end = strata_sim_device_end(rig.devices[0]);
     strata_block_t b = rig_allocate(&rig, STRATA_STREAM_PER_THREAD, 2 * MIB);
@@ -228,15 +208,12 @@ TEST(naive_streams, the_own_stream_of_a_thread_that_exited_is_waited_for) {
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_OK(strata_validate(rig.s));
     give(&rig, b);
-    rig_close(&rig);
 }
 
 /* Each has an entry of the pool's table, which does not grow with the threads that there ever were. */
 TEST(naive_streams, threads_that_exited_leave_no_entries_behind) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", IGNORED, 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", IGNORED, 0));
     for (int i = 0; i < 20; i++) (void)used_by_an_exited_thread(&rig);
     EXPECT_LE(naive_of(&rig, NULL)->users.nodes.used, 4);
     EXPECT_OK(strata_validate(rig.s));
-    rig_close(&rig);
 }

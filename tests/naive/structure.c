@@ -36,8 +36,7 @@ static void end(planted_t *p) {
 #define PLANT(place, value, what) EXPECT_PLANTED(strata_validate(p.rig.s), place, value, what)
 
 TEST(naive_structure, planted_faults_of_marks_and_huge_blocks_are_found) {
-    planted_t p;
-    begin(&p);
+    OPENED(planted_t, p, end, begin(&p));
     naive_t *self = p.self;
     PLANT(p.idle->borrows, 100, "a mark that was never made");
     PLANT(p.block->bin_prev, 0, "the streams do not hold the live blocks");
@@ -50,13 +49,11 @@ TEST(naive_structure, planted_faults_of_marks_and_huge_blocks_are_found) {
     strata_user_t *user = naive_user_at(self, p.block->bin_prev);
     PLANT(user->holds, user->holds + 1, "the streams do not hold the live blocks");
     PLANT(user->count, self->buddy.last + 1, "a stream has a mark that was never made");
-    end(&p);
 }
 
 TEST(naive_structure, a_full_table_of_streams_is_told) {
-    rig_t rig;
     strata_block_t b = {.ref = 3};
-    naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 8MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 8MiB", 0));
     strata_block_t kept = rig_allocate(&rig, NULL, MIB);
     strata_nodes_t *users = &naive_of(&rig, NULL)->users.nodes;
     uint32_t capacity = users->capacity;
@@ -68,5 +65,4 @@ TEST(naive_structure, a_full_table_of_streams_is_told) {
     b = rig_allocate(&rig, other, MIB);
     EXPECT_OK(strata_free(rig.s, kept.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }

@@ -33,8 +33,7 @@ static void *take_one(void *context) {
 static uint64_t mallocs(rig_t *rig) { return rig_calls(rig, STRATA_CALL_malloc); }
 
 TEST(naive_threads, each_has_a_pool_and_its_streams_share_it) {
-    rig_t rig;
-    rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
+    RIG(rig, EACH_4MIB, 0);
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, MIB), b = rig_allocate(&rig, two, MIB);
     EXPECT_EQ(naive_of(&rig, one), naive_of(&rig, two));
@@ -47,7 +46,6 @@ TEST(naive_threads, each_has_a_pool_and_its_streams_share_it) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, v.block.ref));
-    rig_close(&rig);
 }
 
 static void *free_it(void *context) {
@@ -58,8 +56,7 @@ static void *free_it(void *context) {
 }
 
 TEST(naive_threads, what_another_frees_goes_home) {
-    rig_t rig;
-    rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
+    RIG(rig, EACH_4MIB, 0);
     visit_t v = {.rig = &rig, .block = rig_allocate(&rig, NULL, MIB)};
     strata_block_t kept = rig_allocate(&rig, NULL, MIB);
     join(free_it, &v);
@@ -69,16 +66,14 @@ TEST(naive_threads, what_another_frees_goes_home) {
     EXPECT_OK(strata_free(rig.s, kept.ref));
     EXPECT_OK(strata_free(rig.s, again.ref));
     EXPECT_OK(strata_free(rig.s, v.kept.ref));
-    rig_close(&rig);
 }
 
 TEST(naive_threads, an_exited_threads_pool_lives_until_its_last_block) {
     static const char *const streams[] = {"ignored", "own"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         char options[64];
         snprintf(options, sizeof options, "streams: %s, initial: 4MiB", streams[i]);
-        naive_open(&rig, "thread_local", options, 0);
+        RIG_BY(rig, naive_open(&rig, "thread_local", options, 0));
         visit_t first = {.rig = &rig}, second = {.rig = &rig};
         join(take_one, &first);
         join(take_one, &second);
@@ -91,7 +86,6 @@ TEST(naive_threads, an_exited_threads_pool_lives_until_its_last_block) {
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 4 * MIB);
         EXPECT_OK(strata_free(rig.s, second.block.ref));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-        rig_close(&rig);
     }
 }
 
@@ -104,14 +98,12 @@ static void *take_a_huge_one(void *context) {
 
 /* Which may be larger than the pool serves, and no part of it. */
 TEST(naive_threads, an_exited_threads_pool_lives_until_its_last_huge_block) {
-    rig_t rig;
-    rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
+    RIG(rig, EACH_4MIB, 0);
     visit_t v = {.rig = &rig};
     join(take_a_huge_one, &v);
     EXPECT_GT(rig_figures(&rig).reserved_bytes, 10 * MIB);
     EXPECT_OK(strata_free(rig.s, v.block.ref));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
-    rig_close(&rig);
 }
 
 /* ---- threads that stay ---- */
@@ -152,24 +144,21 @@ static void guest_goes(guest_t *g) {
 TEST(naive_threads, a_living_ones_pool_stays_when_another_frees_its_last_block) {
     static const char *const streams[] = {"ignored", "own"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         guest_t g;
         char options[64];
         snprintf(options, sizeof options, "streams: %s, initial: 4MiB", streams[i]);
-        naive_open(&rig, "thread_local", options, 0);
+        RIG_BY(rig, naive_open(&rig, "thread_local", options, 0));
         guest_comes(&g, &rig, NULL, NULL);
         EXPECT_OK(strata_free(rig.s, g.visit.block.ref));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 4 * MIB);
         guest_goes(&g);
-        rig_close(&rig);
     }
 }
 
 /* It serves the thread's other streams, and no other thread. */
 TEST(naive_threads, what_a_forgotten_stream_left_is_its_threads) {
-    rig_t rig;
     guest_t g;
-    naive_open(&rig, "thread_local", "streams: own, initial: 4MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "thread_local", "streams: own, initial: 4MiB", 0));
     strata_stream_t stream = rig_stream(&rig), other = rig_stream(&rig);
     guest_comes(&g, &rig, stream, other);
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
@@ -182,7 +171,6 @@ TEST(naive_threads, what_a_forgotten_stream_left_is_its_threads) {
     EXPECT_OK(strata_free(rig.s, own.ref));
     EXPECT_OK(strata_free(rig.s, g.visit.block.ref));
     EXPECT_OK(strata_free(rig.s, g.later.ref));
-    rig_close(&rig);
 }
 
 static void *come_and_go(void *context) {
@@ -194,10 +182,9 @@ static void *come_and_go(void *context) {
 TEST(naive_threads, exited_ones_leave_neither_memory_nor_stacks) {
     static const char *const streams[] = {"ignored", "own"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         char options[64];
         snprintf(options, sizeof options, "streams: %s, initial: 4MiB", streams[i]);
-        naive_open(&rig, "thread_local", options, 0);
+        RIG_BY(rig, naive_open(&rig, "thread_local", options, 0));
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t own = rig_allocate(&rig, stream, MIB);
         visit_t v = {.rig = &rig, .stream = stream};
@@ -206,7 +193,6 @@ TEST(naive_threads, exited_ones_leave_neither_memory_nor_stacks) {
         EXPECT_LE(rig_figures(&rig).reserved_bytes, 8 * MIB);
         EXPECT_EQ(rig_figures(&rig).allocations, 121);
         EXPECT_OK(strata_free(rig.s, own.ref));
-        rig_close(&rig);
     }
 }
 
@@ -222,9 +208,8 @@ static uint32_t stacks_of(strata_domain_t *domain, uint64_t thread, strata_stack
 
 /* What a thread's stacks share outlasts them, also one that somebody is looking into. */
 TEST(naive_threads, what_an_exited_ones_stacks_stand_on_ends_after_them) {
-    rig_t rig;
     strata_stack_t *stack = NULL;
-    rig_open(&rig, EACH_4MIB, NULL, 0, 0, 1);
+    RIG(rig, EACH_4MIB, 0);
     visit_t v = {.rig = &rig, .stream = rig_stream(&rig)};
     join(take_one, &v);
     EXPECT_OK(strata_free(rig.s, v.block.ref));
@@ -236,29 +221,25 @@ TEST(naive_threads, what_an_exited_ones_stacks_stand_on_ends_after_them) {
     stack->visitors--;
     strata_domain_forget_dead_threads(rig_domain(&rig));
     EXPECT_EQ(stacks_of(rig_domain(&rig), v.number, &stack), 0);
-    rig_close(&rig);
 }
 
 /* What an exited thread keeps is not handed to another one: it goes back where memory is short. */
 TEST(naive_threads, what_an_exited_one_left_goes_back_where_memory_is_short) {
-    rig_t rig;
-    rig_open(&rig, EACH_4MIB, NULL, 0, 16 * MIB, 1);
+    RIG(rig, EACH_4MIB, 16 * MIB);
     visit_t v = {.rig = &rig};
     join(come_and_go, &v);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 4 * MIB);
     strata_block_t all = rig_allocate(&rig, NULL, 15 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 15 * MIB + 256);
     EXPECT_OK(strata_free(rig.s, all.ref));
-    rig_close(&rig);
 }
 
 TEST(naive_threads, a_stream_is_forgotten_in_every_threads_stacks) {
     static const char *const streams[] = {"ignored", "own"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         char options[64];
         snprintf(options, sizeof options, "streams: %s, initial: 4MiB", streams[i]);
-        naive_open(&rig, "thread_local", options, 0);
+        RIG_BY(rig, naive_open(&rig, "thread_local", options, 0));
         visit_t v = {.rig = &rig, .stream = rig_stream(&rig)};
         join(take_one, &v);
         strata_block_t own = rig_allocate(&rig, v.stream, MIB);
@@ -271,21 +252,17 @@ TEST(naive_threads, a_stream_is_forgotten_in_every_threads_stacks) {
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
         EXPECT_OK(strata_validate(rig.s));
-        rig_close(&rig);
     }
 }
 
 /* What a thread's pool gives back to the driver's pool goes back to the device at the same release. */
 TEST(naive_threads, a_release_goes_through_the_drivers_pool) {
-    rig_t rig;
-    rig_open(&rig, "version: 1\nstack:\n  - thread_local: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async: {pool: own}\n",
-             NULL, 0, 0, 1);
+    RIG(rig, "version: 1\nstack:\n  - thread_local: {streams: ignored, initial: 8MiB}\n  - cuda_malloc_async: {pool: own}\n", 0);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, MIB).ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     strata_sim_figures_t figures = {0};
     strata_sim_figures(rig.devices[0], &figures);
     EXPECT_EQ(figures.used_bytes, 0);
-    rig_close(&rig);
 }
 
 /* ---- threads that come and go while others free what they took ---- */
@@ -373,8 +350,7 @@ TEST(naive_threads, share_one_pool) {
 /* ---- one growth for all that wait ---- */
 
 TEST(naive_threads, one_growth_serves_all_that_wait_for_it) {
-    rig_t rig;
-    naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 64MiB", 0);
+    RIG_BY(rig, naive_open(&rig, "naive_best_fit", "streams: ignored, initial: 64MiB", 0));
     pthread_t threads[WORKERS];
     visit_t visits[WORKERS];
     for (int i = 0; i < WORKERS; i++) {
@@ -386,5 +362,4 @@ TEST(naive_threads, one_growth_serves_all_that_wait_for_it) {
         EXPECT_OK(strata_free(rig.s, visits[i].block.ref));
     }
     EXPECT_EQ(mallocs(&rig), 1);
-    rig_close(&rig);
 }

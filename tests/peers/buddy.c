@@ -46,37 +46,31 @@ static void expect_served(rig_t *rig, uint64_t size, bool pooled) {
 
 /* buddy_allocator_test::GpuFraction: fraction 0.01; 10 B, 10 KiB and 1 MiB are the pool's; 500 MiB and 1 GiB are not. */
 TEST(peers_buddy, gpu_fraction) {
-    rig_t rig;
-    open_with(&rig, "fraction: 0.01");
+    RIG_BY(rig, open_with(&rig, "fraction: 0.01"));
     expect_served(&rig, 10, true);
     expect_served(&rig, 10 << 10, true);
     expect_served(&rig, MIB, true);
     expect_served(&rig, 500 * MIB, false);
     expect_served(&rig, GIB, false);
-    rig_close(&rig);
 }
 
 /* buddy_allocator_test::InitRealloc: 100 and 50 MiB: the largest block is 100 MiB; 10, 80 and 99 MiB are the pool's, 101 is not. */
 TEST(peers_buddy, init_realloc) {
-    rig_t rig;
-    open_with(&rig, "initial: 100MiB, reallocate: 50MiB");
+    RIG_BY(rig, open_with(&rig, "initial: 100MiB, reallocate: 50MiB"));
     static const uint64_t pooled[] = {10, 80, 99};
     for (size_t i = 0; i < 3; i++) expect_served(&rig, pooled[i] * MIB, true);
     EXPECT_EQ(look(&rig).most, 100 * MIB);
     expect_served(&rig, 101 * MIB, false);
     EXPECT_EQ(look(&rig).most, 100 * MIB);
-    rig_close(&rig);
 }
 
 /* buddy_allocator_test::ReallocSizeGreaterThanInit: 5 and 10 MiB: the largest block is 10 MiB; 1, 6, 8 and 9 MiB are the pool's. */
 TEST(peers_buddy, realloc_size_greater_than_init) {
-    rig_t rig;
-    open_with(&rig, "initial: 5MiB, reallocate: 10MiB");
+    RIG_BY(rig, open_with(&rig, "initial: 5MiB, reallocate: 10MiB"));
     static const uint64_t pooled[] = {1, 6, 8, 9};
     for (size_t i = 0; i < 4; i++) expect_served(&rig, pooled[i] * MIB, true);
     EXPECT_EQ(look(&rig).most, 10 * MIB);
     expect_served(&rig, 11 * MIB, false);
-    rig_close(&rig);
 }
 
 static uint64_t usable(rig_t *rig) {
@@ -88,8 +82,7 @@ static uint64_t usable(rig_t *rig) {
 /* buddy_allocator_test::FractionRefillPool: fraction 0.6; the largest block less 1000 bytes is live; then 0.6 of what may be used,
  * twice: each is the pool's, from a chunk of its own; the largest block stays what it was. */
 TEST(peers_buddy, fraction_refill_pool) {
-    rig_t rig;
-    open_with(&rig, "fraction: 0.6");
+    RIG_BY(rig, open_with(&rig, "fraction: 0.6"));
     strata_block_t blocks[3];
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 1).ref));
     uint64_t most = look(&rig).most;
@@ -103,13 +96,11 @@ TEST(peers_buddy, fraction_refill_pool) {
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), i + 1);
     }
     for (int i = 0; i < 3; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
-    rig_close(&rig);
 }
 
 /* buddy_allocator_test::DeviceRefillPool: 10 and 10 MiB; two live blocks of 10 MiB less 1000 bytes: the second has a second chunk. */
 TEST(peers_buddy, device_refill_pool) {
-    rig_t rig;
-    open_with(&rig, "initial: 10MiB, reallocate: 10MiB");
+    RIG_BY(rig, open_with(&rig, "initial: 10MiB, reallocate: 10MiB"));
     strata_block_t a = rig_allocate(&rig, NULL, 10 * MIB - 1000);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
     EXPECT_EQ(look(&rig).most, 10 * MIB);
@@ -119,14 +110,12 @@ TEST(peers_buddy, device_refill_pool) {
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 20 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
 }
 
 /* naive_best_fit_allocator_facade_abs_flags_test (and _frac_flags_test, fraction 0.01): GPU 1 KiB and 2 GiB, the second huge; pinned
  * 1 MiB; host 1 KiB. */
 static void expect_facade(const char *const *set, size_t count) {
-    rig_t rig;
-    rig_open(&rig, "naive_best_fit", set, count, 16 * GIB, 1);
+    RIG_BY(rig, rig_open(&rig, "naive_best_fit", set, count, 16 * GIB, 1));
     const struct {
         strata_place_t place;
         uint64_t size, huge;
@@ -139,7 +128,6 @@ static void expect_facade(const char *const *set, size_t count) {
         EXPECT_EQ(look(&rig).huge, rows[i].huge);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
-    rig_close(&rig);
 }
 
 TEST(peers_buddy, facade_abs_flags) {
@@ -174,11 +162,10 @@ static void *use(void *context) {
 /* naive_best_fit_allocator's thread_local_allocator_test::cross_scope_release: five threads take 10 bytes of each device and release;
  * the main thread frees all of it when they are gone: five allocators for each device, and nothing stays. */
 TEST(peers_buddy, thread_local_cross_scope_release) {
-    rig_t rig;
     pthread_t threads[THREADS];
     user_t users[THREADS];
     static const char *const set[] = {"retry.timeout=10ms"};
-    rig_open(&rig, "thread_local", set, 1, 16 * GIB, DEVICES);
+    RIG_BY(rig, rig_open(&rig, "thread_local", set, 1, 16 * GIB, DEVICES));
     for (int i = 0; i < THREADS; i++) {
         users[i] = (user_t){.rig = &rig};
         ASSERT_EQ(pthread_create(&threads[i], NULL, use, &users[i]), 0);
@@ -194,5 +181,4 @@ TEST(peers_buddy, thread_local_cross_scope_release) {
         EXPECT_OK(strata_statistics_all(rig.s, strata_gpu(d), &f));
         EXPECT_EQ(f.reserved_bytes, 0);
     }
-    rig_close(&rig);
 }

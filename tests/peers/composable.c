@@ -41,10 +41,10 @@ TEST(peers_composable, row_11_sizes_of_pools) {
 /* Row 12: a pool over a limiter of 6000: 1000, 4000 and 500 pass (it grows by 1024, 4096, and less and less until it fits), 2000
  * fails. Strata halves nothing: with `smaller_growth` it asks for the rounded request at once. */
 TEST(peers_composable, row_12_pool_over_limiter) {
-    rig_t rig;
     strata_block_t a, b, c, none;
-    open_stack(&rig, "[{retry: {timeout: 0}}, {auto_growth: {chunk_size: 1024, reclaim: ladder, smaller_growth: true}}, "
-                     "{limit: {bytes: 6000}}, system]");
+    RIG_BY(rig,
+           open_stack(&rig, "[{retry: {timeout: 0}}, {auto_growth: {chunk_size: 1024, reclaim: ladder, smaller_growth: true}}, "
+                            "{limit: {bytes: 6000}}, system]"));
     EXPECT_OK(try(&rig, 1000, &a));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 1024);
     EXPECT_OK(try(&rig, 4000, &b));
@@ -55,14 +55,12 @@ TEST(peers_composable, row_12_pool_over_limiter) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* Row 13: the same where the pool grows by 4096: 1000 passes, 4000 fails, 500 and 2000 pass. */
 TEST(peers_composable, row_13_capped_pool_over_limiter) {
-    rig_t rig;
     strata_block_t a, b, c, none;
-    open_stack(&rig, "[{auto_growth: {chunk_size: 4096}}, {limit: {bytes: 6000}}, system]");
+    RIG_BY(rig, open_stack(&rig, "[{auto_growth: {chunk_size: 4096}}, {limit: {bytes: 6000}}, system]"));
     EXPECT_OK(try(&rig, 1000, &a));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, 4000, &none));
     EXPECT_OK(try(&rig, 500, &b));
@@ -71,7 +69,6 @@ TEST(peers_composable, row_13_capped_pool_over_limiter) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_free(rig.s, c.ref));
-    rig_close(&rig);
 }
 
 /* Row 14: a pool of 90 % of the device; two of a quarter from a pool of half; a pool over a pool. */
@@ -81,16 +78,14 @@ TEST(peers_composable, row_14_large_pools_and_pools_of_pools) {
                                          "[{auto_growth: {chunk_size: 250MiB}}, {auto_growth: {chunk_size: 500MiB}}, system]"};
     static const uint64_t reserved[] = {900 * MIB, 500 * MIB, 500 * MIB};
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
         strata_block_t a, b;
-        decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){.capacity = 1000 * MIB});
+        RIG_BY(rig, decorated_open(&rig, stacks[i], NULL, &(strata_sim_options_t){.capacity = 1000 * MIB}));
         EXPECT_OK(try(&rig, 250 * MIB, &a));
         EXPECT_OK(try(&rig, 250 * MIB, &b));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved[i]);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 
@@ -112,12 +107,11 @@ static void hear(const strata_out_of_memory_t *event, void *context) {
 TEST(peers_composable, row_17_failure_callback) {
     static const char *const says[] = {"no_memory", "device"};
     for (uint32_t i = 0; i < 2; i++) {
-        rig_t rig;
         strata_block_t none = {.ref = 3};
         char stack[128];
         uint32_t asked = 0, heard = 0;
         snprintf(stack, sizeof stack, "[{retry: {timeout: 0}}, {fault: {above: 4096, says: %s}}, system]", says[i]);
-        open_stack(&rig, stack);
+        RIG_BY(rig, open_stack(&rig, stack));
         EXPECT_OK(strata_add_free_memory_callback(rig.s, promise, &asked, NULL));
         EXPECT_OK(strata_add_out_of_memory_observer(rig.s, hear, &heard, NULL));
         EXPECT_STATUS(i == 0 ? STRATA_E_NO_MEMORY : STRATA_E_DEVICE, try(&rig, 5000, &none));
@@ -126,7 +120,6 @@ TEST(peers_composable, row_17_failure_callback) {
         if (i == 0) EXPECT_GT(decorated_figure(rig_stack(&rig, NULL), "fault", "failed"), 1);
         else EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "fault", "failed"), 1);
         EXPECT_EQ(none.ref, 3);
-        rig_close(&rig);
     }
 }
 
@@ -208,9 +201,8 @@ TEST(peers_composable, row_22_an_address_that_is_back_early) {
 /* Row 24: 4 MiB in one piece: four of 1 MiB, the fifth is refused; freed as the first, the third and the second they are one. The
  * peer's size classes are none of Strata's: every size is rounded to 256 alone. */
 TEST(peers_composable, row_24_pieces_become_one) {
-    rig_t rig;
     strata_block_t pieces[4], none, whole;
-    open_stack(&rig, "[{auto_growth: {chunk_size: 4MiB}}, {limit: {bytes: 4MiB}}, system]");
+    RIG_BY(rig, open_stack(&rig, "[{auto_growth: {chunk_size: 4MiB}}, {limit: {bytes: 4MiB}}, system]"));
     for (int i = 0; i < 4; i++) EXPECT_OK(try(&rig, MIB, &pieces[i]));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, MIB, &none));
     EXPECT_OK(strata_free(rig.s, pieces[0].ref));
@@ -220,16 +212,14 @@ TEST(peers_composable, row_24_pieces_become_one) {
     EXPECT_OK(try(&rig, 3 * MIB, &whole));
     EXPECT_OK(strata_free(rig.s, whole.ref));
     EXPECT_OK(strata_free(rig.s, pieces[3].ref));
-    rig_close(&rig);
 }
 
 /* Row 27: a bin of up to 1024 takes 512 bytes; 0 bytes take none here. Out of memory writes who holds what. */
 TEST(peers_composable, row_27_bins_and_the_dump) {
-    rig_t rig;
     strata_block_t small, nothing, none;
     char text[128];
-    decorated_open(&rig, "[{binning: {routes: [{up_to: 1024, stack: [auto_growth, system]}, {stack: [system]}]}}]", NULL,
-                   &(strata_sim_options_t){.capacity = 64 * MIB});
+    RIG_BY(rig, decorated_open(&rig, "[{binning: {routes: [{up_to: 1024, stack: [auto_growth, system]}, {stack: [system]}]}}]",
+                               NULL, &(strata_sim_options_t){.capacity = 64 * MIB}));
     EXPECT_OK(try(&rig, 512, &small));
     EXPECT_OK(strata_allocation_route(rig.s, small.ref, text, sizeof text));
     EXPECT_CONTAINS(text, "auto_growth");
@@ -240,7 +230,6 @@ TEST(peers_composable, row_27_bins_and_the_dump) {
     EXPECT_CONTAINS(strata_last_error()->text, "allocated 512");
     EXPECT_OK(strata_free(rig.s, nothing.ref));
     EXPECT_OK(strata_free(rig.s, small.ref));
-    rig_close(&rig);
 }
 
 /* ---- row 28: what the log says ---- */
@@ -283,14 +272,12 @@ TEST(peers_composable, row_28_two_logs_say_the_same) {
 /* Row 29: the threshold's default and another one are read back (async_pool.the_default_pool_is_left_as_it_was_found); here: two pools
  * differ, and what one serves is none of the other's. */
 TEST(peers_composable, row_29_two_pools_differ) {
-    rig_t rig;
     strata_block_t small, large;
-    open_stack(&rig, "[{binning: {routes: [{up_to: 1MiB, stack: [{cuda_malloc_async: {pool: own}}]}, "
-                     "{stack: [{cuda_malloc_async: {pool: own}}]}]}}]");
+    RIG_BY(rig, open_stack(&rig, "[{binning: {routes: [{up_to: 1MiB, stack: [{cuda_malloc_async: {pool: own}}]}, "
+                                 "{stack: [{cuda_malloc_async: {pool: own}}]}]}}]"));
     EXPECT_OK(try(&rig, 1000, &small));
     EXPECT_OK(try(&rig, 2 * MIB, &large));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), 2);
     EXPECT_OK(strata_free(rig.s, large.ref));
     EXPECT_OK(strata_free(rig.s, small.ref));
-    rig_close(&rig);
 }

@@ -11,8 +11,7 @@
  * least what was asked. */
 TEST(peers_paddle, facade_test_allocator) {
     static const char *const set[] = {"retry.timeout=500ms"};
-    rig_t rig;
-    rig_open(&rig, "paddle", set, 1, 0, 1);
+    RIG_BY(rig, rig_open(&rig, "paddle", set, 1, 0, 1));
     const struct {
         strata_place_t place;
         size_t size;
@@ -26,7 +25,6 @@ TEST(peers_paddle, facade_test_allocator) {
         if (rows[i].exact) EXPECT_EQ(b.size, rows[i].size);
         EXPECT_OK(strata_free(rig.s, b.ref));
     }
-    rig_close(&rig);
 }
 
 /* ---- best fit ---- */
@@ -58,10 +56,9 @@ TEST(peers_paddle, best_fit_allocator_test) {
     static const char *const orders[] = {"address", "any"};
     for (int i = 0; i < 2; i++) {
         char stack[128];
-        rig_t rig;
         free_blocks_t blocks = {0};
         snprintf(stack, sizeof stack, "[{auto_growth: {chunk_size: 4GiB, order: %s}}, system]", orders[i]);
-        decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0});
+        RIG_BY(rig, decorated_open(&rig, stack, NULL, &(strata_sim_options_t){0}));
         strata_block_t first = rig_allocate(&rig, NULL, 80 * UNIT);
         EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_free, &blocks));
         EXPECT_EQ(offset_of(&blocks, first), 0);
@@ -83,7 +80,6 @@ TEST(peers_paddle, best_fit_allocator_test) {
         EXPECT_EQ(blocks.free, 1);
         EXPECT_EQ(blocks.others, 0);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, STUB);
-        rig_close(&rig);
     }
 }
 
@@ -114,11 +110,10 @@ static void *contend(void *context) {
 /* retry_allocator_test::RetryAllocator: four threads, 1 MiB in all, each holds 1 MiB - 1 for a while: all succeed, at one address. The
  * peer's timeout of 180 ms for 40 ms each is too near for a busy machine; nothing but a lost wake-up lasts 10 s here. */
 TEST(peers_paddle, retry_allocator) {
-    rig_t rig;
     contender_t contenders[4];
     pthread_barrier_t start;
-    decorated_open(&rig, "[{retry: {timeout: 10s}}, {auto_growth: {chunk_size: 1MiB}}, {limit: {bytes: 1MiB}}, system]", NULL,
-                   &(strata_sim_options_t){0});
+    RIG_BY(rig, decorated_open(&rig, "[{retry: {timeout: 10s}}, {auto_growth: {chunk_size: 1MiB}}, {limit: {bytes: 1MiB}}, system]",
+                               NULL, &(strata_sim_options_t){0}));
     ASSERT_EQ(pthread_barrier_init(&start, NULL, 4), 0);
     for (int i = 0; i < 4; i++) {
         contenders[i] = (contender_t){.start = &start, .rig = &rig};
@@ -131,7 +126,6 @@ TEST(peers_paddle, retry_allocator) {
     }
     ASSERT_EQ(pthread_barrier_destroy(&start), 0);
     EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, MIB);
-    rig_close(&rig);
 }
 
 typedef struct offload {
@@ -151,10 +145,9 @@ static uint64_t give_256(void *context, strata_place_t place, size_t size) {
  * next try succeeds. The peer tries three times, once before it asks though nothing has changed; Strata tries again only where a
  * rung gave bytes: twice. Nothing is remapped, since no layer can. */
 TEST(peers_paddle, offload_retry_does_not_compact_non_vmm) {
-    bench_t bench;
     offload_t offload = {0};
     const strata_layer_type_t *types[] = {strata_layer_find("retry"), &test_source_type, NULL};
-    bench_begin(&bench);
+    OPENED(bench_t, bench, bench_close, bench_begin(&bench));
     bench_straight(&bench, types, NULL);
     bench_open(&bench, 0);
     bench.domain->free_memory = give_256;
@@ -167,7 +160,6 @@ TEST(peers_paddle, offload_retry_does_not_compact_non_vmm) {
     EXPECT_EQ(offload.place, strata_gpu(0));
     EXPECT_EQ(offload.size, 256);
     bench_free(&bench, record);
-    bench_close(&bench);
 }
 
 /* ---- base pointer ---- */
@@ -206,15 +198,13 @@ static void in_groups(rig_t *rig, uint32_t group) {
 TEST(peers_paddle, get_base_ptr) {
     static const char *const presets[] = {"paddle", "strata"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
         strata_block_t found;
-        rig_open(&rig, presets[i], NULL, 0, 0, 1);
+        RIG(rig, presets[i], 0);
         in_groups(&rig, 1);
         in_groups(&rig, 10);
         in_groups(&rig, 100);
         strata_block_t nothing = rig_allocate(&rig, NULL, 0);
         EXPECT_STATUS(STRATA_E_UNKNOWN_POINTER, strata_base_pointer(rig.s, nothing.ptr, &found));
         EXPECT_OK(strata_free(rig.s, nothing.ref));
-        rig_close(&rig);
     }
 }

@@ -26,8 +26,7 @@ static void expect_nothing_held(rig_t *rig) {
 /* SS::AllocInterface: 256 B, freed, and 256 B again naming the default stream: the same address; after a release nothing is held. */
 TEST(peers_stream_safe, alloc_interface) {
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        open_with(&rig, cached[i], 0, false);
+        RIG_BY(rig, open_with(&rig, cached[i], 0, false));
         strata_block_t a = rig_allocate(&rig, NULL, 256);
         EXPECT_GE(a.size, 256);
         EXPECT_OK(strata_free(rig.s, a.ref));
@@ -35,45 +34,39 @@ TEST(peers_stream_safe, alloc_interface) {
         EXPECT_EQ((uintptr_t)b.ptr, (uintptr_t)a.ptr);
         EXPECT_OK(strata_free(rig.s, b.ref));
         expect_nothing_held(&rig);
-        rig_close(&rig);
     }
 }
 
 /* SS::GetAllocator, MA::GetAllocator: naming the default stream is naming none: one allocator. Here a stack. */
 TEST(peers_stream_safe, get_allocator) {
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
         bool same = false;
-        open_with(&rig, all[i], 0, false);
+        RIG_BY(rig, open_with(&rig, all[i], 0, false));
         strata_stream_t other = rig_stream(&rig);
         EXPECT_OK(strata_same_stream(rig.s, rig.gpu, NULL, STRATA_STREAM_LEGACY, &same));
         EXPECT_TRUE(same);
         EXPECT_EQ((uintptr_t)rig_stack(&rig, NULL), (uintptr_t)rig_stack(&rig, STRATA_STREAM_LEGACY));
         EXPECT_OK(strata_same_stream(rig.s, rig.gpu, NULL, other, &same));
         EXPECT_FALSE(same);
-        rig_close(&rig);
     }
 }
 
 /* SS::ZeroSize: no address, and borrowing it works. */
 TEST(peers_stream_safe, zero_size) {
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        open_with(&rig, cached[i], 0, false);
+        RIG_BY(rig, open_with(&rig, cached[i], 0, false));
         strata_block_t a = rig_allocate(&rig, NULL, 0);
         EXPECT_TRUE(a.ptr == NULL && a.size == 0);
         EXPECT_OK(strata_record_stream(rig.s, a.ref, rig_stream(&rig)));
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
-        rig_close(&rig);
     }
 }
 
 /* SS::GetStream: the owner, the default stream or a new one; a borrower does not become it. */
 TEST(peers_stream_safe, get_stream) {
     for (int i = 0; i < 3; i++) {
-        rig_t rig;
-        open_with(&rig, all[i], 0, false);
+        RIG_BY(rig, open_with(&rig, all[i], 0, false));
         strata_stream_t streams[2] = {NULL, rig_stream(&rig)}, owner;
         for (int k = 0; k < 2; k++) {
             strata_block_t a = rig_allocate(&rig, streams[k], 256);
@@ -82,22 +75,19 @@ TEST(peers_stream_safe, get_stream) {
             EXPECT_EQ((uintptr_t)owner, (uintptr_t)streams[k]);
             EXPECT_OK(strata_free(rig.s, a.ref));
         }
-        rig_close(&rig);
     }
 }
 
 /* SS::RetryTest: three quarters of what is usable on one stream, freed but cached; the same on another stream succeeds. */
 TEST(peers_stream_safe, retry_test) {
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        open_with(&rig, cached[i], 64 * MIB, false);
+        RIG_BY(rig, open_with(&rig, cached[i], 64 * MIB, false));
         strata_block_t a = rig_allocate(&rig, rig_stream(&rig), 48 * MIB);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 48 * MIB);
         strata_block_t b = rig_allocate(&rig, rig_stream(&rig), 48 * MIB);
         EXPECT_EQ(rig_figures(&rig).ladders, 1);
         EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
     }
 }
 

@@ -41,8 +41,7 @@ static uint64_t gpu(const world_t *world, uint32_t stream) {
 }
 
 TEST(timeline, the_host_moves_by_differences) {
-    world_t world;
-    begin(&world, COLUMNS "alloc,1,8,0,100\nfree,1,0,0,350\n", LAG, false);
+    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,100\nfree,1,0,0,350\n", LAG, false));
     strata_timeline_move(&world.timeline, 100);
     EXPECT_EQ(host(&world), 0);
     strata_timeline_move(&world.timeline, 350);
@@ -50,12 +49,10 @@ TEST(timeline, the_host_moves_by_differences) {
     strata_sim_advance_to(world.machine.world, world.timeline.began + 1000000); /* an allocator took its time */
     strata_timeline_move(&world.timeline, 400);
     EXPECT_EQ(host(&world), 1050000);
-    end(&world);
 }
 
 TEST(timeline, without_work_the_gpu_runs_behind) {
-    world_t world;
-    begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,3,0\n", LAG, false);
+    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,3,0\n", LAG, false));
     strata_timeline_move(&world.timeline, 1000);
     strata_timeline_use(&world.timeline, 0);
     EXPECT_EQ(gpu(&world, 0), 0); /* nothing is held yet */
@@ -71,13 +68,11 @@ TEST(timeline, without_work_the_gpu_runs_behind) {
     strata_timeline_use(&world.timeline, 0);
     EXPECT_EQ(gpu(&world, 0), 25000000);
     EXPECT_EQ(strata_timeline_length(&world.timeline), 30000000);
-    end(&world);
 }
 
 /* Whose work ends last is looked for anew, from the first stream on, when the one that was is in use no more. */
 TEST(timeline, another_stream_in_use_keeps_the_gpu_busy) {
-    world_t world;
-    begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\nalloc,3,8,2,0\n", LAG, false);
+    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\nalloc,3,8,2,0\n", LAG, false));
     strata_timeline_hold(&world.timeline, 1);
     strata_timeline_hold(&world.timeline, 0);
     strata_timeline_drop(&world.timeline, 1);
@@ -86,22 +81,18 @@ TEST(timeline, another_stream_in_use_keeps_the_gpu_busy) {
     EXPECT_EQ(gpu(&world, 0), 2000000);
     EXPECT_EQ(gpu(&world, 1), 0);
     EXPECT_EQ(gpu(&world, 2), 0);
-    end(&world);
 }
 
 TEST(timeline, no_lag_means_no_work_left) {
-    world_t world;
-    begin(&world, COLUMNS "alloc,1,8,0,0\n", 0, false);
+    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\n", 0, false));
     strata_timeline_hold(&world.timeline, 0);
     strata_timeline_move(&world.timeline, 1000);
     strata_timeline_use(&world.timeline, 0);
     EXPECT_EQ(gpu(&world, 0), 1000000);
-    end(&world);
 }
 
 TEST(timeline, a_wait_drains_the_gpu) {
-    world_t world;
-    begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\n", LAG, false);
+    OPENED(world_t, world, end, begin(&world, COLUMNS "alloc,1,8,0,0\nalloc,2,8,1,0\n", LAG, false));
     strata_timeline_hold(&world.timeline, 0);
     strata_timeline_hold(&world.timeline, 1);
     strata_timeline_move(&world.timeline, 10000);
@@ -126,13 +117,11 @@ TEST(timeline, a_wait_drains_the_gpu) {
     EXPECT_OK(strata_timeline_sync_device(&world.timeline, 0));
     EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_synchronise], 1);
     EXPECT_EQ(world.timeline.own.calls[STRATA_CALL_stream_synchronise], 1);
-    end(&world);
 }
 
 /* Only what makes the host wait drains the GPU: the free of host memory waits for nothing, that of any other as the profile says. */
 static void expect_drains(const strata_sim_profile_t *profile, int memory, bool drains) {
-    world_t world;
-    begin_on(&world, COLUMNS "alloc,1,8,0,0\n", LAG, false, profile);
+    OPENED(world_t, world, end, begin_on(&world, COLUMNS "alloc,1,8,0,0\n", LAG, false, profile));
     strata_device_t *device = world.machine.devices[0];
     strata_address_t address;
     bool on_host = memory == STRATA_MEMORY_PINNED || memory == STRATA_MEMORY_HOST;
@@ -148,7 +137,6 @@ static void expect_drains(const strata_sim_profile_t *profile, int memory, bool 
     strata_timeline_move(&world.timeline, 11000);
     strata_timeline_use(&world.timeline, 0);
     EXPECT_EQ(gpu(&world, 0), host(&world) + (drains ? 1000000 : LAG));
-    end(&world);
 }
 
 TEST(timeline, a_free_drains_the_gpu_where_it_waits) {
@@ -164,8 +152,8 @@ TEST(timeline, a_free_drains_the_gpu_where_it_waits) {
 }
 
 TEST(timeline, own_calls_are_paid_from_the_way) {
-    world_t world;
-    begin(&world, WORK_COLUMNS "work,,0,0,0,50,\nwork,,0,0,10,50,\nwait,,0,1,20,,0\nwork,,0,1,20,7,\n", LAG, false);
+    OPENED(world_t, world, end,
+           begin(&world, WORK_COLUMNS "work,,0,0,0,50,\nwork,,0,0,10,50,\nwait,,0,1,20,,0\nwork,,0,1,20,7,\n", LAG, false));
     EXPECT_OK(strata_timeline_work(&world.timeline, 0, 50000, NULL, 0));
     EXPECT_GT(host(&world), 0);
     EXPECT_GT(world.timeline.credit, 0);
@@ -186,19 +174,16 @@ TEST(timeline, own_calls_are_paid_from_the_way) {
     strata_sim_figures(world.machine.devices[0], &figures);
     EXPECT_LE(world.timeline.own.call_ns, figures.device_call_ns);
     EXPECT_GT(world.timeline.own.call_ns, 0);
-    end(&world);
 }
 
 /* Without work a stream that is waited for is as far behind as one that is asked of. */
 TEST(timeline, a_wait_is_for_what_the_other_stream_has_been_given_by_then) {
-    world_t world;
-    begin(&world, "op,id,size,stream,time_us,other\nalloc,1,8,0,0,\nwait,,,1,0,0\n", LAG, false);
+    OPENED(world_t, world, end, begin(&world, "op,id,size,stream,time_us,other\nalloc,1,8,0,0,\nwait,,,1,0,0\n", LAG, false));
     strata_timeline_hold(&world.timeline, 0);
     strata_timeline_move(&world.timeline, 10000);
     EXPECT_OK(strata_timeline_wait(&world.timeline, 1, 0));
     EXPECT_EQ(gpu(&world, 0), 15000000);
     EXPECT_EQ(gpu(&world, 1), 15000000);
-    end(&world);
 }
 
 TEST(timeline, streams_are_their_own) {

@@ -120,10 +120,9 @@ TEST(ended, a_pipe_whose_end_fails_is_told) {
 TEST(ended, a_running_programs_trace_is_told_at_close) {
     for (int i = 0; i < ENDS; i++) {
         char path[256], text[600];
-        rig_t rig;
         snprintf(path, sizeof path, "%s", write_text("recorded.csv", BEFORE));
         snprintf(text, sizeof text, "version: 1\nstack: [retry, trace: {path: \"%s\"}, stream_safe, auto_growth, system]\n", path);
-        rig_open_on(&rig, rig_strategy(text, NULL, 0), &(strata_sim_options_t){.capacity = 0}, 0);
+        OPENED(rig_t, rig, rig_end, rig_open_on(&rig, rig_strategy(text, NULL, 0), &(strata_sim_options_t){.capacity = 0}, 0));
         rig.borrowed_strategy = false;
         strata_block_t block = rig_allocate(&rig, NULL, 1000);
         EXPECT_OK(strata_free(rig.s, block.ref));
@@ -132,26 +131,23 @@ TEST(ended, a_running_programs_trace_is_told_at_close) {
         ending_fails(ends[i].ending, 0);
         expect_kept(path, strata_last_error()->text, words_for(ends[i].why));
         EXPECT_CONTAINS(strata_last_error()->text, "the facade is closed, but ");
-        rig_end(&rig);
     }
 }
 
 TEST(ended, a_memory_map_is_told_in_the_report) {
     for (int i = 0; i < ENDS; i++) {
         char folder[256], text[600];
-        rig_t rig;
         strata_block_t none;
         snprintf(folder, sizeof folder, "%s", temporary("ended_maps"));
         ASSERT_EQ(mkdir(folder, 0700), 0);
         snprintf(text, sizeof text,
                  "version: 1\nstack: [bfc: {memory_debug: true, memory_limit: 1MiB, memory_dump: \"%s/map\"}, system]\n", folder);
-        rig_open(&rig, text, NULL, 0, 0, 1);
+        RIG(rig, text, 0);
         ending_fails(ends[i].ending, ends[i].why);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
         ending_fails(ends[i].ending, 0);
         EXPECT_CONTAINS(strata_last_error()->text, "memory map could not be written to ");
         EXPECT_CONTAINS(strata_last_error()->text, words_for(ends[i].why));
         EXPECT_EQ(rmdir(folder), 0);
-        rig_close(&rig);
     }
 }

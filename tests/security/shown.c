@@ -73,11 +73,10 @@ TEST(shown, errors_are_of_one_line_but_the_report) {
 }
 
 TEST(shown, a_programs_names_in_its_reports) {
-    rig_t rig;
     strata_block_t block, none;
     static char text[1 << 17];
     size_t needed;
-    rig_open(&rig, "version: 1\nstack: [retry: {timeout: 1ms}, auto_growth, system]\n", NULL, 0, 64 * MIB, 1);
+    RIG(rig, "version: 1\nstack: [retry: {timeout: 1ms}, auto_growth, system]\n", 64 * MIB);
     strata_allocate_options_t options = {.struct_size = sizeof options, .size = 1000, .tag = "tag\n" EVIL};
     EXPECT_OK(strata_annotate(rig.s, "operator\n  asked 0\n" EVIL));
     EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &options, &block));
@@ -92,7 +91,6 @@ TEST(shown, a_programs_names_in_its_reports) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, block.ref));
     expect_shown("stale", strata_last_error()->text);
-    rig_close(&rig);
 }
 
 /* ---- the command ---- */

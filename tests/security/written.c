@@ -53,9 +53,8 @@ static const char recorder[] = "version: 1\nstack: [retry, trace: {path: \"%s\",
 
 static void record(const char *path, int allocations, const char *close_text, strata_status_t wanted) {
     char text[600];
-    rig_t rig;
     snprintf(text, sizeof text, recorder, path);
-    rig_open_on(&rig, rig_strategy(text, NULL, 0), &(strata_sim_options_t){.capacity = 0}, 0);
+    OPENED(rig_t, rig, rig_end, rig_open_on(&rig, rig_strategy(text, NULL, 0), &(strata_sim_options_t){.capacity = 0}, 0));
     rig.borrowed_strategy = false;
     full_t full = fill_disk(wanted == STRATA_OK ? RLIM_INFINITY : 2048);
     for (int i = 0; i < allocations; i++) {
@@ -67,7 +66,6 @@ static void record(const char *path, int allocations, const char *close_text, st
     EXPECT_STATUS(wanted, status);
     if (close_text) expect_kept(path, strata_last_error()->text, close_text);
     EXPECT_STATUS(STRATA_E_STALE, strata_close(rig.s, STRATA_CLOSE_FORCE, NULL, NULL));
-    rig_end(&rig);
 }
 
 TEST(written, a_trace_that_finds_no_room_is_told_at_close) {
@@ -90,20 +88,18 @@ TEST(written, a_trace_without_a_row_replaces_nothing) {
 
 TEST(written, a_map_that_finds_no_room_is_told_in_the_report) {
     char folder[256], text[600];
-    rig_t rig;
     strata_block_t none;
     snprintf(folder, sizeof folder, "%s", temporary("maps"));
     ASSERT_EQ(mkdir(folder, 0700), 0);
     snprintf(text, sizeof text,
              "version: 1\nstack: [bfc: {memory_debug: true, memory_limit: 1MiB, memory_dump: \"%s/map\"}, system]\n", folder);
-    rig_open(&rig, text, NULL, 0, 0, 1);
+    RIG(rig, text, 0);
     full_t full = fill_disk(100);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 2 * MIB, &none));
     empty_disk(full);
     EXPECT_CONTAINS(strata_last_error()->text, "memory map could not be written to ");
     EXPECT_CONTAINS(strata_last_error()->text, "File too large");
     EXPECT_EQ(rmdir(folder), 0);
-    rig_close(&rig);
 }
 
 /* `before` is done in the shell that becomes the command; what it says on standard error comes back. */

@@ -218,7 +218,7 @@ TEST(sim_costs, captured_calls_cost_as_others) {
 TEST(sim_costs, queries_answer_as_of_the_moment_of_the_call) {
     for (int of_event = 0; of_event < 2; of_event++) {
         for (uint64_t early = 0; early < 2; early++) {
-            fixture_t f = fixture_open((strata_sim_options_t){0});
+            fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
             strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
             ASSERT_OK(strata_device_work(f.device, s, 1000 * US, NULL, 0));
             ASSERT_OK(strata_device_event_record(f.device, e, s));
@@ -227,14 +227,13 @@ TEST(sim_costs, queries_answer_as_of_the_moment_of_the_call) {
             strata_sim_advance_to(f.world, end - early);
             strata_status_t status = of_event ? strata_device_event_query(f.device, e) : strata_device_stream_query(f.device, s);
             EXPECT_EQ(status, early ? STRATA_E_NOT_READY : STRATA_OK);
-            fixture_close(&f);
         }
     }
 }
 
 /* An event of an idle stream passes when the record was called, not when the call had returned. */
 TEST(sim_costs, an_event_passes_at_the_moment_of_its_record_at_the_earliest) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
     ASSERT_OK(strata_device_work(f.device, s, 1, NULL, 0));
     strata_sim_advance_to(f.world, 1000 * US);
@@ -242,14 +241,13 @@ TEST(sim_costs, an_event_passes_at_the_moment_of_its_record_at_the_earliest) {
     ASSERT_OK(strata_device_event_record(f.device, e, s));
     EXPECT_GT(strata_sim_now(f.world), called);
     EXPECT_EQ(strata_device_event_ready_at(f.device, e), called);
-    fixture_close(&f);
 }
 
 /* The wait comes before the cost: a free, a synchronise and a wait for an event end their price behind the work. */
 TEST(sim_costs, waits_come_before_the_cost) {
     strata_sim_profile_t profile = priced();
     for (int way = 0; way < 5; way++) {
-        fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
         strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
         strata_address_t address = get(f.device, 2 * MIB), pinned;
         ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, 0, &pinned));
@@ -264,13 +262,12 @@ TEST(sim_costs, waits_come_before_the_cost) {
         if (way == 4) EXPECT_OK(strata_device_event_synchronise(f.device, e));
         EXPECT_EQ(strata_sim_now(f.world), end + cost_of(cost, way == 0 ? 2 : way == 1 ? 1 : 0));
         EXPECT_EQ(figures_of(f.device).stall_ns, stall);
-        fixture_close(&f);
     }
 }
 
 /* A stream that is said to be busy is so behind what it was given: its end never moves back, and what orders it counts. */
 TEST(sim_costs, a_busy_stream_is_so_behind_what_it_has) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
     uint64_t end = strata_sim_stream_end(f.device, NULL);
@@ -282,5 +279,4 @@ TEST(sim_costs, a_busy_stream_is_so_behind_what_it_has) {
     EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 5);
     EXPECT_EQ(strata_sim_device_end(f.device), end + 5);
     EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_sim_stream_busy_until(f.device, (strata_handle_t)((uintptr_t)b + 16 * 9), 5));
-    fixture_close(&f);
 }

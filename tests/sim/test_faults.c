@@ -9,7 +9,7 @@ static strata_status_t try_malloc(strata_device_t *device) {
 }
 
 TEST(sim_faults, the_kth_call_of_a_kind_fails_once) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 3, false, STRATA_E_NO_MEMORY));
     EXPECT_OK(strata_device_synchronise(f.device));
     EXPECT_OK(try_malloc(f.device));
@@ -22,11 +22,10 @@ TEST(sim_faults, the_kth_call_of_a_kind_fails_once) {
     EXPECT_EQ(figures_of(f.device).used_bytes, before.used_bytes);
     EXPECT_EQ(strata_sim_now(f.world), now);
     EXPECT_OK(try_malloc(f.device));
-    fixture_close(&f);
 }
 
 TEST(sim_faults, onward_means_every_later_call_until_cleared) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 2, true, STRATA_E_DEVICE));
     EXPECT_OK(try_malloc(f.device));
     for (int i = 0; i < 3; i++) EXPECT_STATUS(STRATA_E_DEVICE, try_malloc(f.device));
@@ -34,11 +33,10 @@ TEST(sim_faults, onward_means_every_later_call_until_cleared) {
     EXPECT_OK(strata_device_synchronise(f.device));
     strata_sim_clear_faults(f.device);
     EXPECT_OK(try_malloc(f.device));
-    fixture_close(&f);
 }
 
 TEST(sim_faults, any_call_is_counted_by_calls) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     uint64_t calls = strata_sim_calls(f.device), id;
     strata_handle_t e = event_new(f.device);
     EXPECT_OK(strata_device_stream_id(f.device, NULL, &id));
@@ -49,7 +47,6 @@ TEST(sim_faults, any_call_is_counted_by_calls) {
     EXPECT_OK(strata_device_event_record(f.device, e, NULL));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_query(f.device, e));
     EXPECT_OK(strata_device_event_query(f.device, e));
-    fixture_close(&f);
 }
 
 static strata_status_t on_stream(strata_device_t *device, strata_device_call_t call, strata_handle_t stream) {
@@ -66,7 +63,7 @@ static strata_status_t on_stream(strata_device_t *device, strata_device_call_t c
 TEST(sim_faults, a_call_on_a_stream_that_fails_does_nothing) {
     static const strata_device_call_t calls[] = {STRATA_CALL_work, STRATA_CALL_stream_query, STRATA_CALL_stream_synchronise,
                                                  STRATA_CALL_stream_id, STRATA_CALL_stream_destroy};
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         uint64_t now = strata_sim_now(f.world), end = strata_sim_stream_end(f.device, stream);
@@ -77,11 +74,10 @@ TEST(sim_faults, a_call_on_a_stream_that_fails_does_nothing) {
         ASSERT_OK(strata_device_stream_synchronise(f.device, stream));
         EXPECT_OK(on_stream(f.device, calls[i], stream));
     }
-    fixture_close(&f);
 }
 
 TEST(sim_faults, a_lost_device_stays_lost) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a = get(f.device, MIB);
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_event_create, 1, false, STRATA_E_DEVICE_LOST));
     EXPECT_OK(strata_device_synchronise(f.device));
@@ -92,11 +88,10 @@ TEST(sim_faults, a_lost_device_stays_lost) {
     EXPECT_OK(strata_device_synchronise(f.other));
     strata_sim_clear_faults(f.device);
     put(f.device, a);
-    fixture_close(&f);
 }
 
 TEST(sim_faults, several_wait_side_by_side) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 1, false, STRATA_E_NO_MEMORY));
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 3, false, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try_malloc(f.device));
@@ -106,7 +101,6 @@ TEST(sim_faults, several_wait_side_by_side) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_sim_fail(f.device, STRATA_CALL_malloc, 1, false, STRATA_E_NOT_READY));
     for (int i = 0; i < 16; i++) EXPECT_OK(strata_sim_fail(f.device, STRATA_CALL_free, 9, false, STRATA_E_DEVICE));
     EXPECT_STATUS(STRATA_E_LIMIT, strata_sim_fail(f.device, STRATA_CALL_free, 9, false, STRATA_E_DEVICE));
-    fixture_close(&f);
 }
 
 typedef struct counter {
@@ -121,7 +115,7 @@ static void *hundred(void *argument) {
 }
 
 TEST(sim_faults, calls_of_several_threads_are_counted_together) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_synchronise, 351, true, STRATA_E_DEVICE));
     pthread_t threads[4];
     counter_t counters[4];
@@ -135,5 +129,4 @@ TEST(sim_faults, calls_of_several_threads_are_counted_together) {
         failed += counters[i].failed;
     }
     EXPECT_EQ(failed, 50);
-    fixture_close(&f);
 }

@@ -10,7 +10,7 @@ static const char *held(strata_device_t *device) {
 }
 
 TEST(sim_held, every_kind_is_told_until_it_is_given_back) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_device_t *d = f.device;
     strata_address_t pinned, host, block;
     strata_handle_t pool, graph, stream = stream_new(d, STRATA_STREAM_NON_BLOCKING);
@@ -39,7 +39,6 @@ TEST(sim_held, every_kind_is_told_until_it_is_given_back) {
     EXPECT_OK(strata_device_pool_destroy(d, pool));
     EXPECT_OK(strata_device_graph_destroy(d, graph));
     EXPECT_STREQ(held(d), "");
-    fixture_close(&f);
 }
 
 TEST(sim_held, a_text_is_cut_to_its_room) {

@@ -5,7 +5,7 @@
 #include "tests/sim/sim_fixture.h"
 
 TEST(sim_memory, sizes_are_rounded_to_granules) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a = get(f.device, 1 * MIB);
     EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
     strata_address_t b = get(f.device, 2 * MIB + 1);
@@ -14,11 +14,10 @@ TEST(sim_memory, sizes_are_rounded_to_granules) {
     put(f.device, b);
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
     EXPECT_EQ(figures_of(f.device).peak_used_bytes, 6 * MIB);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, small_requests_share_a_granule_until_the_last_is_freed) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t pieces[4];
     for (int i = 0; i < 4; i++) pieces[i] = get(f.device, 512 * 1024);
     EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
@@ -30,11 +29,10 @@ TEST(sim_memory, small_requests_share_a_granule_until_the_last_is_freed) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
     put(f.device, fifth);
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, addresses_rise_lie_apart_and_are_never_reused) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = 64 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 64 * MIB});
     strata_address_t end = 0;
     for (uint64_t i = 0; i < 200; i++) {
         uint64_t size = i % 3 ? 1 + i * 1000 : 3 * MIB + i;
@@ -44,11 +42,10 @@ TEST(sim_memory, addresses_rise_lie_apart_and_are_never_reused) {
         end = address + size;
         put(f.device, address);
     }
-    fixture_close(&f);
 }
 
 TEST(sim_memory, neighbours_of_whole_units_are_not_adjacent) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     const uint64_t sizes[] = {512, 2 * MIB, 512 * 1024};
     for (int kind = 0; kind < 3; kind++) {
         strata_address_t a = get(f.device, sizes[kind]), b = get(f.device, sizes[kind]);
@@ -56,11 +53,10 @@ TEST(sim_memory, neighbours_of_whole_units_are_not_adjacent) {
         put(f.device, a);
         put(f.device, b);
     }
-    fixture_close(&f);
 }
 
 TEST(sim_memory, runs_out_exactly_when_granules_do) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = 10 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 10 * MIB});
     strata_address_t kept[5], none = 77;
     for (int i = 0; i < 4; i++) kept[i] = get(f.device, 1 * MIB + 1);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 2 * MIB + 1, &none));
@@ -75,13 +71,12 @@ TEST(sim_memory, runs_out_exactly_when_granules_do) {
     put(f.device, beside);
     for (int i = 0; i < 5; i++) put(f.device, kept[i]);
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, capacity_is_the_profile_less_context_and_foreign_bytes) {
     strata_sim_profile_t profile = *strata_sim_profile("a100");
     profile.foreign_bytes = 1 * GIB;
-    fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
     uint64_t free_bytes, total;
     ASSERT_OK(strata_device_mem_info(f.device, &free_bytes, &total));
     EXPECT_EQ(total, 80 * GIB);
@@ -90,11 +85,10 @@ TEST(sim_memory, capacity_is_the_profile_less_context_and_foreign_bytes) {
     ASSERT_OK(strata_device_mem_info(f.device, &free_bytes, &total));
     EXPECT_EQ(free_bytes, 79 * GIB - profile.context_bytes - 6 * MIB);
     put(f.device, a);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, terabytes_cost_nothing) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
     strata_address_t a = get(f.device, UINT64_C(1) << 44), b = get(f.device, UINT64_C(1) << 44);
     EXPECT_EQ(figures_of(f.device).used_bytes, UINT64_C(1) << 45);
     put(f.device, a);
@@ -102,7 +96,6 @@ TEST(sim_memory, terabytes_cost_nothing) {
     strata_address_t none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, UINT64_MAX, &none));
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    fixture_close(&f);
 }
 
 /* In ever finer steps to the end of the device's addresses: two granules are left. */
@@ -122,7 +115,7 @@ static void expect_no_address(strata_device_t *device, uint64_t size) {
 }
 
 TEST(sim_memory, runs_out_of_addresses_which_are_never_given_twice) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED, .contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED, .contents = true});
     strata_address_t pieces[2] = {get(f.device, 1 * MIB - 1)};
     use_up_addresses(f.device);
     pieces[1] = get(f.device, 512 * 1024);
@@ -135,11 +128,10 @@ TEST(sim_memory, runs_out_of_addresses_which_are_never_given_twice) {
     put(f.device, pieces[1]);
     expect_no_address(f.device, 1);
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, managed_memory_may_exceed_the_capacity_and_is_counted) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
     strata_address_t m, d, none;
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 150 * MIB, &m));
     EXPECT_EQ(figures_of(f.device).used_bytes, 100 * MIB);
@@ -152,11 +144,10 @@ TEST(sim_memory, managed_memory_may_exceed_the_capacity_and_is_counted) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 40 * MIB);
     EXPECT_EQ(figures_of(f.device).oversubscribed_bytes, 90 * MIB);
     put(f.device, d);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, wrong_frees_are_refused) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a = get(f.device, 3 * MIB), none = 5;
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(f.device, STRATA_MEMORY_DEVICE, a + 512));
     EXPECT_EQ(strata_last_error()->device_code, 1);
@@ -168,22 +159,20 @@ TEST(sim_memory, wrong_frees_are_refused) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(f.device, STRATA_MEMORY_DEVICE, 0, &none));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(f.device, STRATA_MEMORY_HOST, 1, &none));
     EXPECT_EQ(none, 5);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, devices_have_memory_and_addresses_of_their_own) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2, .capacity = 4 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .capacity = 4 * MIB});
     strata_address_t a = get(f.device, 4 * MIB), b = get(f.other, 4 * MIB);
     EXPECT_TRUE(a + 4 * MIB <= b || b + 4 * MIB <= a);
     EXPECT_EQ(figures_of(f.other).used_bytes, 4 * MIB);
     put(f.device, a);
     EXPECT_EQ(figures_of(f.other).used_bytes, 4 * MIB);
     put(f.other, b);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, host_memory_is_real_and_aligned) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     const uint64_t sizes[] = {1, 5000, 3 * MIB + 7}, alignments[] = {64, 4096, 2 * MIB};
     for (int kind = STRATA_MEMORY_PINNED; kind <= STRATA_MEMORY_HOST; kind++) {
         for (int i = 0; i < 9; i++) {
@@ -203,11 +192,10 @@ TEST(sim_memory, host_memory_is_real_and_aligned) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 0, 64, 0, &none));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, 1, 64, 8, &none));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, UINT64_C(1) << 62, 64, 0, &none));
-    fixture_close(&f);
 }
 
 TEST(sim_memory, contents_are_seen_by_the_host) {
-    fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
     const uint64_t sizes[] = {1000, 5 * MIB};
     for (int i = 0; i < 2; i++) {
         strata_address_t a = get(f.device, sizes[i]), b = get(f.device, sizes[i]);
@@ -224,21 +212,19 @@ TEST(sim_memory, contents_are_seen_by_the_host) {
         EXPECT_STATUS(STRATA_E_DEVICE, strata_device_fill(f.device, a, 0, 1, NULL));
         put(f.device, b);
     }
-    fixture_close(&f);
 }
 
 TEST(sim_memory, without_contents_there_is_nothing_to_see) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a = get(f.device, 1 * MIB);
     EXPECT_EQ(strata_device_host_view(f.device, a, 1), NULL);
     EXPECT_OK(strata_device_fill(f.device, a, 1, 1 * MIB, NULL));
     EXPECT_FALSE(f.device->capabilities.contents);
     put(f.device, a);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, prefetch_and_advice_take_managed_memory_alone) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t m, d = get(f.device, 2 * MIB);
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
     EXPECT_OK(strata_device_prefetch(f.device, m, 2 * MIB, true, NULL));
@@ -248,11 +234,10 @@ TEST(sim_memory, prefetch_and_advice_take_managed_memory_alone) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_advise(f.device, m, MIB, (strata_advice_t)99, false));
     EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, m));
     put(f.device, d);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, a_device_closed_with_live_memory_leaks_nothing) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
     strata_address_t a;
     get(f.device, 100);
     get(f.device, 5 * MIB);
@@ -262,7 +247,6 @@ TEST(sim_memory, a_device_closed_with_live_memory_leaks_nothing) {
     map_new(f.device, 4 * MIB);
     stream_new(f.device, STRATA_STREAM_BLOCKING);
     event_new(f.device);
-    fixture_close(&f);
 }
 
 TEST(sim_memory, a_world_ends_with_the_last_of_its_holders) {

@@ -3,7 +3,7 @@
 
 /* One byte below a mebibyte shares a granule; a mebibyte has its own. */
 TEST(sim_memory_rules, requests_below_a_mebibyte_are_packed_and_no_others) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a = get(f.device, MIB - 1), b = get(f.device, MIB - 1);
     EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
     strata_address_t c = get(f.device, MIB), d = get(f.device, MIB);
@@ -13,12 +13,11 @@ TEST(sim_memory_rules, requests_below_a_mebibyte_are_packed_and_no_others) {
     put(f.device, c);
     EXPECT_EQ(figures_of(f.device).used_bytes, 2 * MIB);
     put(f.device, d);
-    fixture_close(&f);
 }
 
 /* What is managed counts as far as it fits, in what is free too; the peaks are the highest, not the last. */
 TEST(sim_memory_rules, managed_memory_is_counted_at_its_peak) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 100 * MIB});
     strata_address_t large, small;
     uint64_t left, total;
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 60 * MIB - 7, &large));
@@ -38,14 +37,13 @@ TEST(sim_memory_rules, managed_memory_is_counted_at_its_peak) {
     put(f.device, device);
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
     EXPECT_EQ(figures_of(f.device).peak_used_bytes, 100 * MIB);
-    fixture_close(&f);
 }
 
 /* All managed memory together has the address space of a device, and no more. */
 TEST(sim_memory_rules, managed_memory_ends_with_the_address_space) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.address_bytes = 64 * MIB;
-    fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
     strata_address_t a, b, none = 77;
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 40 * MIB, &a));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 26 * MIB, &none));
@@ -53,12 +51,11 @@ TEST(sim_memory_rules, managed_memory_ends_with_the_address_space) {
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 24 * MIB, &b));
     EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, a));
     EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, b));
-    fixture_close(&f);
 }
 
 /* The price is of what was asked, not of the granules that it takes. */
 TEST(sim_memory_rules, a_free_costs_by_what_was_asked) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t odd = get(f.device, 3 * MIB), piece = get(f.device, MIB / 2);
     uint64_t t = strata_sim_now(f.world);
     put(f.device, odd);
@@ -66,12 +63,11 @@ TEST(sim_memory_rules, a_free_costs_by_what_was_asked) {
     t = strata_sim_now(f.world);
     put(f.device, piece);
     EXPECT_EQ(strata_sim_now(f.world) - t, 72000 + 110);
-    fixture_close(&f);
 }
 
 /* Neither memory nor a pool's chunk is counted where its addresses could not be had. */
 TEST(sim_memory_rules, without_addresses_nothing_is_taken) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
     strata_address_t none = 77, range;
     for (uint64_t alignment = UINT64_C(1) << 52; alignment > 2 * MIB; alignment /= 2)
         if (strata_device_reserve(f.device, 2 * MIB, alignment, &range) == STRATA_OK)
@@ -85,7 +81,6 @@ TEST(sim_memory_rules, without_addresses_nothing_is_taken) {
     strata_sim_held_t held;
     strata_sim_held(f.device, &held);
     EXPECT_EQ(held.address_bytes, 0);
-    fixture_close(&f);
 }
 
 /* ---- mapped memory under work ---- */
@@ -94,7 +89,7 @@ TEST(sim_memory_rules, without_addresses_nothing_is_taken) {
 TEST(sim_memory_rules, a_mapping_is_busy_until_the_last_of_its_work_ends) {
     for (int long_first = 0; long_first < 2; long_first++) {
         for (int late = 0; late < 2; late++) {
-            fixture_t f = fixture_open((strata_sim_options_t){0});
+            fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
             mapped_t m = map_new(f.device, 2 * MIB);
             const strata_access_t access = {m.address, 8, true};
             for (int i = 0; i < 2; i++)
@@ -104,14 +99,13 @@ TEST(sim_memory_rules, a_mapping_is_busy_until_the_last_of_its_work_ends) {
             ASSERT_OK(strata_device_unmap(f.device, m.address, 2 * MIB));
             EXPECT_STATUS(late ? STRATA_OK : STRATA_E_DEVICE_LOST, strata_device_synchronise(f.device));
             strata_sim_clear_faults(f.device);
-            fixture_close(&f);
         }
     }
 }
 
 /* A fill behind running work takes its place on the stream, and its memory is in use until it has. */
 TEST(sim_memory_rules, memory_to_be_filled_is_busy_until_the_stream_gets_there) {
-    fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
     mapped_t m = map_new(f.device, 2 * MIB);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
     ASSERT_OK(strata_device_fill(f.device, m.address, 7, 2 * MIB, NULL));
@@ -123,13 +117,12 @@ TEST(sim_memory_rules, memory_to_be_filled_is_busy_until_the_stream_gets_there) 
     ASSERT_NE(bytes, NULL);
     EXPECT_EQ(bytes[0], 0xDB);
     EXPECT_EQ(bytes[2 * MIB - 1], 0xDB);
-    fixture_close(&f);
 }
 
 /* Access counts for every mapping that a range crosses, and each of them is busy. */
 TEST(sim_memory_rules, every_mapping_of_a_range_counts) {
     for (uint64_t gone = 0; gone < 4; gone++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         strata_address_t range;
         strata_physical_t h;
         ASSERT_OK(strata_device_reserve(f.device, 8 * MIB, 0, &range));
@@ -149,13 +142,12 @@ TEST(sim_memory_rules, every_mapping_of_a_range_counts) {
         EXPECT_STATUS(gone < 3 ? STRATA_E_DEVICE_LOST : STRATA_OK, strata_device_synchronise(f.device));
         strata_sim_clear_faults(f.device);
         EXPECT_STATUS(gone < 3 ? STRATA_E_DEVICE_LOST : STRATA_OK, strata_device_work(f.device, NULL, 1, &across, 1));
-        fixture_close(&f);
     }
 }
 
 /* Peers are one-way: who enabled whom may touch it. Managed memory is everybody's; a view ends with its memory. */
 TEST(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_way) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
     strata_address_t a = get(f.device, 2 * MIB), b = get(f.other, 2 * MIB), m;
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
     const strata_access_t of_a = {a, MIB, true}, of_b = {b, MIB, true}, managed = {m, 2 * MIB, true};
@@ -166,7 +158,6 @@ TEST(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_way) {
     EXPECT_OK(strata_device_work(f.other, NULL, 1, &managed, 1));
     EXPECT_NE(strata_device_host_view(f.device, a + MIB, MIB), NULL);
     EXPECT_EQ(strata_device_host_view(f.device, a + MIB, MIB + 1), NULL);
-    fixture_close(&f);
 }
 
 /* ---- waits for one thing ---- */
@@ -174,7 +165,7 @@ TEST(sim_memory_rules, a_peer_may_touch_what_it_enabled_and_not_the_other_way) {
 /* A wait for an event or a stream waits for that, and lets other work run on. */
 TEST(sim_memory_rules, a_wait_for_one_stream_or_event_is_for_that_alone) {
     for (int of_event = 0; of_event < 2; of_event++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         strata_handle_t brief = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
         ASSERT_OK(strata_device_work(f.device, stream_new(f.device, STRATA_STREAM_NON_BLOCKING), 9000 * US, NULL, 0));
         ASSERT_OK(strata_device_work(f.device, brief, 1000 * US, NULL, 0));
@@ -184,14 +175,13 @@ TEST(sim_memory_rules, a_wait_for_one_stream_or_event_is_for_that_alone) {
         EXPECT_OK(of_event ? strata_device_event_synchronise(f.device, e) : strata_device_stream_synchronise(f.device, brief));
         EXPECT_EQ(strata_sim_now(f.world), end + 1300);
         EXPECT_EQ(strata_sim_device_waits(f.device), 0);
-        fixture_close(&f);
     }
 }
 
 /* Each wait of the host lets pools give back: for the device, a stream, an event. */
 TEST(sim_memory_rules, each_wait_of_the_host_makes_frees_anybodys) {
     for (int way = 0; way < 3; way++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
         strata_address_t block;
         ASSERT_OK(strata_device_malloc_async(f.device, NULL, 40 * MIB, a, &block));
@@ -202,6 +192,5 @@ TEST(sim_memory_rules, each_wait_of_the_host_makes_frees_anybodys) {
         if (way == 1) EXPECT_OK(strata_device_stream_synchronise(f.device, a));
         if (way == 2) EXPECT_OK(strata_device_event_synchronise(f.device, e));
         EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-        fixture_close(&f);
     }
 }

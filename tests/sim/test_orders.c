@@ -11,7 +11,7 @@ typedef enum wait_how { BY_QUERY, BY_SYNCHRONISE, BY_END } wait_how_t;
 
 /* Work of a blocking stream is the legacy stream's too, by whatever it is asked; that of others is not. */
 static void legacy_wait(strata_handle_t name, wait_how_t how, strata_stream_flags_t flags) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t stream = stream_new(f.device, flags);
     bool seen = flags == STRATA_STREAM_BLOCKING;
     ASSERT_OK(strata_device_work(f.device, stream, 1000 * US, NULL, 0));
@@ -27,7 +27,6 @@ static void legacy_wait(strata_handle_t name, wait_how_t how, strata_stream_flag
     } else {
         EXPECT_EQ(strata_sim_stream_end(f.device, name), seen ? end : 0);
     }
-    fixture_close(&f);
 }
 
 TEST(sim_orders, a_legacy_wait_sees_the_work_of_blocking_streams_alone) {
@@ -40,7 +39,7 @@ TEST(sim_orders, a_legacy_wait_sees_the_work_of_blocking_streams_alone) {
 
 /* Not the other way: what is asked of a blocking stream is its own work, though its next operation is behind the legacy stream's. */
 TEST(sim_orders, a_blocking_stream_sees_its_own_work_alone) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_BLOCKING), event = event_new(f.device);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
     EXPECT_OK(strata_device_stream_query(f.device, stream));
@@ -50,12 +49,11 @@ TEST(sim_orders, a_blocking_stream_sees_its_own_work_alone) {
     ASSERT_OK(strata_device_event_record(f.device, event, stream));
     EXPECT_EQ(strata_device_event_ready_at(f.device, event), strata_sim_stream_end(f.device, NULL));
     EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f.device, stream));
-    fixture_close(&f);
 }
 
 /* A record or a wait there is an operation like work: both ways. */
 TEST(sim_orders, a_legacy_record_and_a_legacy_wait_stand_between_blocking_streams) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     strata_handle_t n = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), event = event_new(f.device);
     ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
@@ -70,12 +68,11 @@ TEST(sim_orders, a_legacy_record_and_a_legacy_wait_stand_between_blocking_stream
     ASSERT_OK(strata_device_stream_wait(f.device, NULL, event));
     ASSERT_OK(strata_device_work(f.device, a, 10 * US, NULL, 0));
     EXPECT_EQ(strata_sim_stream_end(f.device, a), late + 10 * US);
-    fixture_close(&f);
 }
 
 /* All blocking streams count, whichever was given its work last; and a stream's wait is an operation, behind legacy work. */
 TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_behind_legacy_work) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     strata_handle_t event = event_new(f.device);
     ASSERT_OK(strata_device_event_record(f.device, event, b));
@@ -88,14 +85,13 @@ TEST(sim_orders, the_latest_blocking_stream_counts_and_a_wait_is_behind_legacy_w
     ASSERT_OK(strata_device_stream_wait(f.device, b, event)); /* it has passed long since */
     EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 10 * US);
     EXPECT_STATUS(STRATA_E_NOT_READY, strata_device_stream_query(f.device, b));
-    fixture_close(&f);
 }
 
 /* ---- waits ---- */
 
 /* A stream that has waited for the later of two events, then waits for the earlier: its work begins behind the later one. */
 TEST(sim_orders, an_older_wait_never_undoes_a_newer_one) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), b = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     strata_handle_t old = event_new(f.device), fresh = event_new(f.device);
     ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
@@ -108,7 +104,6 @@ TEST(sim_orders, an_older_wait_never_undoes_a_newer_one) {
     ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
     EXPECT_EQ(strata_sim_stream_end(f.device, b), end + 10 * US);
     EXPECT_EQ(strata_sim_device_end(f.device), end + 10 * US);
-    fixture_close(&f);
 }
 
 /* ---- captures of threads ---- */
@@ -129,7 +124,7 @@ static void *end_here(void *argument) {
 
 TEST(sim_orders, a_global_and_a_thread_local_capture_end_on_their_own_thread_alone) {
     for (int mode = STRATA_CAPTURE_GLOBAL; mode <= STRATA_CAPTURE_RELAXED; mode++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         ending_t ending = {.device = f.device, .stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING)};
         pthread_t thread;
         bool anywhere = mode == STRATA_CAPTURE_RELAXED;
@@ -146,7 +141,6 @@ TEST(sim_orders, a_global_and_a_thread_local_capture_end_on_their_own_thread_alo
             EXPECT_EQ(ending.status, STRATA_OK);
         }
         EXPECT_OK(strata_device_graph_destroy(f.device, ending.graph));
-        fixture_close(&f);
     }
 }
 
@@ -154,7 +148,7 @@ TEST(sim_orders, a_global_and_a_thread_local_capture_end_on_their_own_thread_alo
 
 /* A stream may wait for an event of any device of its world; a handle that was never given is none's. */
 TEST(sim_orders, streams_wait_for_events_of_every_device) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_device_t *devices[] = {f.device, f.other};
     for (int from = 0; from < 2; from++) {
         strata_handle_t event = event_new(devices[from]), working = stream_new(devices[from], STRATA_STREAM_NON_BLOCKING);
@@ -169,5 +163,4 @@ TEST(sim_orders, streams_wait_for_events_of_every_device) {
         EXPECT_STATUS(STRATA_E_DEVICE, strata_device_stream_wait(devices[from], working, never));
         EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_destroy(devices[from], never));
     }
-    fixture_close(&f);
 }

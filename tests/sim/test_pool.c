@@ -98,7 +98,7 @@ TEST(sim_pool, without_memory_the_stream_is_made_to_wait) {
 }
 
 TEST(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a[3];
     for (int i = 0; i < 3; i++) a[i] = take(f.device, 40 * MIB, NULL);
     EXPECT_EQ(figures_of(f.device).used_bytes, 120 * MIB);
@@ -114,21 +114,19 @@ TEST(sim_pool, what_is_above_the_threshold_goes_back_at_a_wait) {
     EXPECT_EQ(figures_of(f.device).pool_return_ns, 72000 + 40 * 220); /* the trim is a call of its own */
     EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_HIGH), 120 * MIB);
     EXPECT_EQ(attribute(f.device, STRATA_POOL_USED_HIGH), 120 * MIB);
-    fixture_close(&f);
 }
 
 TEST(sim_pool, trim_leaves_frees_that_are_not_done) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a = take(f.device, 40 * MIB, NULL);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
     give(f.device, a, NULL);
     ASSERT_OK(strata_device_pool_trim(f.device, NULL, 0));
     EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
-    fixture_close(&f);
 }
 
 TEST(sim_pool, blocks_split_and_join_again) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a[32];
     for (int i = 0; i < 32; i++) a[i] = take(f.device, MIB - 100, NULL);
     EXPECT_EQ(attribute(f.device, STRATA_POOL_RESERVED_CURRENT), 32 * MIB);
@@ -138,21 +136,19 @@ TEST(sim_pool, blocks_split_and_join_again) {
     for (int i = 1; i < 32; i += 2) give(f.device, a[i], NULL);
     EXPECT_OK(strata_sim_validate(f.world));
     EXPECT_EQ(take(f.device, 32 * MIB, NULL), a[0]);
-    fixture_close(&f);
 }
 
 TEST(sim_pool, growth_falls_back_to_what_is_asked) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = 8 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 8 * MIB});
     strata_address_t none = 3, a = take(f.device, 5 * MIB, NULL);
     EXPECT_EQ(figures_of(f.device).used_bytes, 6 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, NULL, 3 * MIB, NULL, &none));
     EXPECT_EQ(none, 3);
     give(f.device, a, NULL);
-    fixture_close(&f);
 }
 
 TEST(sim_pool, pools_of_ones_own_are_bounded_and_end_with_their_last_block) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_handle_t pool, own;
     strata_address_t a, none;
     ASSERT_OK(strata_device_pool_create(f.device, 40 * MIB, false, &pool));
@@ -174,11 +170,10 @@ TEST(sim_pool, pools_of_ones_own_are_bounded_and_end_with_their_last_block) {
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set(f.device, own, STRATA_POOL_USED_CURRENT, 0));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_set(f.device, own, STRATA_POOL_USED_HIGH, 1));
     EXPECT_OK(strata_device_pool_set(f.device, own, STRATA_POOL_USED_HIGH, 0));
-    fixture_close(&f);
 }
 
 TEST(sim_pool, wrong_frees_are_refused) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a = take(f.device, MIB, NULL), m = get(f.device, 2 * MIB);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f.device, a + 512, NULL));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f.other, a, NULL));
@@ -186,11 +181,10 @@ TEST(sim_pool, wrong_frees_are_refused) {
     put(f.device, a); /* a plain free takes it too */
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free_async(f.device, a, NULL));
     EXPECT_EQ(take(f.device, MIB, NULL), a);
-    fixture_close(&f);
 }
 
 TEST(sim_pool, a_hit_is_cheap_growth_costs_as_malloc) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     uint64_t t = strata_sim_now(f.world);
     strata_address_t a = take(f.device, MIB, NULL);
     EXPECT_EQ(strata_sim_now(f.world) - t, 200 + 88000 + 3200);
@@ -198,5 +192,4 @@ TEST(sim_pool, a_hit_is_cheap_growth_costs_as_malloc) {
     give(f.device, a, NULL);
     take(f.device, MIB, NULL);
     EXPECT_EQ(strata_sim_now(f.world) - t, 400);
-    fixture_close(&f);
 }

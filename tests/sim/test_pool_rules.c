@@ -37,7 +37,7 @@ static void give_back(strata_device_t *device, strata_handle_t pool, give_back_t
 TEST(sim_pool_rules, a_shareable_pool_keeps_its_idle_bytes) {
     for (give_back_t how = BY_DEVICE; how < GIVE_BACKS; how++) {
         for (int shareable = 0; shareable < 2; shareable++) {
-            fixture_t f = fixture_open((strata_sim_options_t){0});
+            fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
             strata_handle_t pool;
             ASSERT_OK(strata_device_pool_create(f.device, 0, shareable, &pool));
             strata_address_t block = take_of(f.device, pool, 40 * MIB, NULL);
@@ -47,7 +47,6 @@ TEST(sim_pool_rules, a_shareable_pool_keeps_its_idle_bytes) {
             EXPECT_EQ(of_pool(f.device, pool, STRATA_POOL_RESERVED_CURRENT), shareable ? 40 * MIB : 0);
             EXPECT_EQ(take_of(f.device, pool, 40 * MIB, NULL) == block, shareable);
             ASSERT_OK(strata_device_pool_destroy(f.device, pool));
-            fixture_close(&f);
         }
     }
 }
@@ -300,7 +299,7 @@ static const strata_pool_attribute_t switches[] = {STRATA_POOL_REUSE_FOLLOW_EVEN
                                                    STRATA_POOL_REUSE_INTERNAL};
 
 TEST(sim_pool_rules, each_attribute_is_its_own) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t pool;
     ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pool));
     for (size_t off = 0; off < 3; off++) {
@@ -312,12 +311,11 @@ TEST(sim_pool_rules, each_attribute_is_its_own) {
     ASSERT_OK(strata_device_pool_set(f.device, pool, STRATA_POOL_RELEASE_THRESHOLD, 12345));
     EXPECT_EQ(of_pool(f.device, pool, STRATA_POOL_RELEASE_THRESHOLD), 12345);
     EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_RELEASE_THRESHOLD), 0);
-    fixture_close(&f);
 }
 
 /* The highest of each stays until it is set back, to what there is then. */
 TEST(sim_pool_rules, the_highest_marks_stay_and_are_set_back_to_what_is) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a = take_of(f.device, NULL, 40 * MIB, NULL), b = take_of(f.device, NULL, 100 * MIB, NULL);
     ASSERT_OK(strata_device_free_async(f.device, b, NULL));
     ASSERT_OK(strata_device_synchronise(f.device));
@@ -333,12 +331,11 @@ TEST(sim_pool_rules, the_highest_marks_stay_and_are_set_back_to_what_is) {
     EXPECT_EQ(of_pool(f.device, NULL, STRATA_POOL_USED_HIGH), 41 * MIB);
     ASSERT_OK(strata_device_free_async(f.device, a, NULL));
     ASSERT_OK(strata_device_free_async(f.device, c, NULL));
-    fixture_close(&f);
 }
 
 /* One wait of the host is every pool's, and what they take to give back adds up. */
 TEST(sim_pool_rules, a_wait_lets_every_pool_give_back_and_the_time_adds_up) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t pools[3] = {NULL};
     ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pools[1]));
     ASSERT_OK(strata_device_pool_create(f.device, 0, false, &pools[2]));
@@ -351,11 +348,10 @@ TEST(sim_pool_rules, a_wait_lets_every_pool_give_back_and_the_time_adds_up) {
         EXPECT_EQ(figures_of(f.device).used_bytes, 0);
         EXPECT_EQ(figures_of(f.device).pool_return_ns, round * 3 * chunk);
     }
-    fixture_close(&f);
 }
 
 TEST(sim_pool_rules, access_is_given_to_one_device_after_another) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 3});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 3});
     strata_device_t *third;
     strata_handle_t pool;
     ASSERT_OK(strata_sim_open(f.world, 2, &third));
@@ -371,12 +367,11 @@ TEST(sim_pool_rules, access_is_given_to_one_device_after_another) {
     EXPECT_OK(strata_device_work(f.other, NULL, 1, &access, 1));
     EXPECT_OK(strata_device_work(third, NULL, 1, &access, 1));
     strata_device_close(third);
-    fixture_close(&f);
 }
 
 TEST(sim_pool_rules, a_pool_without_live_blocks_goes_with_its_memory_at_once) {
     for (int shareable = 0; shareable < 2; shareable++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         strata_handle_t pool;
         ASSERT_OK(strata_device_pool_create(f.device, 0, shareable, &pool));
         strata_address_t block = take_of(f.device, pool, 40 * MIB, NULL);
@@ -384,13 +379,12 @@ TEST(sim_pool_rules, a_pool_without_live_blocks_goes_with_its_memory_at_once) {
         EXPECT_EQ(figures_of(f.device).used_bytes, 40 * MIB);
         ASSERT_OK(strata_device_pool_destroy(f.device, pool));
         EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-        fixture_close(&f);
     }
 }
 
 /* Exactly the largest size is served; a chunk that does not fit under it is made as small as the request. */
 TEST(sim_pool_rules, a_pool_is_filled_to_its_largest_size) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t pool;
     strata_address_t none;
     ASSERT_OK(strata_device_pool_create(f.device, 40 * MIB, false, &pool));
@@ -399,5 +393,4 @@ TEST(sim_pool_rules, a_pool_is_filled_to_its_largest_size) {
     take_of(f.device, pool, 8 * MIB, NULL); /* and one of 8 */
     EXPECT_EQ(of_pool(f.device, pool, STRATA_POOL_RESERVED_CURRENT), 40 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_malloc_async(f.device, pool, 1, NULL, &none));
-    fixture_close(&f);
 }

@@ -124,7 +124,7 @@ TEST(sim_random, the_structures_hold_after_every_call) {
 }
 
 TEST(sim_random, validation_finds_what_is_broken) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     sim_device_t *device = sim_of(f.device);
     strata_address_t pooled;
     ASSERT_OK(strata_device_malloc_async(f.device, NULL, MIB, NULL, &pooled));
@@ -145,12 +145,11 @@ TEST(sim_random, validation_finds_what_is_broken) {
         EXPECT_OK(strata_sim_validate(f.world));
     }
     put(f.device, a);
-    fixture_close(&f);
 }
 
 /* The simulator stands for the driver: what it allocates for itself is not the library's. */
 TEST(sim_random, the_simulators_own_memory_is_not_the_librarys) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     uint64_t before = strata_host_allocations();
     strata_host_fail_at(1, 1);
     strata_address_t a = get(f.device, 4 * MIB);
@@ -159,7 +158,6 @@ TEST(sim_random, the_simulators_own_memory_is_not_the_librarys) {
     strata_host_fail_at(0, 0);
     EXPECT_EQ(strata_host_allocations(), before);
     put(f.device, a);
-    fixture_close(&f);
 }
 
 typedef struct item {

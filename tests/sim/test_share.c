@@ -7,7 +7,7 @@
 #include "tests/sim/sim_fixture.h"
 
 TEST(sim_share, peers_are_the_other_devices_of_the_world) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     bool can = false;
     EXPECT_TRUE(f.device->capabilities.peers);
     ASSERT_OK(strata_device_can_access_peer(f.device, 1, &can));
@@ -16,11 +16,10 @@ TEST(sim_share, peers_are_the_other_devices_of_the_world) {
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(f.device, 0));
     EXPECT_OK(strata_device_enable_peer(f.device, 1));
     EXPECT_OK(strata_device_enable_peer(f.device, 1));
-    fixture_close(&f);
 }
 
 TEST(sim_share, imported_memory_is_the_same_memory) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2, .contents = true});
     strata_physical_t h, imported;
     strata_address_t a, b;
     int descriptor;
@@ -46,7 +45,6 @@ TEST(sim_share, imported_memory_is_the_same_memory) {
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_import_memory(f.other, copy, &imported));
     close(copy);
-    fixture_close(&f);
 }
 
 TEST(sim_share, what_names_no_memory_is_refused) {
@@ -116,7 +114,7 @@ TEST(sim_share, memory_of_another_program_is_refused) {
     pid_t child = fork();
     if (child == 0) export_and_wait(to, from);
     ASSERT_GT(child, 0);
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     int own = export_new(f.device);
     ASSERT_EQ(read(to[0], &number, sizeof number), (ssize_t)sizeof number);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, number);
@@ -131,11 +129,10 @@ TEST(sim_share, memory_of_another_program_is_refused) {
     ASSERT_EQ(waitpid(child, NULL, 0), child);
     close(others);
     close(own);
-    fixture_close(&f);
 }
 
 TEST(sim_share, memory_is_refused_in_a_forked_copy_of_its_world) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     int descriptor = export_new(f.device), how = 0;
     strata_physical_t none;
     pid_t child = fork();
@@ -143,5 +140,4 @@ TEST(sim_share, memory_is_refused_in_a_forked_copy_of_its_world) {
     ASSERT_EQ(waitpid(child, &how, 0), child);
     EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     close(descriptor);
-    fixture_close(&f);
 }

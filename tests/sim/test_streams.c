@@ -5,7 +5,7 @@
 #define OWN    ((strata_handle_t)2)
 
 TEST(sim_streams, work_starts_when_host_and_stream_are_ready) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     ASSERT_OK(strata_device_work(f.device, s, 100 * US, NULL, 0));
     uint64_t first = strata_sim_stream_end(f.device, s);
@@ -18,22 +18,20 @@ TEST(sim_streams, work_starts_when_host_and_stream_are_ready) {
     EXPECT_OK(strata_device_stream_query(f.device, s));
     EXPECT_GE(strata_sim_now(f.world), first + 50 * US);
     EXPECT_GT(figures_of(f.device).stall_ns, 140 * US);
-    fixture_close(&f);
 }
 
 TEST(sim_streams, a_priority_is_kept_and_taken_to_the_range) {
     static const int asked[] = {0, -2, -5, -6, 7}, kept[] = {0, -2, -5, -5, 0};
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     for (int i = 0; i < 5; i++) {
         strata_handle_t stream;
         EXPECT_OK(strata_device_stream_create(f.device, STRATA_STREAM_NON_BLOCKING, asked[i], &stream));
         EXPECT_EQ(strata_sim_stream_priority(f.device, stream), kept[i]);
     }
-    fixture_close(&f);
 }
 
 TEST(sim_streams, an_event_carries_the_end_at_record) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t s = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), e = event_new(f.device);
     EXPECT_OK(strata_device_event_query(f.device, e));
     ASSERT_OK(strata_device_work(f.device, s, 100 * US, NULL, 0));
@@ -48,11 +46,10 @@ TEST(sim_streams, an_event_carries_the_end_at_record) {
     ASSERT_OK(strata_device_event_record(f.device, e, s));
     ASSERT_OK(strata_device_event_synchronise(f.device, e));
     EXPECT_GE(strata_sim_now(f.world), end + 100 * US);
-    fixture_close(&f);
 }
 
 TEST(sim_streams, a_wait_uses_the_record_before_it) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), b = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     strata_handle_t e = event_new(f.device);
     ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
@@ -64,20 +61,18 @@ TEST(sim_streams, a_wait_uses_the_record_before_it) {
     ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
     EXPECT_EQ(strata_sim_stream_end(f.device, b), at + 10 * US);
     EXPECT_EQ(strata_device_event_ready_at(f.device, e), at + 1000 * US);
-    fixture_close(&f);
 }
 
 TEST(sim_streams, streams_without_waits_run_side_by_side) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_NON_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     ASSERT_OK(strata_device_work(f.device, a, 1000 * US, NULL, 0));
     ASSERT_OK(strata_device_work(f.device, b, 10 * US, NULL, 0));
     EXPECT_LT(strata_sim_stream_end(f.device, b), strata_sim_stream_end(f.device, a));
-    fixture_close(&f);
 }
 
 TEST(sim_streams, the_legacy_stream_orders_with_blocking_streams_both_ways) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t b = stream_new(f.device, STRATA_STREAM_BLOCKING), n = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     ASSERT_OK(strata_device_work(f.device, n, 9000 * US, NULL, 0));
     ASSERT_OK(strata_device_work(f.device, b, 1000 * US, NULL, 0));
@@ -92,11 +87,10 @@ TEST(sim_streams, the_legacy_stream_orders_with_blocking_streams_both_ways) {
     strata_handle_t late = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     ASSERT_OK(strata_device_work(f.device, late, 1, NULL, 0));
     EXPECT_LT(strata_sim_stream_end(f.device, late), end);
-    fixture_close(&f);
 }
 
 TEST(sim_streams, handles_are_recycled_with_new_ids) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t a = stream_new(f.device, STRATA_STREAM_BLOCKING), b = stream_new(f.device, STRATA_STREAM_BLOCKING);
     uint64_t ids[6];
     ASSERT_OK(strata_device_stream_id(f.device, a, &ids[0]));
@@ -120,7 +114,6 @@ TEST(sim_streams, handles_are_recycled_with_new_ids) {
     EXPECT_OK(strata_device_stream_query(f.device, b));
     ASSERT_OK(strata_device_synchronise(f.device));
     EXPECT_GE(strata_sim_now(f.world), end);
-    fixture_close(&f);
 }
 
 TEST(sim_streams, strangers_are_refused) {
@@ -148,7 +141,7 @@ TEST(sim_streams, strangers_are_refused) {
 }
 
 TEST(sim_streams, work_may_touch_only_live_memory_of_its_device) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a = get(f.device, 4 * MIB), b = get(f.other, 4 * MIB), m;
     uint32_t on_stack = 0;
     ASSERT_OK(strata_device_malloc(f.other, STRATA_MEMORY_MANAGED, MIB, &m));
@@ -168,5 +161,4 @@ TEST(sim_streams, work_may_touch_only_live_memory_of_its_device) {
     put(f.device, a);
     put(f.other, b);
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f.device, NULL, 1, good, 1));
-    fixture_close(&f);
 }

@@ -24,12 +24,11 @@ static void run(void *(*body)(void *), shared_t *shared) {
 }
 
 TEST(sim_threads, a_new_thread_starts_at_the_latest_clock) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     shared_t shared = {.f = &f};
     strata_sim_advance_to(f.world, 12345);
     run(look, &shared);
     EXPECT_EQ(shared.started, 12345);
-    fixture_close(&f);
 }
 
 static void *ahead(void *argument) {
@@ -41,7 +40,7 @@ static void *ahead(void *argument) {
 }
 
 TEST(sim_threads, clocks_join_when_a_lock_is_handed_over) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     shared_t shared = {.f = &f, .advance_to = 70000};
     strata_lock_init(&shared.lock, STRATA_RANK_STACK, f.device->lock_observer);
     strata_sim_advance_to(f.world, 1000);
@@ -52,7 +51,6 @@ TEST(sim_threads, clocks_join_when_a_lock_is_handed_over) {
     strata_unlock(&shared.lock);
     EXPECT_EQ(figures_of(f.device).stall_ns, 0);
     strata_lock_destroy(&shared.lock);
-    fixture_close(&f);
 }
 
 static void *submit(void *argument) {
@@ -64,7 +62,7 @@ static void *submit(void *argument) {
 }
 
 TEST(sim_threads, a_wait_for_the_device_joins_with_who_submitted) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     shared_t shared = {.f = &f, .advance_to = 90000, .stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING)};
     uint64_t before = strata_sim_now(f.world);
     run(submit, &shared);
@@ -72,7 +70,6 @@ TEST(sim_threads, a_wait_for_the_device_joins_with_who_submitted) {
     ASSERT_OK(strata_device_synchronise(f.device));
     EXPECT_GE(strata_sim_now(f.world), shared.now);
     EXPECT_EQ(figures_of(f.device).stall_ns, shared.now - before);
-    fixture_close(&f);
 }
 
 static void *own_stream_id(void *argument) {
@@ -83,7 +80,7 @@ static void *own_stream_id(void *argument) {
 }
 
 TEST(sim_threads, the_threads_own_stream_is_one_per_thread) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     shared_t shared = {.f = &f};
     uint64_t mine, again;
     ASSERT_OK(strata_device_stream_id(f.device, (strata_handle_t)2, &mine));
@@ -92,7 +89,6 @@ TEST(sim_threads, the_threads_own_stream_is_one_per_thread) {
     EXPECT_EQ(strata_sim_stream_end(f.device, (strata_handle_t)2), 0);
     ASSERT_OK(strata_device_stream_id(f.device, (strata_handle_t)2, &again));
     EXPECT_EQ(mine, again);
-    fixture_close(&f);
 }
 
 TEST(sim_threads, worlds_keep_clocks_apart) {
@@ -135,7 +131,7 @@ static void *churn(void *argument) {
 }
 
 TEST(sim_threads, many_threads_call_at_once) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     shared_t shared = {.f = &f};
     pthread_t threads[4];
     strata_lock_init(&shared.lock, STRATA_RANK_STACK, f.device->lock_observer);
@@ -144,7 +140,6 @@ TEST(sim_threads, many_threads_call_at_once) {
     ASSERT_OK(strata_device_synchronise(f.device));
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
     strata_lock_destroy(&shared.lock);
-    fixture_close(&f);
 }
 
 /* The same calls give the same addresses and figures. */
@@ -152,7 +147,7 @@ TEST(sim_threads, one_thread_is_deterministic) {
     strata_sim_figures_t figures[2];
     strata_address_t addresses[2] = {0};
     for (int turn = 0; turn < 2; turn++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         strata_handle_t stream = stream_new(f.device, STRATA_STREAM_BLOCKING);
         for (uint64_t i = 0; i < 500; i++) {
             strata_address_t a = get(f.device, 1 + i * 7919 % (3 * MIB)), p;
@@ -163,7 +158,6 @@ TEST(sim_threads, one_thread_is_deterministic) {
             addresses[turn] = addresses[turn] * 31 + a + p;
         }
         figures[turn] = figures_of(f.device);
-        fixture_close(&f);
     }
     EXPECT_EQ(addresses[0], addresses[1]);
     EXPECT_EQ(figures[0].device_call_ns, figures[1].device_call_ns);
@@ -176,7 +170,7 @@ TEST(sim_threads, one_thread_is_deterministic) {
 TEST(sim_threads, calls_stay_fast_with_many_live_regions) {
     enum { LIVE = 50000 };
     static strata_address_t live[LIVE];
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = STRATA_SIM_UNLIMITED});
     for (uint64_t i = 0; i < LIVE; i++) live[i] = get(f.device, i % 2 ? 100 : 3 * MIB);
     uint64_t began = strata_real_now();
     for (uint64_t i = 0; i < LIVE; i++) {
@@ -187,5 +181,4 @@ TEST(sim_threads, calls_stay_fast_with_many_live_regions) {
     uint64_t each = (strata_real_now() - began) / (2 * LIVE);
     EXPECT_LT(each, 50000); /* about 300 ns; a walk over all regions takes longer by far, on any machine */
     for (uint64_t i = 0; i < LIVE; i++) put(f.device, live[i]);
-    fixture_close(&f);
 }

@@ -8,7 +8,7 @@ static uint64_t took(fixture_t *f, uint64_t *before) {
 }
 
 TEST(sim_time, memory_calls_cost_what_h100_says) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     uint64_t t = strata_sim_now(f.world);
     EXPECT_EQ(t, 0);
     strata_address_t a = get(f.device, 256 * MIB);
@@ -23,11 +23,10 @@ TEST(sim_time, memory_calls_cost_what_h100_says) {
     EXPECT_EQ(took(&f, &t), 0);
     EXPECT_EQ(figures_of(f.device).device_call_ns, t);
     EXPECT_EQ(figures_of(f.device).stall_ns, 0);
-    fixture_close(&f);
 }
 
 static void virtual_memory_costs(const char *profile, uint64_t create, uint64_t map, uint64_t access, uint64_t unmap) {
-    fixture_t f = fixture_open((strata_sim_options_t){.profile = strata_sim_profile(profile)});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = strata_sim_profile(profile)});
     uint64_t t = strata_sim_now(f.world);
     strata_address_t a;
     strata_physical_t handles[2];
@@ -44,7 +43,6 @@ static void virtual_memory_costs(const char *profile, uint64_t create, uint64_t 
     for (int i = 0; i < 2; i++) ASSERT_OK(strata_device_release(f.device, handles[i]));
     EXPECT_EQ(took(&f, &t), 2 * (35000 + 7040));
     EXPECT_OK(strata_device_unreserve(f.device, a, 64 * MIB));
-    fixture_close(&f);
 }
 
 TEST(sim_time, virtual_memory_costs_what_the_profiles_say) {
@@ -53,7 +51,7 @@ TEST(sim_time, virtual_memory_costs_what_the_profiles_say) {
 }
 
 TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     uint64_t t = strata_sim_now(f.world);
     strata_handle_t event = event_new(f.device);
@@ -71,7 +69,6 @@ TEST(sim_time, stream_and_event_calls_cost_what_h100_says) {
     EXPECT_EQ(took(&f, &t), 150);
     EXPECT_EQ(strata_device_event_ready_at(f.device, event), STRATA_NEVER);
     EXPECT_EQ(took(&f, &t), 0);
-    fixture_close(&f);
 }
 
 TEST(sim_time, profiles_are_found_by_name) {
@@ -98,7 +95,7 @@ TEST(sim_time, wrong_profiles_are_refused) {
 }
 
 TEST(sim_time, the_clock_is_the_threads_and_sleeping_is_stall) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     EXPECT_TRUE(f.device->clock->is_virtual);
     strata_sim_advance_to(f.world, 5000);
     EXPECT_EQ(f.device->clock->now(f.device->clock), 5000);
@@ -110,11 +107,10 @@ TEST(sim_time, the_clock_is_the_threads_and_sleeping_is_stall) {
     strata_sim_advance_to(f.world, 100);
     EXPECT_EQ(strata_sim_now(f.world), 9000);
     EXPECT_EQ(figures_of(f.device).device_call_ns, 0);
-    fixture_close(&f);
 }
 
 TEST(sim_time, free_waits_for_all_work_and_the_wait_is_stall) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     strata_address_t a = get(f.device, 2 * MIB), m;
     ASSERT_OK(strata_device_malloc(f.device, STRATA_MEMORY_MANAGED, 2 * MIB, &m));
@@ -127,27 +123,24 @@ TEST(sim_time, free_waits_for_all_work_and_the_wait_is_stall) {
     ASSERT_OK(strata_sim_stream_busy_until(f.device, stream, strata_sim_now(f.world) + 7000));
     EXPECT_OK(strata_device_free(f.device, STRATA_MEMORY_MANAGED, m));
     EXPECT_EQ(figures_of(f.device).stall_ns, 1000 * US + 7000);
-    fixture_close(&f);
 }
 
 TEST(sim_time, a_profile_may_say_that_free_does_not_wait) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.free_waits = false;
-    fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
     strata_address_t a = get(f.device, 2 * MIB);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000 * US, NULL, 0));
     put(f.device, a);
     EXPECT_EQ(figures_of(f.device).stall_ns, 0);
-    fixture_close(&f);
 }
 
 TEST(sim_time, virtual_memory_calls_do_not_wait) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     mapped_t m = map_new(f.device, 2 * MIB);
     ASSERT_OK(strata_device_work(f.device, NULL, 1000000 * US, NULL, 0));
     ASSERT_OK(strata_device_unmap(f.device, m.address, 2 * MIB));
     ASSERT_OK(strata_device_release(f.device, m.physical));
     ASSERT_OK(strata_device_unreserve(f.device, m.address, 2 * MIB));
     EXPECT_EQ(figures_of(f.device).stall_ns, 0);
-    fixture_close(&f);
 }

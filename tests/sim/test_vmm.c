@@ -2,7 +2,7 @@
 #include "tests/sim/sim_fixture.h"
 
 TEST(sim_vmm, a_handle_is_used_until_released_and_unmapped) {
-    fixture_t f = fixture_open((strata_sim_options_t){.capacity = 4 * MIB});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.capacity = 4 * MIB});
     mapped_t m = map_new(f.device, 4 * MIB);
     strata_physical_t none = 3;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_create(f.device, 2 * MIB, false, &none));
@@ -15,11 +15,10 @@ TEST(sim_vmm, a_handle_is_used_until_released_and_unmapped) {
     EXPECT_OK(strata_device_unreserve(f.device, m.address, 4 * MIB));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_unreserve(f.device, m.address, 4 * MIB));
     EXPECT_EQ(none, 3);
-    fixture_close(&f);
 }
 
 TEST(sim_vmm, an_unmapped_handle_keeps_its_memory_until_released) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     mapped_t m = map_new(f.device, 4 * MIB);
     ASSERT_OK(strata_device_unmap(f.device, m.address, 4 * MIB));
     EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
@@ -27,11 +26,10 @@ TEST(sim_vmm, an_unmapped_handle_keeps_its_memory_until_released) {
     ASSERT_OK(strata_device_unmap(f.device, m.address, 4 * MIB));
     ASSERT_OK(strata_device_release(f.device, m.physical));
     EXPECT_EQ(figures_of(f.device).used_bytes, 0);
-    fixture_close(&f);
 }
 
 TEST(sim_vmm, ranges_must_fit) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a, none;
     strata_physical_t h, big;
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_reserve(f.device, 3 * MIB, 0, &none));
@@ -58,11 +56,10 @@ TEST(sim_vmm, ranges_must_fit) {
     EXPECT_OK(strata_device_unmap(f.device, a + 2 * MIB, 6 * MIB));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_unreserve(f.device, a, 4 * MIB));
     EXPECT_OK(strata_device_unreserve(f.device, a, 8 * MIB));
-    fixture_close(&f);
 }
 
 TEST(sim_vmm, a_mapping_gives_no_access_by_itself) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t a;
     strata_physical_t h;
     ASSERT_OK(strata_device_reserve(f.device, 2 * MIB, 0, &a));
@@ -84,7 +81,6 @@ TEST(sim_vmm, a_mapping_gives_no_access_by_itself) {
     ASSERT_OK(strata_device_unmap(f.device, a, 2 * MIB));
     ASSERT_OK(strata_device_map(f.device, a, 2 * MIB, h));
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_work(f.device, NULL, 1, &access, 1));
-    fixture_close(&f);
 }
 
 static strata_status_t touch_from(strata_device_t *device, const strata_access_t *access) {
@@ -96,7 +92,7 @@ static strata_status_t touch_from(strata_device_t *device, const strata_access_t
 /* As in CUDA, a call says who has access from now on, and says nothing of the devices that it does not name: PyTorch names them one
  * by one. A mapping made anew begins with none. */
 TEST(sim_vmm, access_set_again_adds_to_what_was_set_until_the_next_map) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 3});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 3});
     strata_device_t *third;
     ASSERT_OK(strata_sim_open(f.world, 2, &third));
     mapped_t m = map_new(f.device, 2 * MIB);
@@ -121,11 +117,10 @@ TEST(sim_vmm, access_set_again_adds_to_what_was_set_until_the_next_map) {
     EXPECT_EQ(touch_from(third, &access), STRATA_OK);
     ASSERT_OK(strata_device_synchronise(f.other));
     strata_device_close(third);
-    fixture_close(&f);
 }
 
 TEST(sim_vmm, unmapping_under_running_work_kills_the_bytes_and_the_device) {
-    fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
     mapped_t m = map_new(f.device, 2 * MIB);
     const strata_access_t access = {m.address + 100, 8, true};
     ASSERT_OK(strata_device_fill(f.device, m.address, 7, 2 * MIB, NULL));
@@ -136,13 +131,12 @@ TEST(sim_vmm, unmapping_under_running_work_kills_the_bytes_and_the_device) {
     strata_sim_clear_faults(f.device);
     ASSERT_OK(strata_device_map(f.device, m.address, 2 * MIB, m.physical));
     EXPECT_NE(*(uint8_t *)strata_device_host_view(f.device, m.address, 1), 7);
-    fixture_close(&f);
 }
 
 /* The bytes of the mapping that goes and no other's, wherever it stands. */
 TEST(sim_vmm, each_mapping_under_running_work_loses_its_own_bytes) {
     for (uint64_t gone = 0; gone < 3; gone++) {
-        fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
         strata_address_t range;
         strata_physical_t handles[3];
         ASSERT_OK(strata_device_reserve(f.device, 6 * MIB, 0, &range));
@@ -160,12 +154,11 @@ TEST(sim_vmm, each_mapping_under_running_work_loses_its_own_bytes) {
         const uint8_t *view = strata_device_host_view(f.device, range, 6 * MIB);
         ASSERT_NE(view, NULL);
         for (uint64_t byte = 0; byte < 6 * MIB; byte += 2 * MIB - 1) EXPECT_EQ(view[byte] != 7, byte / (2 * MIB) == gone);
-        fixture_close(&f);
     }
 }
 
 TEST(sim_vmm, unmapping_after_the_work_is_seen_done_is_no_fault) {
-    fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
     mapped_t m = map_new(f.device, 2 * MIB);
     const strata_access_t access = {m.address, 8, true};
     ASSERT_OK(strata_device_fill(f.device, m.address, 7, 2 * MIB, NULL));
@@ -176,11 +169,10 @@ TEST(sim_vmm, unmapping_after_the_work_is_seen_done_is_no_fault) {
     EXPECT_EQ(strata_device_host_view(f.device, m.address, 1), NULL);
     ASSERT_OK(strata_device_map(f.device, m.address, 2 * MIB, m.physical));
     EXPECT_EQ(*(uint8_t *)strata_device_host_view(f.device, m.address, 1), 7);
-    fixture_close(&f);
 }
 
 TEST(sim_vmm, a_handle_mapped_twice_shows_the_same_bytes) {
-    fixture_t f = fixture_open((strata_sim_options_t){.contents = true});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.contents = true});
     strata_address_t a;
     strata_physical_t h[2];
     ASSERT_OK(strata_device_reserve(f.device, 6 * MIB, 0, &a));
@@ -197,14 +189,13 @@ TEST(sim_vmm, a_handle_mapped_twice_shows_the_same_bytes) {
     EXPECT_EQ(view[2 * MIB], 2);
     EXPECT_EQ(view[5 * MIB], 1);
     EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
-    fixture_close(&f);
 }
 
 TEST(sim_vmm, mappings_and_addresses_run_out) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.mappings_max = 2;
     profile.address_bytes = 64 * MIB;
-    fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
     strata_address_t a, none;
     strata_physical_t h;
     ASSERT_OK(strata_device_reserve(f.device, 64 * MIB, 0, &a));
@@ -219,5 +210,4 @@ TEST(sim_vmm, mappings_and_addresses_run_out) {
     ASSERT_OK(strata_device_unreserve(f.device, a, 64 * MIB));
     EXPECT_OK(strata_device_reserve(f.device, 64 * MIB, 0, &none));
     EXPECT_NE(a, none);
-    fixture_close(&f);
 }

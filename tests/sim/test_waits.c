@@ -44,7 +44,7 @@ TEST(sim_waits, each_call_waits_for_running_work_or_does_not_as_a_gpu_showed) {
 TEST(sim_waits, a_free_that_does_not_wait_is_not_counted) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.free_waits = false;
-    fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
     strata_address_t device = get(f.device, MIB), pinned;
     ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, 0, &pinned));
     ASSERT_OK(strata_device_work(f.device, NULL, KERNEL, NULL, 0));
@@ -54,7 +54,6 @@ TEST(sim_waits, a_free_that_does_not_wait_is_not_counted) {
     EXPECT_EQ(strata_sim_device_waits(f.device), 0);
     EXPECT_OK(strata_device_synchronise(f.device));
     EXPECT_EQ(strata_sim_device_waits(f.device), 1);
-    fixture_close(&f);
 }
 
 /* Only once it is known whose memory it is: a refused free waits for nothing. */
@@ -72,12 +71,11 @@ TEST(sim_waits, a_refused_free_waits_for_nothing) {
 }
 
 TEST(sim_waits, a_wait_of_one_device_is_not_the_others) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_address_t pinned;
     ASSERT_OK(strata_device_host_alloc(f.device, STRATA_MEMORY_PINNED, MIB, 64, 0, &pinned));
     ASSERT_OK(strata_device_work(f.other, NULL, KERNEL, NULL, 0));
     EXPECT_OK(strata_device_host_free(f.device, STRATA_MEMORY_PINNED, pinned));
     EXPECT_EQ(figures_of(f.device).stall_ns + figures_of(f.other).stall_ns, 0);
     EXPECT_EQ(strata_sim_device_waits(f.other), 0);
-    fixture_close(&f);
 }

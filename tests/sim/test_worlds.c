@@ -64,9 +64,8 @@ TEST(sim_worlds, sixteen_devices_have_addresses_and_nodes_of_their_own) {
     }
     for (uint32_t i = 0; i < 16; i++) strata_device_close(devices[i]);
     strata_sim_drop(world);
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     EXPECT_FALSE(f.device->capabilities.peers);
-    fixture_close(&f);
 }
 
 /* ---- clocks ---- */
@@ -96,7 +95,7 @@ static void elsewhere(elsewhere_t *e, uint64_t advance_to) {
 
 /* No hand-over moves a clock back, and a new thread begins at the latest of all, not at the last that was set. */
 TEST(sim_worlds, clocks_never_go_back) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     elsewhere_t e = {.world = f.world};
     strata_lock_init(&e.lock, STRATA_RANK_STACK, f.device->lock_observer);
     strata_sim_advance_to(f.world, 1000);
@@ -112,7 +111,6 @@ TEST(sim_worlds, clocks_never_go_back) {
     EXPECT_EQ(strata_sim_now(f.world), 500000);
     strata_unlock(&e.lock);
     strata_lock_destroy(&e.lock);
-    fixture_close(&f);
 }
 
 /* A price is rounded to the nearest nanosecond. */
@@ -122,12 +120,11 @@ TEST(sim_worlds, prices_are_rounded) {
     for (size_t i = 0; i < sizeof prices / sizeof *prices; i++) {
         strata_sim_profile_t profile = *strata_sim_profile("h100");
         profile.mem_info = (strata_sim_cost_t){.fixed_ns = prices[i]};
-        fixture_t f = fixture_open((strata_sim_options_t){.profile = &profile});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.profile = &profile});
         uint64_t left, total;
         EXPECT_OK(strata_device_mem_info(f.device, &left, &total));
         EXPECT_EQ(strata_sim_now(f.world), wanted[i]);
         EXPECT_EQ(figures_of(f.device).device_call_ns, wanted[i]);
-        fixture_close(&f);
     }
 }
 
@@ -135,7 +132,7 @@ TEST(sim_worlds, prices_are_rounded) {
 
 /* Where two strike at once the first that was ordered answers, and both are spent; a lost device counts its calls on. */
 TEST(sim_worlds, two_faults_of_one_call_are_both_spent) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t address;
     ASSERT_OK(strata_sim_fail(f.device, STRATA_CALL_malloc, 1, false, STRATA_E_DEVICE));
     ASSERT_OK(strata_sim_fail(f.device, STRATA_DEVICE_CALLS, 1, false, STRATA_E_NO_MEMORY));
@@ -148,13 +145,12 @@ TEST(sim_worlds, two_faults_of_one_call_are_both_spent) {
     EXPECT_EQ(strata_sim_calls(f.device), calls + 3);
     strata_sim_clear_faults(f.device);
     EXPECT_OK(strata_device_synchronise(f.device));
-    fixture_close(&f);
 }
 
 /* ---- sharing ---- */
 
 TEST(sim_worlds, a_descriptor_names_its_own_memory_alone) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_physical_t h[3], imported = 77;
     int descriptors[3];
     for (int i = 0; i < 3; i++) {
@@ -168,24 +164,22 @@ TEST(sim_worlds, a_descriptor_names_its_own_memory_alone) {
     EXPECT_OK(strata_device_import_memory(f.device, descriptors[2], &imported));
     EXPECT_EQ(figures_of(f.device).used_bytes, 4 * MIB);
     for (int i = 0; i < 3; i++) close(descriptors[i]);
-    fixture_close(&f);
 }
 
 TEST(sim_worlds, nobody_is_a_peer_of_itself) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     bool can = false;
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_can_access_peer(f.other, 1, &can));
     EXPECT_FALSE(can);
     EXPECT_OK(strata_device_can_access_peer(f.other, 0, &can));
     EXPECT_TRUE(can);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_enable_peer(f.other, 1));
-    fixture_close(&f);
 }
 
 /* ---- what is held, and host memory ---- */
 
 TEST(sim_worlds, what_is_held_is_told_of_its_own_device) {
-    fixture_t f = fixture_open((strata_sim_options_t){.devices = 2});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){.devices = 2});
     strata_sim_held_t held, none = {0}, other;
     strata_address_t pinned, host, range;
     strata_physical_t handle;
@@ -204,12 +198,11 @@ TEST(sim_worlds, what_is_held_is_told_of_its_own_device) {
     EXPECT_EQ(held.events + held.pools + held.graphs, 0);
     strata_sim_held(f.other, &other);
     EXPECT_EQ(memcmp(&other, &none, sizeof none), 0);
-    fixture_close(&f);
 }
 
 /* Each node that there is, with what may be said beside it; the kind that was asked is the kind that goes back. */
 TEST(sim_worlds, host_memory_of_a_node_is_told) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     strata_address_t a, b;
     for (uint32_t node = 0; node < 2; node++) {
         uint32_t flags = STRATA_HOST_ON_NODE(node) | STRATA_HOST_PORTABLE | STRATA_HOST_MAPPED;
@@ -232,7 +225,6 @@ TEST(sim_worlds, host_memory_of_a_node_is_told) {
     strata_address_t device = get(f.device, MIB);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_host_free(f.device, STRATA_MEMORY_PINNED, device));
     put(f.device, device);
-    fixture_close(&f);
 }
 
 /* ---- the check itself ---- */
@@ -249,7 +241,7 @@ TEST(sim_worlds, host_memory_of_a_node_is_told) {
     } while (0)
 
 TEST(sim_worlds, the_check_finds_each_count_that_is_off_by_one) {
-    fixture_t f = fixture_open((strata_sim_options_t){0});
+    fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
     sim_device_t *device = (sim_device_t *)f.device;
     strata_handle_t stream = stream_new(f.device, STRATA_STREAM_NON_BLOCKING);
     strata_address_t managed, pooled[3];
@@ -277,13 +269,12 @@ TEST(sim_worlds, the_check_finds_each_count_that_is_off_by_one) {
     BREAKS(range->mappings.count);
     BREAKS(f.world->regions.count);
     BREAKS(device->slots[SIM_STREAM].free_count);
-    fixture_close(&f);
 }
 
 /* Bytes in use are those of regions, granules, chunks and handles together: one less is too few, of whatever there are. */
 TEST(sim_worlds, the_check_counts_every_byte_in_use) {
     for (int kind = 0; kind < 4; kind++) {
-        fixture_t f = fixture_open((strata_sim_options_t){0});
+        fixture_t f CLOSED_BY(fixture_close) = fixture_open((strata_sim_options_t){0});
         sim_device_t *device = (sim_device_t *)f.device;
         strata_address_t address;
         strata_physical_t handle;
@@ -298,6 +289,5 @@ TEST(sim_worlds, the_check_counts_every_byte_in_use) {
         EXPECT_STATUS(STRATA_E_CORRUPT, strata_sim_validate(f.world));
         device->used = device->capacity;
         EXPECT_OK(strata_sim_validate(f.world));
-        fixture_close(&f);
     }
 }

@@ -9,32 +9,29 @@ static const uint32_t first[] = {0};
 /* A guard of the stream's own stack lets go of what it kept when the stream ends, and fills it for that; the layer of the whole
  * device below must hear of the end behind that, or its free is before the fill. */
 TEST(torture_found, a_quarantine_that_ends_with_its_stream) {
-    opened_t o;
-    opened_begin(&o,
-                 "stack:\n  - guard: {quarantine: 2, report: false}\n"
-                 "  - guard: {quarantine: 0, synchronise: false, report: false}\n"
-                 "  - guard: {quarantine: 8, poison: false, synchronise: false, report: false}\n"
-                 "  - stream_safe\n  - cuda_malloc_async\n",
-                 1, 0);
+    OPENED(opened_t, o, opened_end,
+           opened_begin(&o,
+                        "stack:\n  - guard: {quarantine: 2, report: false}\n"
+                        "  - guard: {quarantine: 0, synchronise: false, report: false}\n"
+                        "  - guard: {quarantine: 8, poison: false, synchronise: false, report: false}\n"
+                        "  - stream_safe\n  - cuda_malloc_async\n",
+                        1, 0));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 1, &(torture_request_t){.size = 1});
     torture_work(&o.world, 1, 50, first, 1, 1);
     torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
     torture_renew(&o.world, 1);
-    opened_end(&o);
 }
 
 /* Two small blocks of one fresh segment, for two streams: what lies below was filled, or is valid, in the order of the first. */
 static void one_segment_for_two_streams(const char *below) {
-    opened_t o;
     char text[160];
     snprintf(text, sizeof text, "stack: [stream_safe, caching: {streams: ignored}, %s]\n", below);
-    opened_begin(&o, text, 1, 0);
+    OPENED(opened_t, o, opened_end, opened_begin(&o, text, 1, 0));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
     torture_work(&o.world, 3, 50, (const uint32_t[]){1}, 1, 1);
     torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
     torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
-    opened_end(&o);
 }
 
 TEST(torture_found, a_fresh_segment_of_a_cache_that_ignores_streams) {
@@ -46,8 +43,7 @@ TEST(torture_found, a_fresh_segment_of_a_cache_that_ignores_streams) {
 /* Both layers know borrows, and one record has them: the cache's own, of a stream that took what a destroyed one left, is not to be
  * taken for the other's. */
 TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borrows) {
-    opened_t o;
-    opened_begin(&o, "stack: [stream_safe, caching, system]\n", 1, 0);
+    OPENED(opened_t, o, opened_end, opened_begin(&o, "stack: [stream_safe, caching, system]\n", 1, 0));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_synchronise(&o.world, 2);
     torture_renew(&o.world, 2);
@@ -62,13 +58,11 @@ TEST(torture_found, what_a_destroyed_stream_left_under_two_layers_that_know_borr
     torture_work(&o.world, 2, 50, (const uint32_t[]){2}, 1, 1);
     torture_free(&o.world, 2, STRATA_TORTURE_NO_STREAM, true, false);
     torture_look(&o.world, STRATA_TORTURE_GPU);
-    opened_end(&o);
 }
 
 /* Before any wait of the host too, what two streams used and merged is several users'. */
 TEST(torture_found, what_two_streams_used_merges_before_the_first_wait) {
-    opened_t o;
-    opened_begin(&o, "stack: [naive_best_fit: {streams: ignored, fraction: 0.5}, system]\n", 1, 0);
+    OPENED(opened_t, o, opened_end, opened_begin(&o, "stack: [naive_best_fit: {streams: ignored, fraction: 0.5}, system]\n", 1, 0));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_work(&o.world, 2, 50, first, 1, 1);
     torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
@@ -77,19 +71,16 @@ TEST(torture_found, what_two_streams_used_merges_before_the_first_wait) {
     torture_allocate(&o.world, 2, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
     torture_work(&o.world, 3, 50, (const uint32_t[]){2}, 1, 1);
     torture_free(&o.world, 2, STRATA_TORTURE_NO_STREAM, true, false);
-    opened_end(&o);
 }
 
 /* A chunk that a layer below filled on one stream, in two pieces for two. */
 static void one_chunk_for_two_streams(const char *text) {
-    opened_t o;
-    opened_begin(&o, text, 1, 512u << 20);
+    OPENED(opened_t, o, opened_end, opened_begin(&o, text, 1, 512u << 20));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 3, &(torture_request_t){.size = 1});
     torture_work(&o.world, 3, 50, (const uint32_t[]){1}, 1, 1);
     torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
     torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
-    opened_end(&o);
 }
 
 TEST(torture_found, a_chunk_that_was_filled_below_a_cache_of_several_streams) {
@@ -112,15 +103,13 @@ TEST(torture_found, a_decorator_between_a_cache_of_a_thread_and_one_of_all) {
 
 /* A segment that another stream used goes back in the order of the stream that it was asked for by. */
 static void given_back_by_another_stream(const char *text) {
-    opened_t o;
-    opened_begin(&o, text, 1, 0);
+    OPENED(opened_t, o, opened_end, opened_begin(&o, text, 1, 0));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 0, &(torture_request_t){.size = 1});
     torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
     torture_allocate(&o.world, 1, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_work(&o.world, 2, 50, (const uint32_t[]){1}, 1, 1);
     torture_free(&o.world, 1, STRATA_TORTURE_NO_STREAM, true, false);
     torture_release(&o.world, STRATA_TORTURE_GPU);
-    opened_end(&o);
 }
 
 TEST(torture_found, a_segment_goes_back_when_all_streams_are_done_with_it) {
@@ -133,14 +122,12 @@ TEST(torture_found, a_segment_goes_back_when_all_streams_are_done_with_it) {
 
 /* What a decorator fills at the free is another stream's as long as one borrows, whichever layer below has noted that. */
 static void freed_under_a_borrow(const char *text) {
-    opened_t o;
-    opened_begin(&o, text, 1, 0);
+    OPENED(opened_t, o, opened_end, opened_begin(&o, text, 1, 0));
     torture_allocate(&o.world, 0, STRATA_TORTURE_GPU, 2, &(torture_request_t){.size = 1});
     torture_order(&o.world, 1, 2);
     torture_work(&o.world, 1, 50, first, 1, 0);
     torture_borrow(&o.world, 0, 1);
     torture_free(&o.world, 0, STRATA_TORTURE_NO_STREAM, true, false);
-    opened_end(&o);
 }
 
 TEST(torture_found, a_borrowed_block_is_not_poisoned_over_any_layer) {

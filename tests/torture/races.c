@@ -3,7 +3,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "conform/rig.h"
+#include "tests/facade/fixture.h"
 #include "tests/harness/test.h"
 
 enum { ROUNDS = 20, HELD_US = 2000 };
@@ -43,8 +43,7 @@ static void forget_while_it_is_freed(rig_t *rig) {
 
 /* Whoever comes last ends what is known of the stream, and nobody twice. */
 TEST(torture_races, a_stream_is_forgotten_while_its_last_block_is_freed) {
-    rig_t rig;
-    rig_open(&rig, "cuda_malloc_async", NULL, 0, 0, 1);
+    RIG(rig, "cuda_malloc_async", 0);
     real = rig.devices[0]->operations;
     strata_device_operations_t slow = *real;
     slow.free_async = slow_free_async;
@@ -53,5 +52,4 @@ TEST(torture_races, a_stream_is_forgotten_while_its_last_block_is_freed) {
     for (int i = 0; i < ROUNDS && !strata_test_has_failed(); i++) forget_while_it_is_freed(&rig);
     rig.devices[0]->operations = real;
     sem_destroy(&inside);
-    rig_close(&rig);
 }
