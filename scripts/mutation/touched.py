@@ -18,7 +18,7 @@ PROGRAMS = ["sim", "trace", "cuda", "mechanism", "allocation", "async", "strateg
 BY_SUITE = {"conformance"}
 # These run the command too.
 BY_COMMAND = {"tools", "security"}
-# What is mutated: the library, and the replay, whose figures every decision rests on. conform/, torture/ and tools/ are left out:
+# What is mutated: the library, and the replay, whose figures every decision rests on. conform/, programs/, torture/ and tools/ are left out:
 # they are instruments, which plant faults of their own in what they measure (tests/mutated, tests/checker), and what they print.
 WATCHED = ("platform/", "trace/", "allocation/", "strategy/", "config/", "facade/", "replay/")
 # Where the compiler leaves its notes of those: the folders' own objects, and the sources that a test program borrows.

@@ -1,0 +1,69 @@
+/* strata_torture_run(): programs by hand, against the public header alone. */
+#include <string.h>
+
+#include "strata/torture.h"
+#include "tests/harness/test.h"
+
+#define STACK "stack: [stream_safe, auto_growth, system]\n"
+
+static strata_status_t run_ops(const char *strategy, const strata_torture_op_t *ops, size_t count, char *report, size_t size) {
+    strata_torture_program_t program = {
+        .struct_size = sizeof program, .strategy = strategy, .ops = ops, .count = count, .threads = 2};
+    return strata_torture_run(&program, report, size);
+}
+
+static const strata_torture_op_t lent[] = {
+    {.kind = STRATA_TORTURE_ALLOCATE, .stream = 2, .count = 1, .blocks = {70000}, .size = 5000},
+    {.kind = STRATA_TORTURE_WORK, .stream = 2, .count = 1, .blocks = {70000}, .writes = 1, .us = 20},
+    {.kind = STRATA_TORTURE_WORK, .stream = 3, .count = 1, .blocks = {70000}, .us = 300, .thread = 1},
+    {.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {70000}},
+    {.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {70000}}, /* cannot be done, and is left out */
+};
+
+TEST(torture_run, finds_nothing_where_nothing_is_wrong) {
+    char report[100] = "before";
+    EXPECT_OK(run_ops(STACK, NULL, 0, report, sizeof report));
+    EXPECT_STREQ(report, "");
+    EXPECT_OK(run_ops(STACK, lent, sizeof lent / sizeof *lent, report, sizeof report));
+    EXPECT_STREQ(report, "");
+}
+
+/* The source that a strategy takes loses what it gave: told in as many letters as there is room for. */
+TEST(torture_run, says_what_is_wrong) {
+    static const char strategy[] = "load: [" STRATA_BINARY_DIR "/modules/loses_61st.so]\nstack: [segregated_fit, system]\n";
+    static strata_torture_op_t ops[2 * 61];
+    char report[200], cut[20];
+    for (uint32_t i = 0; i < 61; i++) {
+        ops[2 * i] = (strata_torture_op_t){.kind = STRATA_TORTURE_ALLOCATE, .count = 1, .blocks = {i}, .size = 100};
+        ops[2 * i + 1] = (strata_torture_op_t){.kind = STRATA_TORTURE_FREE, .count = 1, .blocks = {i}};
+    }
+    EXPECT_OK(run_ops(strategy, ops, 2 * 60, report, sizeof report));
+    EXPECT_STATUS(STRATA_E_CORRUPT, run_ops(strategy, ops, 2 * 61, report, sizeof report));
+    EXPECT_CONTAINS(report, "at the end a device has not everything back: ");
+    EXPECT_STATUS(STRATA_E_CORRUPT, run_ops(strategy, ops, 2 * 61, cut, sizeof cut));
+    EXPECT_EQ(strlen(cut), sizeof cut - 1);
+    EXPECT_STATUS(STRATA_E_CORRUPT, run_ops(strategy, ops, 2 * 61, NULL, 0));
+}
+
+static void expect_refused(strata_torture_op_t op, const char *what) {
+    char report[100];
+    EXPECT_STATUS(STRATA_E_INVALID, run_ops(STACK, &op, 1, report, sizeof report));
+    EXPECT_CONTAINS(strata_last_error()->text, what);
+}
+
+TEST(torture_run, refuses_what_there_is_not) {
+    char report[100];
+    expect_refused((strata_torture_op_t){.kind = STRATA_TORTURE_KINDS}, "operation 0 names a kind that is none");
+    expect_refused((strata_torture_op_t){.place = STRATA_TORTURE_PLACES}, "a place");
+    expect_refused((strata_torture_op_t){.stream = STRATA_TORTURE_NO_STREAM + 1}, "a stream");
+    expect_refused((strata_torture_op_t){.how = STRATA_TORTURE_COVERS}, "a way to free");
+    expect_refused((strata_torture_op_t){.count = STRATA_TORTURE_NAMED + 1}, "more blocks");
+    expect_refused((strata_torture_op_t){.kind = STRATA_TORTURE_ALLOCATE}, "no block to serve");
+    expect_refused((strata_torture_op_t){.count = 1, .blocks = {STRATA_TORTURE_BLOCKS}}, "too large");
+    EXPECT_STATUS(STRATA_E_STRATEGY, run_ops("stack: [no_such_layer]\n", NULL, 0, report, sizeof report));
+    EXPECT_STATUS(STRATA_E_INVALID, run_ops(NULL, NULL, 0, report, sizeof report));
+    EXPECT_STATUS(STRATA_E_INVALID, run_ops(STACK, NULL, 1, report, sizeof report));
+    EXPECT_STATUS(STRATA_E_INVALID, strata_torture_run(NULL, report, sizeof report));
+    strata_torture_program_t shorter = {.struct_size = 8, .strategy = STACK};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_torture_run(&shorter, report, sizeof report));
+}
