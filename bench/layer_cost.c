@@ -23,14 +23,22 @@ enum { RUNS = 9, RUN_PAIRS = 400000, WARM_PAIRS = 1000 };
 /* Above: between stream_safe and the cache; below: between the cache and the source. */
 static const struct row {
     const char *name, *above, *below, *meaning;
+    const char *preset; /* NULL: made of the two above */
+    bool by_object; /* through a strata_allocator_t, not by facade, place and stream */
 } rows[] = {
-    {"default", "", "", "retry, stream_safe, auto_growth, system as in the preset strata"},
-    {"stat", "stat, ", "", "counts what the callers hold"},
-    {"limit", "", "limit: {bytes: 100GiB}, ", "bounds what the cache asks for"},
-    {"trace-off", "trace: {path: none}, ", "", "records nothing"},
-    {"idle", "stat, trace: {path: none}, ", "fault, limit: {bytes: 100GiB}, ", "all of these, and a fault that never comes"},
-    {"scrub", "scrub, ", "", "takes part in every pair: whose is it"},
-    {"aligned", "aligned: {alignment: 4096}, ", "", "takes part in every pair: a record of its own"},
+    {.name = "default", .preset = "strata", .meaning = "retry, stream_safe, auto_growth, system as in the preset strata"},
+    {.name = "object", .preset = "strata", .by_object = true, .meaning = "the same through an allocator object"},
+    {.name = "stat", .above = "stat, ", .meaning = "counts what the callers hold"},
+    {.name = "limit", .below = "limit: {bytes: 100GiB}, ", .meaning = "bounds what the cache asks for"},
+    {.name = "trace-off", .above = "trace: {path: none}, ", .meaning = "records nothing"},
+    {.name = "idle",
+     .above = "stat, trace: {path: none}, ",
+     .below = "fault, limit: {bytes: 100GiB}, ",
+     .meaning = "all of these, and a fault that never comes"},
+    {.name = "scrub", .above = "scrub, ", .meaning = "takes part in every pair: whose is it"},
+    {.name = "aligned", .above = "aligned: {alignment: 4096}, ", .meaning = "takes part in every pair: a record of its own"},
+    {.name = "pytorch", .preset = "pytorch", .meaning = "that preset: one cache that all streams share"},
+    {.name = "tensorflow", .preset = "tensorflow", .meaning = "that preset: likewise"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -59,9 +67,9 @@ static strata_t open_row(const struct row *row) {
     snprintf(text, sizeof text,
              "extends: strata\ndevices: sim\nstack: [retry: {timeout: 100ms, wait_first: true, patience: true}, stream_safe, "
              "%sauto_growth: {chunk_size: 20MiB, order: any, reclaim: ladder, smaller_growth: true}, %ssystem]\n",
-             row->above, row->below);
+             row->above ? row->above : "", row->below ? row->below : "");
     strata_config_request_t request = {.text = text};
-    if (!*row->above && !*row->below) request = (strata_config_request_t){.preset = "strata", .devices = "sim"};
+    if (row->preset) request = (strata_config_request_t){.preset = row->preset, .devices = "sim"};
     return open_on(&request);
 }
 
@@ -69,12 +77,26 @@ static strata_t open_file(const char *path) {
     return open_on(&(strata_config_request_t){.file = path, .devices = "sim", .allow_code = true});
 }
 
-static void pairs(strata_t facade, uint64_t count) {
+static void pairs_by_object(strata_t facade, uint64_t count) {
+    strata_allocator_t allocator;
+    must(strata_allocator_get(facade, strata_gpu(0), NULL, 0, &allocator));
+    for (uint64_t i = 0; i < count; i++) {
+        strata_block_t block;
+        must(strata_allocator_allocate(allocator, 64 << 10, &block));
+        must(strata_allocator_free(allocator, block.ref));
+    }
+}
+
+static void pairs_by_name(strata_t facade, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         strata_block_t block;
         must(strata_allocate(facade, strata_gpu(0), NULL, 64 << 10, &block));
         must(strata_free(facade, block.ref));
     }
+}
+
+static void pairs(const struct row *row, strata_t facade, uint64_t count) {
+    (row->by_object ? pairs_by_object : pairs_by_name)(facade, count);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -88,12 +110,12 @@ static void measure(double medians[ROWS]) {
     strata_t facades[ROWS];
     for (int row = 0; row < ROWS; row++) {
         facades[row] = open_row(&rows[row]);
-        pairs(facades[row], WARM_PAIRS);
+        pairs(&rows[row], facades[row], WARM_PAIRS);
     }
     for (int run = 0; run < RUNS; run++)
         for (int row = 0; row < ROWS; row++) {
             uint64_t began = strata_real_now();
-            pairs(facades[row], RUN_PAIRS);
+            pairs(&rows[row], facades[row], RUN_PAIRS);
             runs[row][run] = (double)(strata_real_now() - began) / RUN_PAIRS;
         }
     for (int row = 0; row < ROWS; row++) {
@@ -123,7 +145,8 @@ static int run_alone(const char *name, const char *count) {
         fprintf(stderr, "layer_cost: no such row or file, or no number of pairs; see layer_cost --rows\n");
         return 2;
     }
-    pairs(is_file ? open_file(name) : open_row(&rows[row]), number);
+    if (is_file) pairs_by_name(open_file(name), number);
+    else pairs(&rows[row], open_row(&rows[row]), number);
     return 0;
 }
 

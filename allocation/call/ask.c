@@ -118,10 +118,10 @@ uint64_t strata_stack_idle_bytes(strata_stack_t *stack) {
 }
 
 bool strata_stack_is_empty(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
-    bool empty = stack->open && stack->abroad == 0 && stack->inside == 0 && stack->figures.deferred_bytes == 0 &&
-                 stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
-    strata_unlock(&stack->lock);
+    strata_stack_lock(stack);
+    bool empty = stack->open && stack->figures.allocations == stack->figures.frees && stack->inside == 0 &&
+                 stack->figures.deferred_bytes == 0 && stack->slab.used == 1 + stack->slab.unused + stack->slab.retired;
+    strata_stack_unlock(stack);
     return empty;
 }
 
@@ -145,12 +145,12 @@ void strata_stack_walk_live(strata_stack_t *stack, strata_walk_fn live, void *co
 }
 
 void strata_stack_note_pointers(strata_stack_t *stack, strata_directory_t *directory) {
-    strata_lock(&stack->lock);
+    strata_stack_lock(stack);
     stack->directory = directory;
     for (uint32_t slot = 1; slot < stack->slab.used; slot++) {
         const strata_record_t *record = strata_slab_record(&stack->slab, slot);
         if (record->state == STRATA_RECORD_LIVE && record->size > 0)
             strata_directory_write(directory, record->ptr, stack->number, slot);
     }
-    strata_unlock(&stack->lock);
+    strata_stack_unlock(stack);
 }

@@ -44,7 +44,7 @@ void strata_call_leave(strata_call_t *call, const strata_layer_t *layer, bool en
 static void change_inside(strata_call_t *call, strata_stack_t *home, uint32_t by) {
     call->stack->inside += by;
     if (home == call->stack || !home->of_thread) return;
-    bool held = call->held[0] == home || call->held[1] == home;
+    bool held = strata_call_holds(call, home);
     if (!held) strata_lock(&home->lock);
     home->inside += by;
     if (!held) strata_unlock(&home->lock);
@@ -87,7 +87,7 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
 /* The cache below, if a cache made the record, reads its states under this lock. */
 static void set_state(const strata_call_t *call, strata_record_t *record, strata_record_state_t state) {
     strata_stack_t *home = strata_stack_of(record->home);
-    bool held = call->held[0] == home || call->held[1] == home;
+    bool held = strata_call_holds(call, home);
     if (!held) strata_lock(&home->lock);
     record->state = (uint8_t)state;
     if (!held) strata_unlock(&home->lock);

@@ -29,6 +29,25 @@ static strata_record_t *checked(strata_stack_t *home, strata_t facade, strata_re
     return record;
 }
 
+/* A branch's lock comes before a shared stack's. */
+static void lock_in_order(strata_call_t *call, strata_stack_t *server) {
+    strata_lock(&server->lock);
+    call->held[strata_call_level(call, server)] = server;
+    strata_stack_t *shared = atomic_load(&server->home);
+    if (shared == server) return;
+    strata_lock(&shared->lock);
+    call->held[strata_call_level(call, shared)] = shared;
+}
+
+/* The record may have been freed while no lock was held. */
+static strata_record_t *checked_in(const strata_call_t *call, strata_stack_t *home, strata_t facade, strata_ref_t ref) {
+    bool held = strata_call_holds(call, home);
+    if (!held) strata_lock(&home->lock);
+    strata_record_t *record = checked(home, facade, ref);
+    if (!held) strata_unlock(&home->lock);
+    return record;
+}
+
 strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_call_t *call, strata_record_t **out) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
     if (!home) return stale(ref, "there never was such an allocation");
@@ -40,23 +59,17 @@ strata_status_t strata_record_find(strata_t facade, strata_ref_t ref, strata_cal
     }
     strata_stack_t *server = strata_stack_of(record->stack);
     *call = (strata_call_t){.stack = server};
-    if (server == home) {
-        call->held[strata_call_level(call, home)] = home;
-    } else {
-        /* A branch's lock comes before a shared stack's; the record is checked again once both are in order. */
-        strata_unlock(&home->lock);
-        strata_lock(&server->lock);
-        call->held[0] = server;
-        strata_lock(&home->lock);
-        record = checked(home, facade, ref);
-        strata_unlock(&home->lock);
-        if (!record) {
-            (void)strata_call_unlock(call);
-            return STRATA_E_STALE;
-        }
-    }
     *out = record;
-    return STRATA_OK;
+    if (server == home && atomic_load(&server->home) == server) {
+        call->held[strata_call_level(call, home)] = home;
+        return STRATA_OK;
+    }
+    strata_unlock(&home->lock);
+    lock_in_order(call, server);
+    *out = checked_in(call, home, facade, ref);
+    if (*out) return STRATA_OK;
+    (void)strata_call_unlock(call);
+    return STRATA_E_STALE;
 }
 
 /* ---- borrows ---- */
@@ -143,12 +156,13 @@ strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *rec
 /* ---- free ---- */
 
 /* From here on the ref is stale: a second free finds another generation. */
-static void end_ref(strata_stack_t *server, strata_record_t *record) {
+static void end_ref(const strata_call_t *call, strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
-    if (home != server) strata_lock(&home->lock);
+    bool held = strata_call_holds(call, home);
+    if (!held) strata_lock(&home->lock);
     record->generation++;
     record->state = STRATA_RECORD_DEFERRED;
-    if (home != server) strata_unlock(&home->lock);
+    if (!held) strata_unlock(&home->lock);
 }
 
 /* Ends the ref. The record is ours alone from here on, and the stack stays until leave() whatever it holds. */
@@ -156,18 +170,17 @@ static void enter(strata_call_t *call, strata_record_t *record) {
     strata_stack_t *server = call->stack;
     strata_stack_unbook(server, record);
     server->direct_bytes -= strata_record_reserved(record);
-    end_ref(server, record);
+    end_ref(call, record);
     server->inside++;
-    if (record->home != server->number) server->abroad--;
 }
 
 /* Whoever waits for memory may be in another stack, and this one may have no layer that wakes it. */
 static void leave(strata_stack_t *server) {
     strata_domain_t *domain = server->domain;
-    strata_lock(&server->lock);
+    strata_stack_lock(server);
     bool waited_for = server->attention_free != 0;
     server->inside--;
-    strata_unlock(&server->lock);
+    strata_stack_unlock(server);
     if (waited_for) strata_domain_wake(domain);
     strata_above_look(domain);
 }

@@ -121,6 +121,8 @@ void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, stra
 
 /* ---- streams ---- */
 
+strata_stream_t strata_stack_stream(const strata_stack_t *stack) { return stack->stream; }
+
 bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream) {
     const strata_stack_t *stack = self->stack;
     uint64_t thread = stack->stream == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0;

@@ -81,7 +81,7 @@ static strata_status_t make_entry(strata_stack_t *home, uint32_t slot) {
 /* A record's attention is its server's, guarded by that one's lock; the entry and the record's generation are its home's. */
 static strata_stack_t *enter_home(const strata_call_t *call, const strata_record_t *record) {
     strata_stack_t *home = strata_stack_of(record->home);
-    if (call->held[0] == home || call->held[1] == home) return NULL;
+    if (strata_call_holds(call, home)) return NULL;
     strata_lock(&home->lock);
     return home;
 }

@@ -47,19 +47,18 @@ static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *re
 /* Books the record in the stack that served it, whose numbers its decorator stack uses. */
 static void book(strata_record_t *record) {
     strata_stack_t *server = strata_stack_of(record->stack);
-    strata_lock(&server->lock);
+    strata_stack_lock(server);
     strata_stack_book(server, record);
     server->direct_bytes += strata_record_reserved(record);
     if (server->direct_bytes > server->peak_direct_bytes) server->peak_direct_bytes = server->direct_bytes;
-    if (record->home != server->number) server->abroad++;
     if (server->directory)
         strata_directory_write(server->directory, record->ptr, record->home,
                                strata_slab_slot(&strata_stack_of(record->home)->slab, record));
-    strata_unlock(&server->lock);
+    strata_stack_unlock(server);
 }
 
 /* A hit in the stack of a stream that was forgotten. Its block goes home to that stack when it is freed; being used on another
- * stream, it counts as borrowed by it. Booked while the stack is visited: with nothing abroad it may hold nothing, and end. */
+ * stream, it counts as borrowed by it. Booked while the stack is visited: with nothing that it has served it may hold nothing, and end. */
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(orphan, &pending);
@@ -216,10 +215,10 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
 }
 
 strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_t **out) {
-    strata_lock(&stack->lock);
+    strata_stack_lock(stack);
     uint32_t slot = strata_slab_take(&stack->slab);
     if (slot == 0) {
-        strata_unlock(&stack->lock);
+        strata_stack_unlock(stack);
         return strata_fail(STRATA_E_LIMIT, 0, "a stack holds %u blocks, its most", stack->slab.capacity);
     }
     strata_record_t *record = strata_slab_record(&stack->slab, slot);
@@ -227,7 +226,7 @@ strata_status_t strata_stack_serve_nothing(strata_stack_t *stack, strata_record_
     *record = (strata_record_t){
         .generation = generation, .home = stack->number, .stack = stack->number, .state = STRATA_RECORD_LIVE};
     strata_stack_book(stack, record);
-    strata_unlock(&stack->lock);
+    strata_stack_unlock(stack);
     *out = record;
     return STRATA_OK;
 }

@@ -56,10 +56,11 @@ static strata_record_t *serve(chunked_t *self, strata_record_t *block, uint64_t 
     return block;
 }
 
-strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, size_t alignment) {
+strata_record_t *strata_chunked_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     chunked_t *self = (chunked_t *)base;
     uint64_t rounded = (size + self->unit - 1) & ~(self->unit - 1);
-    strata_record_t *block = alignment <= self->unit ? self->policy->find(base, rounded) : NULL;
+    strata_record_t *block = self->policy->find(base, rounded);
+    (void)stack;
     if (block) block = serve(self, block, rounded, size);
     if (block) base->stack->figures.cache_hits++;
     return block;
@@ -149,7 +150,7 @@ strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_reque
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name,
                            (unsigned long long)self->unit);
     if (!strata_round_up(request->size, self->unit, &rounded)) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
-    while ((*record = strata_chunked_hit(base, request->size, request->alignment)) == NULL) {
+    while ((*record = strata_chunked_hit(base, request->size, request->call->stack)) == NULL) {
         uint64_t size = growth_size(self, rounded, request->flags);
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",

@@ -115,11 +115,13 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 
 /* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
+    strata_lock(strata_stack_home_lock(stack));
     if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_ALL;
     if (atomic_load(&domain->above)) {
         stack->attention_free |= STRATA_ATTENTION_LIMIT;
         stack->attention_allocate |= STRATA_ATTENTION_CORE;
     }
+    strata_unlock(strata_stack_home_lock(stack));
     if (domain->pointers_noted) strata_stack_note_pointers(stack, domain->directory);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "allocation/layer/auto_growth.h"
 
+#include "allocation/stack/direct.h"
 #include "platform/arithmetic.h"
 
 #define HOT  inline __attribute__((always_inline))
@@ -60,6 +61,8 @@ static inline void index_resize(auto_growth_t *self, uint32_t slot, uint64_t siz
     }
 }
 
+static void join_apart(auto_growth_t *self);
+
 /* ---- hit ---- */
 
 /* Cuts the high end off the free block `low`: the piece's record, or NULL if the slab is full. */
@@ -73,7 +76,6 @@ static inline strata_record_t *split(auto_growth_t *self, uint32_t low, uint64_t
     uint64_t left = rest->size - size;
     piece->ptr = rest->ptr + left;
     piece->size = size;
-    piece->stack = slab->home;
     piece->prev = low;
     piece->next = next;
     piece->chunk = rest->chunk;
@@ -145,9 +147,9 @@ static COLD strata_record_t *hit_otherwise(auto_growth_t *self, size_t size) {
     return self->road == STRATA_AUTO_GROWTH_PLAIN_BY_ADDRESS ? hit_by_address(self, size) : hit_as_said(self, size);
 }
 
-static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     auto_growth_t *self = (auto_growth_t *)base;
-    if (__builtin_expect(alignment > self->chunks.unit, 0)) return NULL;
+    (void)stack;
     if (__builtin_expect(self->road != STRATA_AUTO_GROWTH_PLAIN, 0)) return hit_otherwise(self, size);
     uint64_t rounded = rounded_size(self, size);
     uint32_t slot = find_in(self, rounded, false, false, 0);
@@ -155,6 +157,7 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment)
 }
 
 strata_record_t *strata_auto_growth_serve(auto_growth_t *self, uint64_t rounded, uint64_t size, bool exact) {
+    join_apart(self);
     return self->by_address ? serve_as(self, rounded, size, true, true, true, exact)
                             : serve_as(self, rounded, size, false, true, true, exact);
 }
@@ -238,6 +241,67 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     if (slot == 0 || !self->gives_idle_back || !strata_chunk_is_idle(base, strata_chunk_at(&self->chunks, number))) return;
     strata_chunks_detach(&self->chunks, number, &leaving);
     (void)strata_chunks_give_back(&self->chunks, &leaving, call);
+}
+
+/* ---- by handle ----
+ *
+ * Programs give a block back and ask for as much again. So a block that is freed by handle stays apart from its free neighbours: in the
+ * index as any other, but not merged with them until a request goes the long way, or chunks are to go back. One block at a time. */
+
+static void join_apart(auto_growth_t *self) {
+    uint32_t slot = self->apart;
+    if (slot == 0) return;
+    self->apart = 0;
+    strata_record_t *block = strata_slab_record(slab_of(self), slot);
+    if (block->state != STRATA_RECORD_FREE) return; /* it was served, or a neighbour took it in */
+    strata_auto_growth_remove(self, slot, self->by_address, block->pool);
+    self->used_bytes += block->size;
+    (void)put_back_as_said(self, block);
+}
+
+static HOT strata_record_t *hit_apart(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    strata_record_t *block = strata_slab_record(slab_of(self), self->apart); /* the sentinel where there is none */
+    uint64_t rounded = rounded_size(self, size);
+    if (__builtin_expect(block->size != rounded || block->state != STRATA_RECORD_FREE, 0)) return hit(base, size, stack);
+    strata_auto_growth_remove(self, self->apart, false, 0);
+    self->apart = 0;
+    self->used_bytes += rounded;
+    base->stack->figures.cache_hits++;
+    hand_out(block, rounded - size, 0);
+    return block;
+}
+
+static HOT bool free_apart(strata_layer_t *base, strata_record_t *block) {
+    auto_growth_t *self = (auto_growth_t *)base;
+    bool plain = self->road == STRATA_AUTO_GROWTH_PLAIN && !self->gives_idle_back && self->apart == 0;
+    if (__builtin_expect(!plain || block->generation >= STRATA_GENERATION_LAST, 0)) return quick_free(base, block);
+    uint32_t slot = strata_slab_slot(slab_of(self), block);
+    self->used_bytes -= block->size;
+    block->slack = 0;
+    strata_bins_insert(&self->pools[0].bins, slab_of(self), slot);
+    block->state = STRATA_RECORD_FREE;
+    self->apart = slot;
+    return true;
+}
+
+static STRATA_DIRECT_WAY(direct, hit_apart, free_apart);
+
+/* ---- what wants all that is free in one piece ---- */
+
+static uint64_t release(strata_layer_t *base, strata_call_t *call) {
+    join_apart((auto_growth_t *)base);
+    return strata_chunks_release(base, call);
+}
+
+static uint64_t trim(strata_layer_t *base, uint64_t keep, strata_call_t *call) {
+    join_apart((auto_growth_t *)base);
+    return strata_chunks_trim(base, keep, call);
+}
+
+static strata_status_t validate(strata_layer_t *base) {
+    join_apart((auto_growth_t *)base);
+    return strata_auto_growth_validate(base);
 }
 
 /* ---- life ---- */
@@ -324,7 +388,7 @@ static void step(strata_layer_t *base, strata_call_t *call) {
     if (!self->warming_up) return;
     self->steps++;
     set_rules(self);
-    if (!self->warming_up) (void)strata_chunks_release(base, call);
+    if (!self->warming_up) (void)release(base, call);
 }
 
 static uint64_t idle_bytes(strata_layer_t *base) { return strata_auto_growth_idle((auto_growth_t *)base); }
@@ -346,14 +410,15 @@ const strata_layer_type_t strata_auto_growth_type = {
     .free = free_block,
     .hit = hit,
     .quick_free = quick_free,
-    .release = strata_chunks_release,
+    .direct = &direct,
+    .release = release,
     .step = step,
-    .trim = strata_chunks_trim,
+    .trim = trim,
     .find = strata_chunks_find,
     .walk = strata_chunks_walk,
     .chunk_of = strata_chunks_chunk_of,
     .idle_bytes = idle_bytes,
-    .validate = strata_auto_growth_validate,
+    .validate = validate,
     .check = check,
     .alignment = alignment,
 };

@@ -52,6 +52,7 @@ typedef struct auto_growth {
         strata_chunks_t chunks; /* their unit is the alignment */
     };
     uint64_t used_bytes; /* of the chunks, what is not in an index */
+    uint32_t apart; /* slot of the block that was freed by handle and not merged; 0: none. To be checked: it may have been served */
     uint8_t road;
     bool by_address;
     bool gives_idle_back; /* free_idle_chunk */

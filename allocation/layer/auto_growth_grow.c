@@ -61,6 +61,7 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
         if (status != STRATA_OK) return status;
         grown = true;
     }
+    (*record)->stack = request->call->stack->number;
     if (grown) base->stack->figures.cache_hits--;
     return STRATA_OK;
 }

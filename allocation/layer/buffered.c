@@ -36,7 +36,7 @@ static bool is_near(const buffered_t *self, uint64_t kept, uint64_t size) {
     return kept == size || ((double)kept < below && kept - size <= UINT32_MAX);
 }
 
-static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment) {
+static strata_record_t *take(strata_layer_t *base, size_t size, size_t alignment) {
     buffered_t *self = (buffered_t *)base;
     uint32_t slot = strata_tree_find(&self->kept, slab_of(self), size);
     strata_record_t *block = slot ? strata_slab_record(slab_of(self), slot) : NULL;
@@ -45,6 +45,11 @@ static strata_record_t *hit(strata_layer_t *base, size_t size, size_t alignment)
     strata_block_hand_out(block, size);
     base->stack->figures.cache_hits++;
     return block;
+}
+
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    (void)stack;
+    return take(base, size, 1);
 }
 
 /* ---- free ---- */
@@ -105,7 +110,7 @@ static strata_status_t grow(buffered_t *self, const strata_request_t *request, s
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     buffered_t *self = (buffered_t *)base;
-    *record = hit(base, request->size, request->alignment);
+    *record = take(base, request->size, request->alignment);
     if (*record) return STRATA_OK;
     if (request->flags & STRATA_NO_GROW)
         return strata_fail(STRATA_E_NO_MEMORY, 0, "no kept block is near %zu bytes, and no growth is allowed", request->size);

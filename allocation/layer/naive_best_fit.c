@@ -55,10 +55,11 @@ static void hand_out(naive_t *self, strata_record_t *block, uint16_t server, siz
     if (user) naive_user_at(self, user)->holds++;
 }
 
-strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, size_t alignment) {
+/* An instance that stacks share must know who uses its blocks: allocate() asks. */
+strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
     naive_t *self = (naive_t *)base;
     uint64_t rounded;
-    if (!self->sized || alignment > self->buddy.unit || !strata_buddy_round(&self->buddy, size, &rounded)) return NULL;
+    if (!self->sized || base->stack != stack || !strata_buddy_round(&self->buddy, size, &rounded)) return NULL;
     uint32_t slot = rounded <= self->max_block ? strata_buddy_find(&self->buddy, naive_slab(self), rounded) : 0;
     if (slot == 0 || !strata_buddy_take(&self->buddy, naive_slab(self), slot, rounded)) return NULL;
     strata_record_t *block = naive_block(self, slot);

@@ -60,7 +60,7 @@ strata_status_t strata_naive_create(strata_layer_t *base);
 void strata_naive_destroy(strata_layer_t *base);
 strata_status_t strata_naive_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record);
 void strata_naive_free(strata_layer_t *base, strata_record_t *block, strata_call_t *call);
-strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, size_t alignment);
+strata_record_t *strata_naive_hit(strata_layer_t *base, size_t size, const strata_stack_t *stack);
 bool strata_naive_quick_free(strata_layer_t *base, strata_record_t *block);
 void strata_naive_figures(strata_layer_t *base);
 uint64_t strata_naive_idle_bytes(strata_layer_t *base);

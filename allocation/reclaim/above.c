@@ -8,7 +8,7 @@ static bool is_above(strata_domain_t *domain) { return strata_domain_reserved(do
 static void mark(strata_domain_t *domain, bool set) {
     STRATA_DOMAIN_EACH(domain, stack) {
         uint16_t *requests = &stack->attention_allocate, *frees = &stack->attention_free;
-        strata_lock(&stack->lock);
+        strata_stack_lock(stack);
         if (stack->open && set) {
             *requests |= STRATA_ATTENTION_CORE;
             *frees |= STRATA_ATTENTION_LIMIT;
@@ -16,7 +16,7 @@ static void mark(strata_domain_t *domain, bool set) {
             if (stack->hit) *requests &= (uint16_t)~STRATA_ATTENTION_CORE;
             *frees &= (uint16_t)~STRATA_ATTENTION_LIMIT;
         }
-        strata_unlock(&stack->lock);
+        strata_stack_unlock(stack);
     }
 }
 

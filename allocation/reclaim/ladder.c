@@ -169,11 +169,11 @@ static bool rung_small_growth(climb_t *climb) {
 /* Sets the waiter bit in every stack, each under its lock, or clears it when the last waiter has gone. */
 static void mark(strata_domain_t *domain, uint16_t bit, bool set) {
     STRATA_DOMAIN_EACH(domain, stack) {
-        strata_lock(&stack->lock);
+        strata_stack_lock(stack);
         uint16_t kept = atomic_load(&domain->above) ? STRATA_ATTENTION_LIMIT : 0;
         if (stack->open)
             stack->attention_free = (uint16_t)(set ? stack->attention_free | bit : (stack->attention_free & ~bit) | kept);
-        strata_unlock(&stack->lock);
+        strata_stack_unlock(stack);
     }
 }
 

@@ -5,9 +5,9 @@
 static uint64_t requested_in(strata_domain_t *domain) {
     uint64_t requested = 0;
     STRATA_DOMAIN_EACH(domain, stack) {
-        strata_lock(&stack->lock);
+        strata_lock(strata_stack_home_lock(stack));
         requested += stack->figures.requested_bytes;
-        strata_unlock(&stack->lock);
+        strata_unlock(strata_stack_home_lock(stack));
     }
     return requested;
 }

@@ -56,7 +56,7 @@ uint32_t strata_group_own_figures(strata_group_t *group, uint32_t number, strata
 /* ---- peaks ---- */
 
 static void reset_stack(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
+    strata_stack_lock(stack);
     strata_statistics_t *f = &stack->figures;
     f->peak_requested_bytes = f->requested_bytes;
     f->peak_allocated_bytes = f->allocated_bytes;
@@ -64,7 +64,7 @@ static void reset_stack(strata_stack_t *stack) {
     stack->peak_direct_bytes = stack->direct_bytes;
     STRATA_EACH_OWN_LAYER(stack, layer)
         if (STRATA_LAYER_HAS(layer->type, reset_peaks)) layer->type->reset_peaks(layer);
-    strata_unlock(&stack->lock);
+    strata_stack_unlock(stack);
 }
 
 /* What has ended holds nothing now. */

@@ -20,6 +20,10 @@ static inline uint64_t strata_place_alignment(strata_place_kind_t place) { retur
 
 /* Where in held[] a stack's lock stands. */
 int strata_call_level(const strata_call_t *call, const strata_stack_t *stack);
+/* Whether the call holds the lock of a stack. */
+static inline bool strata_call_holds(const strata_call_t *call, const strata_stack_t *stack) {
+    return call->held[0] == stack || call->held[1] == stack;
+}
 /* Takes the lock of a guarded layer if the path does not hold it; answers whether it did, for strata_call_leave(). */
 bool strata_call_enter(strata_call_t *call, const strata_layer_t *layer);
 void strata_call_leave(strata_call_t *call, const strata_layer_t *layer, bool entered);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "allocation/stack/direct.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
 #include "allocation/uses/host_wait.h"
@@ -60,6 +61,8 @@ static strata_stack_t *stack_struct(uint16_t number) {
     uintptr_t aligned = ((uintptr_t)memory + alignof(strata_stack_t) - 1) & ~(uintptr_t)(alignof(strata_stack_t) - 1);
     stack = (strata_stack_t *)aligned;
     stack->number = number;
+    atomic_store(&stack->home, stack);
+    atomic_store(&stack->direct, &strata_direct_any);
     strata_lock_init(&stack->lock, STRATA_RANK_STACK, NULL);
     strata_condition_init(&stack->host_waited);
     atomic_store_explicit(&strata_stacks[number], stack, memory_order_release);
@@ -93,7 +96,7 @@ strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t ran
     stack->top = NULL;
     stack->stream = NULL;
     stack->name = "";
-    stack->thread = stack->of_thread = 0;
+    stack->thread = stack->of_thread = stack->only_thread = 0;
     stack->at = 0;
     stack->next_of_chain = stack->next_orphan = stack->prev_orphan = NULL;
     stack->carried = 0;
@@ -102,7 +105,7 @@ strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t ran
     stack->visitors = 0;
     stack->gone = NULL;
     stack->told = stack->stranded = stack->left = false;
-    stack->abroad = stack->inside = 0;
+    stack->inside = 0;
     memset(&stack->figures, 0, sizeof stack->figures);
     stack->direct_bytes = stack->peak_direct_bytes = 0;
     stack->lock.rank = rank;
@@ -195,18 +198,25 @@ static strata_stack_handle_t fresh_handle(const strata_stack_t *stack) {
     return (uint64_t)stack->number << 52 | (atomic_fetch_add(&last_life, 1) + 1);
 }
 
-static void set_handle(strata_stack_t *stack, strata_stack_handle_t handle) {
+void strata_stack_lock(strata_stack_t *stack) {
     strata_lock(&stack->lock);
-    stack->handle = handle;
+    strata_stack_t *home = atomic_load(&stack->home);
+    if (home != stack) strata_lock(&home->lock);
+}
+
+void strata_stack_unlock(strata_stack_t *stack) {
+    strata_stack_t *home = atomic_load(&stack->home);
+    if (home != stack) strata_unlock(&home->lock);
     strata_unlock(&stack->lock);
 }
 
-strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack) {
-    strata_lock(&stack->lock);
-    strata_stack_handle_t handle = stack->handle;
-    strata_unlock(&stack->lock);
-    return handle;
+static void set_handle(strata_stack_t *stack, strata_stack_handle_t handle) {
+    strata_stack_lock(stack);
+    stack->handle = handle;
+    strata_stack_unlock(stack);
 }
+
+strata_stack_handle_t strata_stack_handle_of(strata_stack_t *stack) { return atomic_load(&stack->handle); }
 
 void strata_stack_rename(strata_stack_t *stack) { set_handle(stack, fresh_handle(stack)); }
 
@@ -215,10 +225,10 @@ void strata_stack_unname(strata_stack_t *stack) { set_handle(stack, 0); }
 strata_stack_t *strata_stack_enter(strata_stack_handle_t handle) {
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
     if (!stack || handle == 0) return NULL;
-    strata_lock(&stack->lock);
+    strata_stack_lock(stack);
     bool named = stack->handle == handle;
     stack->inside += named;
-    strata_unlock(&stack->lock);
+    strata_stack_unlock(stack);
     return named ? stack : NULL;
 }
 
@@ -230,10 +240,10 @@ void strata_stack_leave(strata_stack_t *stack) {
 
 /* Look-ups from any thread and facade pass a stack by before its layers are whole and once they end. */
 static void set_open(strata_stack_t *stack, bool open) {
-    strata_lock(&stack->lock);
+    strata_stack_lock(stack);
     stack->open = open;
     stack->handle = open && !stack->is_shared ? fresh_handle(stack) : 0;
-    strata_unlock(&stack->lock);
+    strata_stack_unlock(stack);
 }
 
 /* Destroys the instances that are the stack's own, the top first. */
@@ -246,17 +256,20 @@ static void end_layers(strata_stack_t *stack) {
     }
 }
 
-/* The decorator stack of a hit: idle decorators, then a cache that has hits; anything else is walked. */
+/* The decorator stack of a hit: idle decorators, then a cache that has hits; anything else is walked. A cache that stacks share has
+ * its own lock, which then guards what a hit touches of this one: so no layer above may go by the stack's. */
 static void flatten(strata_stack_t *stack) {
     uint64_t route = 0;
     strata_layer_t *layer = stack->top;
     strata_layer_t *above[STRATA_ROUTE_LAYERS];
     uint32_t depth = 0;
+    bool guarded = false;
     while (layer->attention && layer->below_count == 1 && depth < STRATA_ROUTE_LAYERS - 1) {
+        guarded = guarded || layer->type->guarded;
         above[depth++] = layer;
         layer = layer->below[0];
     }
-    if (!layer->type->hit || layer->stack != stack) return;
+    if (!layer->type->hit || (layer->stack != stack && guarded)) return;
     route = layer->number;
     while (depth > 0) route = route << 8 | above[--depth]->number;
     stack->route = route;
@@ -264,6 +277,8 @@ static void flatten(strata_stack_t *stack) {
     stack->hit = layer->type->hit;
     stack->attention_allocate &= (uint16_t)~STRATA_ATTENTION_CORE;
     stack->quick_free = layer->type->quick_free;
+    atomic_store(&stack->home, layer->stack);
+    if (STRATA_LAYER_HAS(layer->type, direct)) atomic_store(&stack->direct, layer->type->direct);
 }
 
 /* Makes the instances that are the stack's own, and puts the stack among those of its domain. */
@@ -272,7 +287,9 @@ static strata_status_t build(strata_stack_t *stack) {
     if (status != STRATA_OK) return status;
     if (!stack->is_shared) {
         stack->top = stack->layers[1];
+        strata_lock(&stack->lock);
         flatten(stack);
+        strata_unlock(&stack->lock);
     }
     set_open(stack, true);
     return strata_domain_add_stack(stack->domain, stack);
@@ -310,6 +327,7 @@ strata_status_t strata_stack_create(strata_group_t *group, const strata_stack_fo
     stack->stream = whose->stream;
     if (whose->name) stack->name = whose->name;
     stack->thread = whose->thread;
+    stack->only_thread = stack->of_thread ? stack->of_thread : whose->thread;
     status = build(stack);
     if (status != STRATA_OK) {
         strata_stack_destroy(stack);
@@ -335,7 +353,8 @@ strata_status_t strata_shared_stack_create(strata_group_t *group, strata_stack_t
 void strata_stack_destroy(strata_stack_t *stack) {
     set_open(stack, false);
     end_layers(stack);
-    strata_lock(&stack->lock);
+    strata_stack_t *home = atomic_load(&stack->home);
+    strata_stack_lock(stack);
     if (stack->gone) strata_events_give(&stack->domain->events, stack->gone);
     stack->gone = NULL;
     uint32_t next = strata_slab_next_generation(&stack->slab);
@@ -345,6 +364,9 @@ void strata_stack_destroy(strata_stack_t *stack) {
     stack->cache = NULL;
     stack->route = 0;
     stack->attention_allocate = stack->attention_free = STRATA_ATTENTION_ALL;
+    atomic_store(&stack->home, stack);
+    atomic_store(&stack->direct, &strata_direct_any);
+    if (home != stack) strata_unlock(&home->lock);
     strata_slab_destroy(&stack->slab);
     strata_growing_release(&stack->record_notes_range);
     stack->record_notes = NULL;

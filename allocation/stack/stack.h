@@ -27,29 +27,34 @@ enum {
 
 typedef struct strata_record_notes strata_record_notes_t;
 typedef struct strata_group strata_group_t;
+typedef struct strata_direct strata_direct_t;
 typedef uint64_t strata_stack_handle_t;
 typedef struct strata_uses strata_uses_t;
 
 struct strata_stack {
-    /* Read on every call, written rarely: a line of its own. What may change while the stack is open is guarded by the lock. */
+    /* What every call reads, and writes rarely. Of these and of the figures, what may change while the stack is open is guarded by the
+     * lock of `home`; the words that are atomic are read before it, by whoever has a handle or a ref. */
     alignas(128) uint64_t route; /* decorator stack of a hit; 0: no layer may be left out */
     strata_layer_t *cache; /* whose hit serves */
-    strata_record_t *(*hit)(strata_layer_t *, size_t, size_t);
+    strata_record_t *(*hit)(strata_layer_t *, size_t, const struct strata_stack *);
     bool (*quick_free)(strata_layer_t *, strata_record_t *);
     strata_t facade;
-    strata_stack_handle_t handle; /* what names this life of the stack; 0: it serves nobody by name (forgotten, ended) */
+    _Atomic strata_stack_handle_t handle; /* what names this life of the stack; 0: it serves nobody by name (forgotten, ended) */
+    strata_stack_t *_Atomic home; /* in whose slab a hit finds its record: the stack itself, or one that it shares */
     uint16_t attention_allocate; /* bits of layers whose allocate must not be left out, OWNERLESS; CORE: no hit is to serve */
     uint16_t attention_free;
     uint16_t number;
     bool is_shared; /* instances that stacks share: of device scope, or (of_thread) of thread scope */
     strata_directory_t *directory; /* where hand-outs are noted; NULL until somebody frees by pointer */
+    uint64_t only_thread; /* that alone is served by handle: the stack is its own, or of its default stream; 0: any */
+    const strata_direct_t *_Atomic direct; /* a call by handle: allocation/stack/direct.h */
     bool ownerless; /* pinned and host: no owner stream */
     bool open; /* false: between two lives of this number, and while its layers are made or ended. Guarded by the lock */
 
     alignas(128) strata_lock_t lock;
     strata_slab_t slab;
-    alignas(64) strata_statistics_t figures; /* plain words under the lock; reserved is the caches' own */
-    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut: reserved too. Likewise */
+    alignas(64) strata_statistics_t figures; /* plain words; reserved is the caches' own */
+    uint64_t direct_bytes, peak_direct_bytes; /* of live blocks that no cache cut: reserved too. Guarded by the lock */
 
     /* Constant while open, except where said. */
     alignas(128) strata_domain_t *domain;
@@ -72,7 +77,6 @@ struct strata_stack {
     bool stranded; /* an orphan's: nothing tells when a guest's work is done, its memory is nobody's. Likewise */
     bool left; /* its stream's thread was seen to have exited; only whoever builds stacks looks */
     uint32_t inside; /* calls under way in its layers: it must not end. Guarded by the lock */
-    uint32_t abroad; /* records served here that lie in the shared stack's slab: they need its layers. Guarded by the lock */
     strata_record_notes_t *record_notes; /* by slot; NULL until something is noted or shared. Guarded by the lock */
     uint32_t record_notes_count; /* slots that have an entry. Likewise */
     strata_growing_t record_notes_range;
@@ -169,7 +173,15 @@ void strata_record_free_on(strata_call_t *call, strata_record_t *record, strata_
 strata_status_t strata_record_borrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 strata_status_t strata_record_unborrow(strata_call_t *call, strata_record_t *record, strata_stream_t stream);
 
-/* Called with the stack's lock held: books a record handed out or taken back, and notes its address. */
+/* The stack's lock, and its home's if that is another one: for what both guard. */
+void strata_stack_lock(strata_stack_t *stack);
+void strata_stack_unlock(strata_stack_t *stack);
+/* The home's lock alone, with the stack's held or not. */
+static inline strata_lock_t *strata_stack_home_lock(strata_stack_t *stack) {
+    return &atomic_load_explicit(&stack->home, memory_order_relaxed)->lock;
+}
+
+/* Called with the home's lock held: books a record handed out or taken back. */
 static inline void strata_stack_book(strata_stack_t *stack, const strata_record_t *record) {
     strata_statistics_t *f = &stack->figures;
     uint64_t requested = f->requested_bytes + strata_record_requested(record), allocated = f->allocated_bytes + record->size;

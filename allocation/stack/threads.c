@@ -6,6 +6,8 @@
 #include "platform/host/host_memory.h"
 
 _Thread_local uint64_t strata_threads_own __attribute__((tls_model("initial-exec")));
+_Thread_local uint64_t strata_threads_plain __attribute__((tls_model("initial-exec")));
+static _Atomic bool forked;
 
 static _Atomic uint32_t registered;
 static _Atomic uint64_t last_number;
@@ -41,7 +43,7 @@ static void leave(void *own) {
     }
     pthread_mutex_unlock(&alive_lock);
     atomic_fetch_add(&exits, 1);
-    strata_threads_own = 0;
+    strata_threads_own = strata_threads_plain = 0;
     atomic_fetch_sub(&registered, 1);
 }
 
@@ -56,12 +58,22 @@ bool strata_threads_is_alive(uint64_t number) {
 static void make_key(void) { (void)pthread_key_create(&exit_key, leave); }
 
 uint64_t strata_threads_enrol(void) {
-    strata_threads_own = atomic_fetch_add(&last_number, 1) + 1;
+    uint64_t number = atomic_fetch_add(&last_number, 1) + 1;
+    if (atomic_load(&forked)) return number;
+    strata_threads_own = number;
     pthread_once(&exit_once, make_key);
     (void)pthread_setspecific(exit_key, &registered);
     come_alive(strata_threads_own);
     atomic_fetch_add(&registered, 1);
+    strata_threads_set_plain(true);
     return strata_threads_own;
+}
+
+void strata_threads_set_plain(bool plain) { strata_threads_plain = plain ? strata_threads_own : 0; }
+
+void strata_threads_forked(void) {
+    atomic_store(&forked, true);
+    strata_threads_own = strata_threads_plain = 0;
 }
 
 uint32_t strata_threads_registered(void) { return atomic_load(&registered); }

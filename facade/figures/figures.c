@@ -12,12 +12,12 @@
 
 /* Adds the counters of a stack, under its lock. */
 static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
-    strata_lock(&stack->lock);
+    strata_stack_lock(stack);
     const strata_statistics_t *f = &stack->figures;
 #define ADD_FIELD(name, unit, meaning) sum->name += f->name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
-    strata_unlock(&stack->lock);
+    strata_stack_unlock(stack);
 }
 
 /* The counts of stacks that have ended, and of requests whatever stack they reached. */
@@ -75,7 +75,7 @@ void strata_facade_pool_figures(strata_domain_t *domain, uint64_t pool, strata_s
 }
 
 /* An older caller's struct is shorter: it gets the figures that it knows. */
-static strata_status_t hand_out(const strata_statistics_t *sum, strata_statistics_t *out) {
+strata_status_t strata_facade_tell_figures(const strata_statistics_t *sum, strata_statistics_t *out) {
     size_t size = out->struct_size;
     if (size < sizeof(size_t) || size > STRATA_LARGEST_STRUCT)
         return strata_fail(STRATA_E_INVALID, 0, "struct_size is %zu, not that of strata_statistics_t", size);
@@ -95,7 +95,7 @@ strata_status_t strata_statistics(strata_t handle, strata_place_t place, strata_
     strata_stack_t *stack = strata_domain_find(domain, 0, key, key == STRATA_STREAM_PER_THREAD ? strata_threads_self() : 0);
     strata_statistics_t sum = {0};
     if (stack) strata_facade_stack_figures(stack, &sum);
-    return hand_out(&sum, out);
+    return strata_facade_tell_figures(&sum, out);
 }
 
 strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, strata_statistics_t *out) {
@@ -107,7 +107,7 @@ strata_status_t strata_statistics_all(strata_t handle, strata_place_t place, str
     if (status != STRATA_OK) return status;
     strata_statistics_t sum;
     strata_facade_place_figures(domain, &sum);
-    return hand_out(&sum, out);
+    return strata_facade_tell_figures(&sum, out);
 }
 
 strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, uint64_t said, strata_statistics_t *out) {
@@ -121,7 +121,7 @@ strata_status_t strata_statistics_pool(strata_t handle, strata_place_t place, ui
     if (status != STRATA_OK) return status;
     strata_statistics_t sum;
     strata_facade_pool_figures(domain, pool, &sum);
-    return hand_out(&sum, out);
+    return strata_facade_tell_figures(&sum, out);
 }
 
 strata_status_t strata_reset_peaks(strata_t handle, strata_place_t place) {

@@ -7,9 +7,13 @@
 
 /* ---- neighbours ---- */
 
-static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot) {
+/* From a block's neighbour on to one side. A cache may have left two free ones apart for a while. */
+static uint64_t free_bytes(const strata_stack_t *home, uint32_t slot, bool after) {
+    uint64_t bytes = 0;
     const strata_record_t *record = strata_slab_record(&home->slab, slot);
-    return record->state == STRATA_RECORD_FREE ? record->size : 0;
+    for (; record->state == STRATA_RECORD_FREE; record = strata_slab_record(&home->slab, after ? record->next : record->prev))
+        bytes += record->size;
+    return bytes;
 }
 
 /* What a cache or a source gave for a block: the block itself, or what decorators hold for it. */
@@ -28,13 +32,14 @@ strata_status_t strata_neighbours(strata_t handle, strata_ref_t ref, strata_neig
     neighbours->block = (strata_block_t){.ptr = (void *)(uintptr_t)record->ptr, .size = (size_t)record->size, .ref = ref};
     const strata_record_t *piece = piece_of(record);
     strata_stack_t *home = strata_stack_of(piece->home);
-    if (home != call.stack) strata_lock(&home->lock);
+    bool held = strata_call_holds(&call, home);
+    if (!held) strata_lock(&home->lock);
     /* The sentinel 0 is never free. */
     bool in_chunk = piece->chunk != 0;
-    neighbours->free_before = in_chunk ? free_bytes(home, piece->prev) : 0;
-    neighbours->free_after = in_chunk ? free_bytes(home, piece->next) : 0;
+    neighbours->free_before = in_chunk ? free_bytes(home, piece->prev, false) : 0;
+    neighbours->free_after = in_chunk ? free_bytes(home, piece->next, true) : 0;
     neighbours->run = neighbours->free_before + piece->size + neighbours->free_after;
-    if (home != call.stack) strata_unlock(&home->lock);
+    if (!held) strata_unlock(&home->lock);
     (void)strata_call_unlock(&call);
     return STRATA_OK;
 }

@@ -1,79 +1,49 @@
 /* The calls that programs make millions of times: allocate, free, free by pointer. Everything that is not a hit goes the long
  * way (facade/serve/request.c, long_way.c). */
-#include "allocation/stack/threads.h"
+#include "allocation/stack/direct.h"
 #include "facade/serve/long_way.h"
 #include "facade/serve/lookup.h"
-
-static inline void fill_block(strata_stack_t *home, const strata_record_t *record, strata_block_t *block) {
-    block->ptr = (void *)(uintptr_t)record->ptr;
-    block->size = record->size;
-    block->ref = strata_ref_make(home->number, strata_slab_slot(&home->slab, record), record->generation);
-}
-
-/* A hit under the stack's lock: every layer above the cache has said that it has nothing to do. */
-static inline strata_record_t *hit(strata_stack_t *stack, size_t size) {
-    strata_record_t *record = stack->hit(stack->cache, size, 1);
-    if (__builtin_expect(!record, 0)) return NULL;
-    record->route = stack->route;
-    strata_stack_book(stack, record);
-    if (__builtin_expect(stack->directory != NULL, 0))
-        strata_directory_write(stack->directory, record->ptr, stack->number, strata_slab_slot(&stack->slab, record));
-    return record;
-}
-
-/* Under the stack's lock. */
-static inline bool may_hit(const strata_stack_t *stack, strata_stream_t stream) {
-    uint16_t attention = stack->attention_allocate;
-    return attention == 0 || (attention == STRATA_ATTENTION_OWNERLESS && !stream);
-}
 
 strata_status_t strata_allocate(strata_t facade, strata_place_t place, strata_stream_t stream, size_t size, strata_block_t *block) {
     strata_stack_handle_t handle = strata_lookup(facade, place, stream);
     strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(handle));
     if (__builtin_expect(!stack || size - 1 >= STRATA_LARGEST_REQUEST, 0))
         return strata_allocate_long_way(facade, place, stream, size, block);
-    strata_lock(&stack->lock);
-    if (__builtin_expect(stack->handle == handle && may_hit(stack, stream) && block, 1)) {
-        strata_record_t *record = hit(stack, size);
+    strata_stack_t *home = atomic_load_explicit(&stack->home, memory_order_relaxed);
+    strata_lock(&home->lock);
+    if (__builtin_expect(stack->handle == handle && strata_direct_may_hit(stack, stream) && block, 1)) {
+        strata_record_t *record = strata_direct_hit(stack, home, size, NULL);
         if (__builtin_expect(record != NULL, 1)) {
-            fill_block(stack, record, block);
-            strata_unlock(&stack->lock);
+            strata_direct_fill(home, record, block);
+            strata_unlock(&home->lock);
             return STRATA_OK;
         }
     }
-    strata_unlock(&stack->lock);
+    strata_unlock(&home->lock);
     bool found;
     strata_status_t status = strata_allocate_missed(handle, stream, size, block, &found);
     return found ? status : strata_allocate_long_way(facade, place, stream, size, block);
 }
 
-/* Under the lock of `home`: frees a record if no layer above the cache needs to be called. False: go the long way. */
-static inline bool free_quickly(strata_stack_t *home, strata_record_t *record) {
-    if (__builtin_expect((home->attention_free | record->attention) != 0 || record->route != home->route || !home->quick_free, 0))
-        return false;
-    strata_stack_unbook(home, record);
-    record->generation++;
-    if (__builtin_expect(home->quick_free(home->cache, record), 1)) return true;
-    record->generation--;
-    home->figures.frees--;
-    home->figures.requested_bytes += strata_record_requested(record);
-    home->figures.allocated_bytes += record->size;
-    return false;
+/* What lies in the slab of a shared stack was served by one of those that share it. */
+static __attribute__((noinline)) bool free_shared(const strata_stack_t *home, strata_record_t *record) {
+    return home->is_shared && strata_direct_free(strata_stack_of(record->stack), record, NULL);
+}
+
+/* Under the lock of `home`. False: go the long way. */
+static inline bool free_directly(strata_stack_t *home, strata_record_t *record) {
+    return __builtin_expect(strata_direct_free(home, record, NULL), 1) || free_shared(home, record);
 }
 
 strata_status_t strata_free(strata_t facade, strata_ref_t ref) {
     strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
-    if (__builtin_expect(!home || strata_lookup_forked(), 0)) return strata_free_long_way(facade, ref);
-    uint32_t slot = strata_ref_slot(ref);
-    (void)strata_threads_self();
+    /* A thread's first call counts it in; in a child of fork() no thread is. */
+    if (__builtin_expect(!home || !strata_threads_own, 0)) return strata_free_long_way(facade, ref);
     strata_lock(&home->lock);
-    if (__builtin_expect(home->facade == facade && slot < home->slab.used, 1)) {
-        strata_record_t *record = strata_slab_record(&home->slab, slot);
-        if (__builtin_expect(record->generation == strata_ref_generation(ref) && record->state == STRATA_RECORD_LIVE, 1) &&
-            __builtin_expect(free_quickly(home, record), 1)) {
-            strata_unlock(&home->lock);
-            return STRATA_OK;
-        }
+    strata_record_t *record = __builtin_expect(home->facade == facade, 1) ? strata_direct_find(home, ref) : NULL;
+    if (__builtin_expect(record && free_directly(home, record), 1)) {
+        strata_unlock(&home->lock);
+        return STRATA_OK;
     }
     strata_unlock(&home->lock);
     return strata_free_long_way(facade, ref);
@@ -98,7 +68,7 @@ strata_status_t strata_free_pointer(strata_t facade, void *ptr) {
     if (__builtin_expect(home->facade == facade && slot < home->slab.used, 1)) {
         strata_record_t *record = strata_slab_record(&home->slab, slot);
         if (__builtin_expect(record->ptr == (uint64_t)(uintptr_t)ptr && record->state == STRATA_RECORD_LIVE, 1) &&
-            __builtin_expect(free_quickly(home, record), 1)) {
+            __builtin_expect(free_directly(home, record), 1)) {
             strata_unlock(&home->lock);
             return STRATA_OK;
         }

@@ -1,5 +1,7 @@
-/* From an address inside a block to the block. */
+/* Where a block lies: from an address inside it, its place, the piece of the device's memory. */
 #include "allocation/call/blocks.h"
+#include "allocation/stack/layer.h"
+#include "facade/facade.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/diagnose.h"
 
@@ -27,4 +29,42 @@ strata_status_t strata_base_pointer(strata_t handle, const void *interior, strat
             return STRATA_OK;
         }
     return strata_diagnose_pointer(facade, interior, "holds it");
+}
+
+strata_status_t strata_place_of(strata_t handle, strata_ref_t ref, strata_place_t *place) {
+    STRATA_REFUSE_NULL(place);
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    *place = call.stack->domain->place;
+    (void)strata_call_unlock(&call);
+    return STRATA_OK;
+}
+
+/* What a record was made from; NULL: the device gave it. */
+static const strata_record_t *below(const strata_record_t *record) {
+    const strata_record_t *inner = strata_record_inner(record);
+    if (inner) return inner;
+    strata_layer_t *maker = strata_record_maker(strata_stack_of(record->stack), record);
+    return maker && maker->type->chunk_of ? maker->type->chunk_of(maker, record) : NULL;
+}
+
+strata_status_t strata_base_of(strata_t handle, strata_ref_t ref, void **base, size_t *size) {
+    STRATA_REFUSE_NULL(base);
+    STRATA_REFUSE_NULL(size);
+    strata_call_t call;
+    strata_record_t *record;
+    strata_status_t status = strata_facade_find(handle, ref, &call, &record);
+    if (status != STRATA_OK) return status;
+    const strata_record_t *piece = record;
+    for (const strata_record_t *next; (next = below(piece)) != NULL;) piece = next;
+    if (record->ptr - piece->ptr <= piece->size && record->size <= piece->size - (record->ptr - piece->ptr)) {
+        *base = (void *)(uintptr_t)piece->ptr;
+        *size = (size_t)piece->size;
+    } else {
+        status = strata_fail(STRATA_E_UNSUPPORTED, 0, "the block lies in several pieces of memory that a cache uses as one");
+    }
+    (void)strata_call_unlock(&call);
+    return status;
 }

@@ -2,10 +2,8 @@
 #ifndef STRATA_FACADE_LONG_WAY_H
 #define STRATA_FACADE_LONG_WAY_H
 
+#include "allocation/stack/direct.h"
 #include "facade/facade.h"
-
-/* Larger requests are refused: no place has so much, and sums of such sizes cannot wrap. */
-#define STRATA_LARGEST_REQUEST (1ull << 48)
 
 extern strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
 
@@ -14,6 +12,11 @@ strata_status_t strata_allocate_long_way(strata_t facade, strata_place_t place, 
 /* The same, with the stack that the call has missed in. *found: it is still that stack; else nothing has happened. */
 strata_status_t strata_allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
                                        bool *found);
+/* The stack of a request, kept from ending until strata_stack_leave(); and a request served on a stack that was entered. */
+strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                     strata_stack_t **stack);
+strata_status_t strata_request_serve(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
+                                     const strata_allocate_options_t *options, strata_block_t *block);
 strata_status_t strata_free_long_way(strata_t facade, strata_ref_t ref);
 strata_status_t strata_free_pointer_long_way(strata_t facade, void *ptr);
 strata_status_t strata_free_null(strata_t facade);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "allocation/stack/threads.h"
 #include "facade/facade.h"
 
 _Thread_local strata_lookup_t strata_lookups[STRATA_LOOKUP_WAYS] __attribute__((tls_model("initial-exec")));
@@ -24,6 +25,7 @@ void strata_lookup_forget_own(strata_t facade) {
 static void in_child(void) {
     if (!strata_facade_ever_opened()) return;
     atomic_store(&strata_lookup_epoch, 0);
+    strata_threads_forked();
     for (int i = 0; i < STRATA_LOOKUP_WAYS; i++) strata_lookups[i] = (strata_lookup_t){.facade = 0};
 }
 

@@ -28,8 +28,8 @@ static strata_status_t find_handle(strata_facade_t *facade, strata_place_t place
 
 /* The stack, kept from ending. It is remembered for the thread's next call, unless every call is to be checked or belongs to an
  * operator, or the pool is only this request's. If another thread forgets the stream at this moment, the stack is made anew. */
-static strata_status_t enter_stack(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
-                                   strata_stack_t **stack) {
+strata_status_t strata_request_enter(strata_facade_t *facade, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                     strata_stack_t **stack) {
     strata_stack_handle_t handle;
     do {
         strata_status_t status = find_handle(facade, place, stream, said, &handle);
@@ -154,12 +154,18 @@ static strata_status_t serve_on(strata_facade_t *facade, strata_stack_t *stack, 
     return status;
 }
 
+strata_status_t strata_request_serve(strata_facade_t *facade, strata_stack_t *stack, strata_stream_t stream,
+                                     const strata_allocate_options_t *options, strata_block_t *block) {
+    strata_status_t status = check_options(options);
+    return status == STRATA_OK ? serve_on(facade, stack, stream, options, block) : status;
+}
+
 static strata_status_t serve_with(strata_facade_t *facade, strata_place_t place, strata_stream_t stream,
                                   const strata_allocate_options_t *options, strata_block_t *block) {
     strata_stack_t *stack;
     strata_growing_serve();
     strata_status_t status = check_options(options);
-    if (status == STRATA_OK) status = enter_stack(facade, place, stream, options->pool, &stack);
+    if (status == STRATA_OK) status = strata_request_enter(facade, place, stream, options->pool, &stack);
     if (status != STRATA_OK) return status;
     status = serve_on(facade, stack, stream, options, block);
     strata_stack_leave(stack);

@@ -2,6 +2,7 @@
 
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
+#include "allocation/stack/threads.h"
 #include "facade/serve/lookup.h"
 
 typedef struct annotation {
@@ -29,6 +30,14 @@ static annotation_t *room_for(strata_t handle) {
     return room;
 }
 
+void strata_annotation_look(void) {
+    bool inside = false;
+    for (int i = 0; i < STRATA_ANNOTATED_FACADES; i++)
+        inside = inside || (annotations[i].operator_name != 0 && strata_facade_is_open(annotations[i].facade));
+    (void)strata_threads_self();
+    strata_threads_set_plain(!inside);
+}
+
 strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
     strata_facade_t *facade = strata_facade_of(handle);
     if (!facade) return strata_last_error()->status;
@@ -40,6 +49,7 @@ strata_status_t strata_annotate(strata_t handle, const char *operator_name) {
     if (!room)
         return strata_fail(STRATA_E_LIMIT, 0, "the thread is inside operators of %d facades, the most", STRATA_ANNOTATED_FACADES);
     *room = (annotation_t){.facade = handle, .operator_name = number};
+    strata_annotation_look();
     /* Hits of an annotated thread are not remembered. */
     if (number != 0) strata_lookup_forget_own(handle);
     return STRATA_OK;

@@ -10,4 +10,7 @@ enum { STRATA_ANNOTATED_FACADES = 4 }; /* by one thread at a time */
  * that nobody else pays for the check. */
 uint32_t strata_annotation(const strata_facade_t *facade);
 
+/* Whether the thread is inside an operator of any open facade: where it is in none its calls by handle may be hits. */
+void strata_annotation_look(void);
+
 #endif

@@ -233,8 +233,10 @@ typedef struct strata_layer_type {
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
     /* Optional; NULL passes on to the layers below, which the core asks each in turn. */
-    /* A cache's hit: serves from what it has, or answers NULL having changed nothing; no device call, no lock opened. */
-    strata_record_t *(*hit)(strata_layer_t *self, size_t size, size_t alignment);
+    /* A cache's hit for a request of `stack`, at the place's own alignment: serves from what it has, or answers NULL having changed
+     * nothing; no device call, no lock opened. The core writes the record's route and stack. An instance that several stacks share
+     * asks strata_stack_stream() whose request it is. Without it, or where a layer above has something to do, allocate() is called. */
+    strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
     /* A cache's free when no other layer took part: as free(), but answers false, having changed nothing, if it would have to
      * open the lock. */
     bool (*quick_free)(strata_layer_t *self, strata_record_t *record);
@@ -286,6 +288,8 @@ typedef struct strata_layer_type {
     /* Of a block of this cache: what keeps it from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
      * Under the lock. NULL: nothing does, but whose stack the layer stands in. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
+    /* For caches of the tree: hit and quick_free compiled into the core's own way (allocation/stack/direct.h). NULL elsewhere. */
+    const struct strata_direct *direct;
 } strata_layer_type_t;
 
 /* The head of every instance. Filled by the builder, constant afterwards. */
@@ -423,7 +427,7 @@ STRATA_API strata_status_t strata_chunked_create(strata_layer_t *self, const str
 STRATA_API void strata_chunked_destroy(strata_layer_t *self);
 STRATA_API strata_status_t strata_chunked_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
 STRATA_API void strata_chunked_free(strata_layer_t *self, strata_record_t *block, strata_call_t *call);
-STRATA_API strata_record_t *strata_chunked_hit(strata_layer_t *self, size_t size, size_t alignment);
+STRATA_API strata_record_t *strata_chunked_hit(strata_layer_t *self, size_t size, const strata_stack_t *stack);
 STRATA_API bool strata_chunked_quick_free(strata_layer_t *self, strata_record_t *block);
 STRATA_API uint64_t strata_chunked_release(strata_layer_t *self, strata_call_t *call);
 STRATA_API uint64_t strata_chunked_trim(strata_layer_t *self, uint64_t keep, strata_call_t *call);
@@ -495,6 +499,8 @@ STRATA_API strata_status_t strata_layer_refuse_captured(const strata_layer_t *se
 STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
                                              strata_stream_t stream);
 
+/* The stream whose requests a stack serves; NULL: the legacy stream, and in pinned and host places any. */
+STRATA_API strata_stream_t strata_stack_stream(const strata_stack_t *stack);
 /* The stream that owns what the layer's stack serves, where it has one that this thread can name. False: pinned and host memory,
  * what a forgotten stream left, another thread's own default stream. */
 STRATA_API bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream);

@@ -589,7 +589,6 @@ STRATA_API strata_status_t strata_shadow_start(strata_t facade, const strata_ope
 STRATA_API strata_status_t strata_shadow_stop(strata_t facade, char *report, size_t capacity);
 
 /* ---- lists ----------------------------------------------------------------------------------------------------------- */
-
 /* Names of the presets and of the layers, index 0 upward; NULL after the last. */
 STRATA_API const char *strata_strategy_name(size_t index);
 STRATA_API const char *strata_layer_name(size_t index);
@@ -597,4 +596,5 @@ STRATA_API const char *strata_layer_name(size_t index);
 #ifdef __cplusplus
 }
 #endif
+#include "strata/allocator.h"
 #endif

@@ -44,6 +44,9 @@ typedef struct room {
     size_t size;
     uint32_t id;
     bool same;
+    strata_place_t place;
+    void *base;
+    strata_allocator_t allocator;
 } room_t;
 
 #define CALLS(X)                                                                                                                   \
@@ -56,6 +59,9 @@ typedef struct room {
     X(strata_block_of(s, ptr, &r.block))                                                                                           \
     X(strata_base_pointer(s, (char *)ptr + 1, &r.block))                                                                           \
     X(strata_allocation_route(s, ref, r.text, sizeof r.text))                                                                      \
+    X(strata_place_of(s, ref, &r.place))                                                                                           \
+    X(strata_base_of(s, ref, &r.base, &r.size))                                                                                    \
+    X(strata_allocator_get(s, place, stream, 0, &r.allocator))                                                                     \
     X(strata_record_stream(s, ref, stream))                                                                                        \
     X(strata_erase_stream(s, ref, stream))                                                                                         \
     X(strata_stream_of(s, ref, &r.stream))                                                                                         \

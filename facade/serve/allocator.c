@@ -1,0 +1,188 @@
+/* Allocator objects: a value that names a stack, and the calls through it. */
+#include <string.h>
+
+#include "allocation/report/log.h"
+#include "allocation/stack/layer.h"
+#include "facade/serve/arguments.h"
+#include "facade/serve/long_way.h"
+#include "facade/serve/lookup.h"
+#include "facade/streams/annotate.h"
+#include "facade/streams/stream_ids.h"
+#include "platform/host/growing.h"
+
+/* ---- a stack that no call may go directly to: every use of its stream is to be checked ---- */
+
+static strata_status_t never_allocate(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block,
+                                      strata_stack_t *stack, strata_allocate_fn missed) {
+    (void)stack;
+    return missed(handle, stream, size, block);
+}
+
+static strata_status_t never_free(strata_stack_handle_t handle, strata_ref_t ref, strata_stack_t *stack, strata_free_fn missed) {
+    (void)stack;
+    return missed(handle, ref);
+}
+
+static const strata_direct_t never = {.allocate = never_allocate, .free = never_free};
+
+/* ---- the value ---- */
+
+strata_status_t strata_allocator_get(strata_t handle, strata_place_t place, strata_stream_t stream, uint64_t said,
+                                     strata_allocator_t *allocator) {
+    STRATA_REFUSE_NULL(allocator);
+    strata_facade_t *facade = strata_facade_of(handle);
+    if (!facade) return strata_last_error()->status;
+    strata_stack_t *stack;
+    strata_status_t status = strata_request_enter(facade, place, stream, said, &stack);
+    if (status != STRATA_OK) return status;
+    if (facade->stream_ids) atomic_store(&stack->direct, &never);
+    *allocator = (strata_allocator_t){.stack = strata_stack_handle_of(stack), .stream = stack->ownerless ? stream : stack->stream};
+    strata_stack_leave(stack);
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+/* The stack, kept from ending; NULL with E_STALE or E_FORKED set. */
+static strata_stack_t *enter(strata_stack_handle_t handle) {
+    if (strata_lookup_forked()) {
+        (void)strata_facade_of(handle);
+        return NULL;
+    }
+    strata_stack_t *stack = strata_stack_enter(handle);
+    if (!stack)
+        strata_fail(
+            STRATA_E_STALE, 0,
+            "the allocator names nothing any more: its stream was forgotten, the strategy was changed or the facade closed; "
+            "get it anew (strata_allocator_get)");
+    return stack;
+}
+
+/* ---- requests ---- */
+
+/* What its stream is called by whoever asks: NULL may mean another one by now. */
+static strata_stream_t name_of_stream(const strata_stack_t *stack) {
+    bool legacy = stack->stream == NULL && atomic_load(&stack->domain->default_stream) != NULL;
+    return legacy ? STRATA_STREAM_LEGACY : stack->stream;
+}
+
+/* Of a stack that another thread alone is served from: this one has its own, under the same names. */
+static strata_status_t serve_elsewhere(const strata_stack_t *stack, const strata_allocate_options_t *options,
+                                       strata_block_t *block) {
+    strata_allocate_options_t own = {.freed_before = 0};
+    size_t known = options->struct_size < sizeof own ? options->struct_size : sizeof own;
+    memcpy(&own, options, known);
+    own.struct_size = sizeof own;
+    own.pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY;
+    return strata_allocate_with(stack->facade, stack->domain->place, name_of_stream(stack), &own, block);
+}
+
+static strata_status_t serve(strata_stack_t *stack, strata_stream_t stream, const strata_allocate_options_t *options,
+                             strata_block_t *block) {
+    strata_facade_t *facade = strata_facade_of(stack->facade);
+    if (!facade) return strata_last_error()->status;
+    strata_annotation_look();
+    if (options->pool != 0) return strata_fail(STRATA_E_INVALID, 0, "the allocator has a pool: options->pool is 0");
+    if (stack->only_thread != 0 && stack->only_thread != strata_threads_self()) return serve_elsewhere(stack, options, block);
+    strata_growing_serve();
+    strata_status_t status = strata_stream_ids_check(facade, stack->domain->place, stream, STRATA_STREAM_USED);
+    return status == STRATA_OK ? strata_request_serve(facade, stack, stream, options, block) : status;
+}
+
+static strata_status_t allocate_by(strata_stack_handle_t handle, strata_stream_t stream, const strata_allocate_options_t *options,
+                                   strata_block_t *block) {
+    strata_stack_t *stack = enter(handle);
+    if (!stack) return strata_last_error()->status;
+    strata_status_t status = serve(stack, stream, options, block);
+    strata_stack_leave(stack);
+    strata_log_flush();
+    return status;
+}
+
+static strata_status_t allocate_missed(strata_stack_handle_t handle, strata_stream_t stream, size_t size, strata_block_t *block) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size};
+    if (!block) return strata_fail(STRATA_E_INVALID, 0, "strata_allocator_allocate: `block` is NULL");
+    return allocate_by(handle, stream, &options, block);
+}
+
+strata_status_t strata_allocator_allocate(strata_allocator_t allocator, size_t size, strata_block_t *block) {
+    strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(allocator.stack));
+    if (__builtin_expect(!stack, 0)) return allocate_missed(allocator.stack, allocator.stream, size, block);
+    const strata_direct_t *direct = atomic_load_explicit(&stack->direct, memory_order_relaxed);
+    return direct->allocate(allocator.stack, allocator.stream, size, block, stack, allocate_missed);
+}
+
+strata_status_t strata_allocator_allocate_with(strata_allocator_t allocator, const strata_allocate_options_t *options,
+                                               strata_block_t *block) {
+    STRATA_REFUSE_NULL(options);
+    STRATA_REFUSE_NULL(block);
+    STRATA_REFUSE_SIZE(options, offsetof(strata_allocate_options_t, freed_before));
+    return allocate_by(allocator.stack, allocator.stream, options, block);
+}
+
+/* ---- frees ---- */
+
+static strata_t facade_of_ref(strata_ref_t ref) {
+    strata_stack_t *home = strata_stack_of(strata_ref_home(ref));
+    if (!home) return 0;
+    strata_lock(&home->lock);
+    strata_t facade = home->facade;
+    strata_unlock(&home->lock);
+    return facade;
+}
+
+/* A stale allocator cannot tell its facade from the block's. */
+static strata_status_t free_missed(strata_stack_handle_t handle, strata_ref_t ref) {
+    if (strata_lookup_forked()) return strata_free_null(handle);
+    strata_stack_t *stack = strata_stack_enter(handle);
+    strata_t facade = stack ? stack->facade : facade_of_ref(ref);
+    if (stack) strata_stack_leave(stack);
+    if (facade) return strata_free(facade, ref);
+    return strata_fail(STRATA_E_STALE, 0, "ref %#llx: its facade was closed, or there never was such an allocation",
+                       (unsigned long long)ref);
+}
+
+strata_status_t strata_allocator_free(strata_allocator_t allocator, strata_ref_t ref) {
+    strata_stack_t *stack = strata_stack_of(strata_stack_handle_number(allocator.stack));
+    if (__builtin_expect(!stack, 0)) return free_missed(allocator.stack, ref);
+    const strata_direct_t *direct = atomic_load_explicit(&stack->direct, memory_order_relaxed);
+    return direct->free(allocator.stack, ref, stack, free_missed);
+}
+
+/* ---- what it keeps, and what it is ---- */
+
+strata_status_t strata_allocator_release(strata_allocator_t allocator, uint64_t *released) {
+    strata_stack_t *stack = enter(allocator.stack);
+    if (!stack) return strata_last_error()->status;
+    uint64_t before = atomic_load(&stack->domain->given_bytes);
+    strata_pending_t pending = {.ready_at = UINT64_MAX};
+    strata_stack_poll(stack, &pending);
+    (void)strata_stack_release(stack);
+    uint64_t given = atomic_load(&stack->domain->given_bytes) - before;
+    strata_stack_leave(stack);
+    if (released) *released = given;
+    strata_log_flush();
+    return STRATA_OK;
+}
+
+strata_status_t strata_allocator_statistics(strata_allocator_t allocator, strata_statistics_t *statistics) {
+    STRATA_REFUSE_NULL(statistics);
+    strata_stack_t *stack = enter(allocator.stack);
+    if (!stack) return strata_last_error()->status;
+    strata_statistics_t figures;
+    strata_facade_stack_figures(stack, &figures);
+    strata_stack_leave(stack);
+    return strata_facade_tell_figures(&figures, statistics);
+}
+
+strata_status_t strata_allocator_describe(strata_allocator_t allocator, strata_allocator_info_t *info) {
+    STRATA_REFUSE_NULL(info);
+    STRATA_REFUSE_SIZE(info, sizeof *info);
+    strata_stack_t *stack = enter(allocator.stack);
+    if (!stack) return strata_last_error()->status;
+    info->facade = stack->facade;
+    info->place = stack->domain->place;
+    info->stream = stack->ownerless ? allocator.stream : name_of_stream(stack);
+    info->pool = stack->group->pool ? stack->group->pool : STRATA_POOL_ORDINARY;
+    strata_stack_leave(stack);
+    return STRATA_OK;
+}
