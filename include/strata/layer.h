@@ -1,18 +1,45 @@
-/* The layer contract: what a layer of a stack is, what it gets and what it owes. Every layer of Strata is written against this
- * contract, and this header is all that a layer outside the tree needs (examples/my_layer.c). It becomes known by
- * strata_register_layer(), or lies in a shared object that a strategy loads (STRATA_LAYERS below).
+/* How to write a layer. This header is all that a layer outside Strata's tree needs, and every layer in the tree is written against it.
  *
- * A request goes down a stack, a record comes up. Each layer that took part is pushed onto the record on the way up; free pops
- * them in exactly the reverse order. A cache is a boundary: it makes the record that the caller gets (its block), and holds
- * the chunk, a record of its own with the layers below.
+ * WHAT A LAYER IS. An allocator of Strata is a stack of layers. Each layer is one of four kinds:
  *
- * Locks. A layer whose type says `guarded` runs with its stack's lock held, and finds everything it owns unchanged between
- * two of its calls into the layers below: those calls are the points where the lock may have been open, so it holds no
- * half-made state across them and reads its own again. Before it makes a call that can block (a device call that is not
- * quick, the layer below a cache) it opens the locks with strata_call_unlock() and takes them again with strata_call_lock().
+ *     source      gets memory from a device: it stands at the bottom
+ *     cache       gets chunks from the layer below and serves blocks of them
+ *     decorator   changes how the one layer below it is used: it counts, bounds, fills, waits
+ *     router      has several stacks below it and chooses one for each request
  *
- * Versions. Structs grow at their end alone. A layer lets the core make records and paths; a request that it changes is a copy
- * with struct_size = sizeof(strata_request_t).
+ * A request goes down the stack until somebody serves it. What comes back up is a record: address, size, and the route, which names the
+ * layers that took part. A free takes the same route in reverse. A cache ends the way: the record that it returns is a block of its own,
+ * and the chunk in which the block lies is another record, which the cache got from below and keeps.
+ *
+ * HOW TO BEGIN. A decorator is four functions and a struct (examples/my_layer.c). A cache is a policy for free blocks on top of
+ * strata_chunked_*() (examples/segregated_fit.c). Put a STRATA_LAYERS() line at the end of the file, build a shared object, check it:
+ *
+ *     cc -O2 -shared -fPIC mine.c $(pkg-config --cflags strata) -o libmine.so
+ *     strata conform ./libmine.so              docs/conform.md
+ *     strata torture --layers ./libmine.so     docs/torture.md
+ *
+ * A strategy names the object and the layer: `load: [./libmine.so]` and `stack: [stream_safe, mine, system]`.
+ *
+ * INSTANCES. The builder makes instances of a layer by its scope: one for each stream, for each thread, or for each device. An instance
+ * is a struct of yours that begins with strata_layer_t. It belongs to a stack, and its records lie in that stack's slab.
+ *
+ * LOCKS. Each stack has one lock. If the type says `guarded`, every operation runs with it held, unless its comment says otherwise, and
+ * the instance needs no lock of its own. Two rules follow:
+ *
+ *     - Never block under the lock. Device calls that are not marked quick, calls into the layer below a cache, and your own waits are
+ *       made between strata_call_unlock() and strata_call_lock().
+ *     - Every call into the layers below may open the lock. Leave nothing half done before such a call, and read your state anew after it.
+ *
+ * A type that is not guarded locks for itself. It still must not block while a lock of the call is held.
+ *
+ * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was. A request
+ * that cannot be served for want of memory is STRATA_E_NO_MEMORY, however large it is: then the core looks for memory and asks again.
+ * `free` cannot fail.
+ *
+ * UNITS. Sizes are bytes, times are nanoseconds, addresses are uint64_t.
+ *
+ * VERSIONS. Structs grow at their end alone, and begin with their size where you fill them. Requests that you change are copies with
+ * struct_size = sizeof(strata_request_t); records and calls are made by the core.
  */
 #ifndef STRATA_LAYER_H
 #define STRATA_LAYER_H
@@ -23,10 +50,10 @@
 extern "C" {
 #endif
 
-typedef struct strata_layer strata_layer_t; /* an instance */
-typedef struct strata_stack strata_stack_t; /* the instances that serve one (place, stream), or one device */
+typedef struct strata_layer strata_layer_t; /* an instance of a layer */
+typedef struct strata_stack strata_stack_t; /* the instances that serve one (place, stream), or those that several stacks share */
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
-typedef struct strata_record strata_record_t;
+typedef struct strata_record strata_record_t; /* one block, live or free */
 
 /* ---- the call that is under way ---------------------------------------------------------------------------------------- */
 
@@ -55,55 +82,55 @@ typedef struct strata_call {
     const strata_stream_t *guest; /* the stream that a forgotten one's stack serves, which owns none of it; NULL: the stack's own */
 } strata_call_t;
 
-/* Internal flags of a request, beside STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO. */
+/* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
 enum {
-    STRATA_SMALL_GROWTH = 1u << 16 /* a cache that must grow asks for the rounded request alone */
+    STRATA_SMALL_GROWTH = 1u << 16 /* memory is short: a cache that must grow asks for the request alone, not for a whole chunk */
 };
 
+/* What is asked for. Read only: to ask for something else, pass on a changed copy. */
 typedef struct strata_request {
     size_t struct_size;
     size_t size; /* bytes, never 0 */
-    size_t
-        alignment; /* a power of two; more than the place's where this layer's `alignment` says that it serves it, or one above asks so */
+    size_t alignment; /* a power of two. More than the place's only if this layer's `alignment` says that it serves it */
     strata_stream_t stream;
-    uint64_t pool;
-    uint64_t freed_before; /* of memory whose free carries a count, only what was freed up to this one may be served; 0: any */
-    const char *tag;
+    uint64_t pool; /* 0: no named pool */
+    uint64_t freed_before; /* serve only what was freed at this count or before (set_frontier); 0: anything */
+    const char *tag; /* NULL: none */
     strata_call_t *call;
-    uint32_t flags;
+    uint32_t flags; /* STRATA_NO_GROW: serve from what is there; STRATA_NO_RETRY: do not wait */
 } strata_request_t;
 
-/* ---- the record -------------------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------------- */
 
 typedef enum strata_record_state {
-    STRATA_RECORD_UNUSED = 0, /* a slot nobody has */
+    STRATA_RECORD_UNUSED = 0, /* the slot is free */
     STRATA_RECORD_FREE = 1, /* a free block of a cache */
-    STRATA_RECORD_LIVE = 2, /* somebody holds it */
-    STRATA_RECORD_DEFERRED = 3, /* freed by its holder, waiting for other streams */
-    STRATA_RECORD_CHUNK = 4 /* a layer above holds it, a cache or a decorator with a record of its own: no ref names it */
+    STRATA_RECORD_LIVE = 2, /* the program has it */
+    STRATA_RECORD_DEFERRED = 3, /* on its way back: freed by the program, perhaps waiting for other streams */
+    STRATA_RECORD_CHUNK = 4 /* held by a layer above: a cache, or a decorator that made a record of its own */
 } strata_record_state_t;
 
-/* The generation of a record whose slot is used up: a cache that gets such a block back does not hand it out again. */
+/* A slot whose record has this generation is used up. A cache that gets such a block back must not hand it out again. */
 enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
 
-/* One 64-byte line per block, live or free; slots are 32-bit indices into the slab of the stack that made it (slot 0 is a
- * sentinel that is never free). Guarded by that stack's lock, except that a live record's holder may read ptr, size, slack. */
+/* One block, live or free: 64 bytes in the slab of the stack that made it. Slots are numbers into that slab. Guarded by that stack's lock;
+ * whoever holds a live record may read ptr, size and slack without it. A layer writes only what the comments give it. */
 struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
-    uint64_t route; /* decorator stack: layer numbers, the top in the low byte */
-    uint32_t generation; /* grows at every free; 28 bits are the ref's */
+    uint64_t route; /* numbers of the layers that took part, the top in the low byte: the core pushes and pops them */
+    uint32_t generation; /* grows at every free, so that old refs are known to be stale; the core's */
     uint16_t stack; /* number of the stack whose layer numbers `route` uses */
-    uint16_t attention; /* bits of the layers whose free must not be left out */
-    uint32_t prev, next; /* neighbours in the chunk, 0: none */
-    uint32_t bin_prev; /* free: links of the index; of a decorator's own record: slot and stack of the one that it holds */
+    uint16_t attention; /* bits of the `idle` layers whose free must be called for this record */
+    uint32_t prev, next; /* a block of a cache: slots of its neighbours in the chunk; 0: none */
+    uint32_t bin_prev; /* a free block: links of the cache's index; a record that a decorator made: what it holds */
     uint32_t bin_next;
-    uint32_t chunk; /* the cache's number of the chunk; 0: not a block of a cache */
-    uint32_t slack; /* granted - requested */
+    uint32_t chunk; /* the cache's own number of the chunk; 0: this is no block of a cache */
+    uint32_t slack; /* granted bytes less requested bytes */
     uint8_t state; /* strata_record_state_t */
     uint8_t pool; /* the layer's own */
     uint16_t home; /* number of the stack whose slab this is */
-    uint32_t borrows; /* stream_safe's list; 0: none */
+    uint32_t borrows; /* live: the list of a layer that knows borrows; 0: none. Free: the cache's */
 };
 
 static inline uint64_t strata_record_requested(const strata_record_t *record) { return record->size - record->slack; }
@@ -120,12 +147,13 @@ typedef enum strata_option_kind {
     STRATA_OPTION_TEXT /* char[STRATA_OPTION_TEXT_BYTES]: a path, a name; UTF-8, no control characters or outer blanks */
 } strata_option_kind_t;
 
-enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one row */ };
+enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one option */ };
 
-/* One row an option: from it come the options struct's checking, environment names, `strata layers` and the docs.
- * A router's values of one branch are options whose names end in the branch's number: `most_1`, `most_2` (up to 8 branches) are
- * written `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`; the last branch takes what is left and has
- * none. A router without such options has `stacks: [[...], [...]]`. */
+/* One option. From these rows come the reading of strategy files and of settings, `strata layers`, and the bounds that are checked.
+ *
+ * A router whose branches have values of their own has options that end in the number of the branch: `most_1`, `most_2`, up to `most_8`.
+ * A strategy writes `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`; the last branch takes the rest and has no
+ * value. A router without such options is written `stacks: [[...], [...]]`. */
 typedef struct strata_option_row {
     const char *name;
     strata_option_kind_t kind;
@@ -136,7 +164,7 @@ typedef struct strata_option_row {
     const char *doc;
 } strata_option_row_t;
 
-/* One row a figure of the layer's own, a uint64_t at `offset` of its state (see `figures`). */
+/* One figure: a uint64_t at `offset` in the instance. It is read under the lock, after `figures`. */
 typedef struct strata_stat_row {
     const char *name;
     const char *unit;
@@ -144,14 +172,15 @@ typedef struct strata_stat_row {
     const char *doc;
 } strata_stat_row_t;
 
-/* ---- the layer --------------------------------------------------------------------------------------------------------- */
+/* ---- the type of a layer ----------------------------------------------------------------------------------------------- */
 
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
-/* How widely an instance is shared, within one facade. THREAD is for caches; every thread has stacks of its own above such a
- * cache. */
+/* What has an instance of its own, within one facade: each stream, each thread, or each device. NONE: the layer keeps nothing, so it does
+ * not matter. THREAD is for caches; every thread has stacks of its own above such a cache. */
 typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE } strata_scope_t;
 
-/* What a layer needs of the one below and gives to the one above. X(name, bit, meaning) */
+/* What a layer needs of the layers below, and gives to those above. The builder refuses a stack in which a need is not met, and names both
+ * layers. X(name, bit, meaning) */
 #define STRATA_TRAIT_MAP(X)                                                                                                        \
     X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                                     \
     X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                                               \
@@ -172,29 +201,29 @@ enum {
 #undef STRATA_TRAIT_ENUM
 };
 
-/* What poll() finds: frees that still wait for other streams. */
+/* What poll() finds. */
 typedef struct strata_pending {
-    uint64_t freed_bytes; /* finished by this poll */
-    uint64_t pending_bytes; /* still waiting */
-    uint64_t ready_at; /* when the earliest passes, on the device's clock; UINT64_MAX: nobody knows */
+    uint64_t freed_bytes; /* whose frees this poll has finished */
+    uint64_t pending_bytes; /* whose frees still wait for other streams */
+    uint64_t ready_at; /* when the earliest of them can be finished, on the device's clock; UINT64_MAX: unknown */
 } strata_pending_t;
 
-/* A free of `bytes` waits for a stream; `gone`: it was destroyed. */
+/* A free of `bytes` bytes waits for a stream; `gone`: the stream has been destroyed. */
 typedef void (*strata_wait_fn)(strata_stream_t stream, bool gone, uint64_t bytes, void *context);
 typedef void (*strata_walk_fn)(const strata_record_t *record, void *context);
-/* A request has failed for memory, and a person will read why. Filled by the core. */
+/* A request has failed for want of memory, and a person will read why. */
 typedef struct strata_telling {
     size_t struct_size;
     size_t size; /* bytes asked */
     const char *layer; /* as the strategy names it */
-    void (*say)(const struct strata_telling *telling, const char *text); /* goes into the report, as far as there is room */
-    /* What strata_annotate() said when a live block was asked for ("": nothing), and the steps before. The lock of the block's home
-     * is held. */
+    void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
+    /* What strata_annotate() had said when a live block was asked for ("": nothing), and in which step. Under the lock of the block's
+     * stack. */
     const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
     void *context;
 } strata_telling_t;
 
-/* Of whom a cache keeps the memory of a block, for reports. X(name, bit, meaning) */
+/* What keeps a free block from a request, for reports. X(name, bit, meaning) */
 #define STRATA_REACH_MAP(X)                                                                                                        \
     X(STREAM, 0, "one stream alone is served from it")                                                                             \
     X(CAPTURED, 1, "it stays where it is while a stream is being captured")                                                        \
@@ -209,181 +238,188 @@ enum {
 };
 
 typedef struct strata_layer_type {
-    size_t struct_size; /* a shorter struct is an older layer: what it lacks takes its default */
-    const char *name; /* as in a strategy file */
-    const char *doc; /* one line */
+    size_t struct_size; /* sizeof(strata_layer_type_t) */
+    const char *name; /* as in a strategy file: letters, digits and _ */
+    const char *doc; /* one line, for `strata layers` */
     strata_role_t role;
     strata_scope_t scope;
     uint32_t needs, gives; /* STRATA_TRAIT_* */
-    uint32_t passes; /* traits of the layer below that stay true above this one */
-    bool guarded; /* its functions run under its stack's lock */
-    bool idle; /* while its attention bit is clear in the stack (in the record), its allocate (free) is the one of
-                              the layer below, and its state starts as zero: it may be left out of the walk */
-    size_t state_size; /* of the instance; begins with strata_layer_t; zeroed before create */
-    size_t options_size;
-    const strata_option_row_t *options; /* closed by a NULL name; NULL: none */
+    uint32_t passes; /* traits of the layers below that stay true above this one; ~0u: all */
+    bool guarded; /* operations run under the lock of the instance's stack */
+    bool idle; /* allocate may be skipped while strata_layer_wants_allocate() is off, and free for records whose attention bit
+                  (strata_layer_t.attention) is clear: skipped, each must amount to a call of the layer below */
+    size_t state_size; /* of an instance, which begins with strata_layer_t and is zero before create */
+    size_t options_size; /* of the struct that the options rows fill */
+    const strata_option_row_t *options; /* ended by a row without a name; NULL: none */
     const strata_stat_row_t *stats; /* likewise */
 
-    /* Mandatory. No lock is held in create and destroy. */
+    /* Mandatory. No lock is held in create and destroy. destroy gives everything back, whatever is still live; it is called only after
+     * a create that succeeded. */
     strata_status_t (*create)(strata_layer_t *self);
     void (*destroy)(strata_layer_t *self);
-    /* *record is set on success alone. A decorator calls strata_below_allocate(). */
+    /* Serves a request and sets *record, or fails and leaves it alone. A decorator calls strata_below_allocate(), a router
+     * strata_layer_allocate(), a source strata_record_new(). */
     strata_status_t (*allocate)(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
-    /* Cannot fail. The layer has been popped from the record; a decorator calls strata_below_free(). */
+    /* Takes a record back; cannot fail. Decorators and routers call strata_below_free(). */
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
-    /* Optional; NULL passes on to the layers below, which the core asks each in turn. */
-    /* A cache's hit for a request of `stack`, at the place's own alignment: serves from what it has, or answers NULL having changed
-     * nothing; no device call, no lock opened. The core writes the record's route and stack. An instance that several stacks share
-     * asks strata_stack_stream() whose request it is. Without it, or where a layer above has something to do, allocate() is called. */
+    /* Optional. The core asks each layer of a stack that has the operation; NULL: this one has nothing to do. */
+    /* Of a cache: serves a request of `stack`, at the place's own alignment, from what it has. NULL, and nothing has changed: allocate is
+     * called. It makes no device call and opens no lock. The core writes the record's route and stack. An instance that several stacks
+     * share asks strata_stack_stream() whose request it is. */
     strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
-    /* A cache's free when no other layer took part: as free(), but answers false, having changed nothing, if it would have to
-     * open the lock. */
+    /* Of a cache: takes back a record in which no other layer took part, as free does. False, and nothing has changed: the lock would have to
+     * be opened, and free is called. */
     bool (*quick_free)(strata_layer_t *self, strata_record_t *record);
-    /* Gives idle chunks back; the bytes. */
+    /* Gives back all memory that is idle; returns the bytes. The lock is opened for the calls below. */
     uint64_t (*release)(strata_layer_t *self, strata_call_t *call);
-    /* Finishes deferred frees whose streams have passed; adds to *pending. */
+    /* Finishes the frees that wait for no stream any more; adds to *pending. */
     void (*poll)(strata_layer_t *self, strata_call_t *call, strata_pending_t *pending);
-    /* E_UNSUPPORTED from all layers: the core waits on the host at free, and the caller is told OK. */
+    /* Another stream uses a live block, or no longer does. The topmost layer of the record's route that has record_stream is called. If
+     * there is none, the free waits on the host for that stream. */
     strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
-    /* The stack's own stream will be destroyed. */
+    /* The stream of the stack is about to be destroyed: record what events you need of it now. */
     void (*stream_gone)(strata_layer_t *self, strata_stream_t stream, strata_call_t *call);
+    /* A capture into a pool of graphs begins and ends: give nothing back meanwhile. (This version serves no graphs yet.) */
     void (*capture_begin)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
     void (*capture_end)(strata_layer_t *self, uint64_t pool, strata_call_t *call);
+    /* The program has ended a step (strata_step()). */
     void (*step)(strata_layer_t *self, strata_call_t *call);
-    /* Releases until at most `keep` idle bytes stay; the bytes. A layer without idle_bytes is asked whatever it may hold. */
+    /* As release, until at most `keep` idle bytes are left. */
     uint64_t (*trim)(strata_layer_t *self, uint64_t keep, strata_call_t *call);
-    /* Every block of the layer, chunk by chunk in address order. */
+    /* Of a cache: shows every block, live or free, chunk by chunk, in the order of addresses within a chunk. */
     void (*walk)(strata_layer_t *self, strata_walk_fn block, void *context);
-    /* The chunk that a block of this cache lies in, NULL: none. */
+    /* Of a cache: the chunk in which a block lies; NULL: none. */
     const strata_record_t *(*chunk_of)(strata_layer_t *self, const strata_record_t *block);
-    /* Bytes that the layer holds idle. */
+    /* Bytes that the layer holds and nobody uses. */
     uint64_t (*idle_bytes)(strata_layer_t *self);
-    /* E_CORRUPT with what is wrong. Called under the lock, with nothing under way. */
+    /* Checks everything that must hold of the instance: E_CORRUPT, with what is wrong. No call is under way in it. */
     strata_status_t (*validate)(strata_layer_t *self);
-    /* What the option rows cannot say: whether these options fit one another and the place. E_STRATEGY with what is wrong and
-     * what to write; *option then names the row, whose place in the file is told. Called before there is an instance. */
+    /* What the option rows cannot check: whether the options fit one another and the place. E_STRATEGY, with what is wrong and what to
+     * write instead; set *option to the name of the option that is to blame. There is no instance yet, and no lock is held. */
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
-    /* Brings the figures of `stats` up to date before they are read; under the lock. NULL: they always are. */
+    /* Brings the figures of `stats` up to date before they are read. */
     void (*figures)(strata_layer_t *self);
-    /* The block of this layer, live or free, that holds an address; NULL: none. Without it every block is walked. */
+    /* Of a cache: the block, live or free, in which an address lies; NULL: none. Without it, walk is used. */
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
-    /* Each stream that a deferred free still waits for, free by free. */
+    /* Names each stream for which a free still waits, free by free. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
-    /* Of a cache whose frees carry a count: the work behind what was freed at smaller counts is over. A frontier below the last one
-     * is ignored. False: the frees of this instance carry none. */
+    /* Of a cache whose frees carry a count (strata_next_count()): all work from before smaller counts is over. Ignore a frontier below the
+     * last one. Returns false if the frees of this instance carry none. */
     bool (*set_frontier)(strata_layer_t *self, uint64_t count);
-    /* Says what the layer knows of a request that failed. No lock is held; it takes its own. */
+    /* Adds to the report of a request that failed what this layer alone knows. No lock is held. */
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
-    /* The largest alignment that a layer of these options serves on layers that serve `below` (a router: the least of them; a
-     * source: the place's); UINT64_MAX: any. *wanted, the place's before, is what it needs of them: the builder refuses a stack
-     * that has less. NULL: decorators and routers serve `below`, sources and caches what the request says, up to 256. */
+    /* The largest alignment that the layer serves with these options, if the layers below serve `below`; UINT64_MAX: any. *wanted is what it
+     * needs of them itself, at first the place's: the builder refuses a stack that serves less. NULL: decorators and routers serve
+     * `below`, sources and caches up to 256. There is no instance, and no lock is held. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
-    /* Of a layer that notes borrows elsewhere than in the record's `borrows`: whether there is one of this live record. The lock of
-     * the record's stack is held, under which borrows come and go. */
+    /* Of a layer that knows borrows and does not keep them in record->borrows: whether a live record has one. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
-    /* The peaks among its figures begin at what is now. The lock of its stack is held; layers without one change atomically. */
+    /* Peaks among the figures begin anew at what is now. */
     void (*reset_peaks)(strata_layer_t *self);
-    /* Of a block of this cache: what keeps it from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
-     * Under the lock. NULL: nothing does, but whose stack the layer stands in. */
+    /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is. NULL: nothing
+     * does, apart from whose stack it is. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
     /* For caches of the tree: hit and quick_free compiled into the core's own way (allocation/stack/direct.h). NULL elsewhere. */
     const struct strata_direct *direct;
 } strata_layer_type_t;
 
-/* The head of every instance. Filled by the builder, constant afterwards. */
+/* The head of every instance. The builder fills it; it does not change. */
 struct strata_layer {
     const strata_layer_type_t *type;
-    strata_stack_t *stack; /* whose lock guards it and whose slab its records come from */
+    strata_stack_t *stack; /* whose lock guards the instance, and whose slab has its records */
     strata_domain_t *domain;
-    const void *options; /* the type's options struct */
-    strata_layer_t **below; /* `below_count` instances; a source has none, a router several */
+    const void *options; /* the struct that the options rows filled */
+    strata_layer_t **below; /* `below_count` layers: none below a source, several below a router */
     uint32_t below_count;
-    uint16_t attention; /* its bit in stack and record; 0: it may not be left out */
-    uint8_t number; /* in the decorator stack, 1 .. 255 */
-    uint64_t serial; /* of the instance: no other one of the process ever has it */
-    strata_record_t *records; /* of the stack's slab, by slot; they never move */
+    uint16_t attention; /* of an `idle` layer: its bit in the attention of records; 0: it is always called */
+    uint8_t number; /* in routes */
+    uint64_t serial; /* no other instance of the process ever has it */
+    strata_record_t *records; /* those of the stack, by slot. They never move */
 };
 
-/* A record by its slot, and back. Slot 0 is no block: what links use for "none"; its record may be written, and means nothing. */
+/* A record by its slot, and back. Slot 0 is no block: links use it for "none". Its record may be written to, which saves a question when
+ * a list is changed, and what is read there means nothing. */
 static inline strata_record_t *strata_record_at(const strata_layer_t *self, uint32_t slot) { return &self->records[slot]; }
 static inline uint32_t strata_record_slot(const strata_layer_t *self, const strata_record_t *record) {
     return (uint32_t)(record - self->records);
 }
 
-/* ---- for layers that have nothing to do there ------------------------------------------------------------------------- */
+/* ---- operations that do nothing ----------------------------------------------------------------------------------------- */
 
 STRATA_API strata_status_t strata_layer_create_nothing(strata_layer_t *self);
 STRATA_API void strata_layer_destroy_nothing(strata_layer_t *self);
-/* strata_below_free(). */
+/* The free of a layer that has only to pass it on: strata_below_free(). */
 STRATA_API void strata_layer_free_below(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
-/* ---- what the core offers a layer: ways down --------------------------------------------------------------------------- */
+/* ---- calling the layers below ------------------------------------------------------------------------------------------- */
 
-/* Calls a layer's allocate under its lock and pushes it onto the record: one branch of a router. */
+/* Of a router: asks one of self->below[]. The lock may be opened meanwhile. *record is set on success alone. */
 STRATA_API strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_request_t *request, strata_record_t **record);
-/* The layer below a decorator. */
+/* Of a decorator: asks the layer below, likewise. */
 static inline strata_status_t strata_below_allocate(strata_layer_t *self, const strata_request_t *request,
                                                     strata_record_t **record) {
     return strata_layer_allocate(self->below[0], request, record);
 }
-/* Pops the next layer off the record and calls its free under its lock: what a layer's free does with what came from below, and its
- * allocate where it fails behind that. */
+/* Gives a record that came from below back to where it came from: in free, and in an allocate that fails after the layer below has served.
+ * The record is gone then. The lock may be opened meanwhile. */
 STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
-/* The next layer below that knows borrows: what the record_stream and erase_stream of a layer do that only looks on. The lock is
- * as it was. E_UNSUPPORTED: none knows them. */
+/* For a record_stream or erase_stream that only looks on: passes the call on to the next layer below that knows borrows. E_UNSUPPORTED:
+ * there is none. */
 STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                       strata_call_t *call);
 STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                      strata_call_t *call);
 
-/* A cache's chunk from the layer below: a new path begins. No lock is held. No ref names the record. */
+/* Of a cache: a chunk from the layer below, and its way back. `size` takes the place of the request's; everything else is as in the request.
+ * No lock may be held: strata_call_unlock() first. The chunk is the cache's until it gives it back. */
 STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                                  strata_record_t **chunk);
 STRATA_API void strata_chunk_free(strata_record_t *chunk);
 
-/* Whether all ways down from a layer give these traits (STRATA_TRAIT_*), through layers that pass them on. */
+/* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
 /* ---- locks ---- */
 
-/* What strata_call_unlock() opened, to be taken again. */
+/* The locks that strata_call_unlock() has opened. */
 typedef struct strata_opened {
     strata_stack_t *held[2];
 } strata_opened_t;
 
-/* Opens every lock of the path, the shared stack's first. */
+/* Open all locks of the call, and take the same ones again. */
 STRATA_API strata_opened_t strata_call_unlock(strata_call_t *call);
 STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
-/* ---- records, for sources and caches; under the lock of the layer's stack (a `guarded` layer runs under it) ---- */
+/* ---- records of sources; under the lock of the layer's stack ---- */
 
-/* A live record in the layer's slab; NULL when the slab is full (E_LIMIT is set). */
+/* A live record for a request, of memory that the source has got. NULL: the stack has as many records as it may have; E_LIMIT is set, and
+ * allocate returns it. */
 STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
 STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
-/* Every record of a source that its last holder left behind: for its destroy, which gives the memory back and deletes none. */
+/* For the destroy of a source: shows every record that somebody still has. Give its memory back, and delete no record. */
 STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn record, void *context);
 
-/* ---- records of decorators that change the address or the size; under the lock of the layer's stack ---- */
+/* ---- decorators that change the address or the size; under the lock of the layer's stack ---- */
 
-/* The record that goes up instead of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`
- * inside it. `inner` stays as its maker wrote it, except that no ref names it any more; borrows find their way to it. Of the
- * record made `next`, `prev` and `pool` are the layer's own. NULL, and `inner` is as it was, when the slab is full (E_LIMIT is
- * set): the layer frees `inner` and fails. */
+/* The record that goes up in place of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`, inside those
+ * of `inner`. Of the new record `next`, `prev` and `pool` are the layer's own. Borrows of it reach the layers that took part in `inner`.
+ * NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails. */
 STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
                                                uint64_t ptr, uint64_t size);
-/* What a record that strata_record_wrap() made holds: for the layer that made it. */
+/* What a record made by strata_record_wrap() holds. Only the layer that made it may ask. */
 STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
-/* The end of such a record, in the layer's free or whenever it lets go of one that it kept: what it held goes to
- * strata_below_free(). A layer that wraps some requests alone tells its own by record->route, which is 0 in its free. */
+/* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer keeps it for a
+ * while. A layer that wraps only some requests knows its own records in free by record->route == 0. */
 STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
-/* Whether other streams have borrowed what such a record holds: a layer below will wait for them at its free, and until then its
- * bytes are theirs. */
+/* Whether other streams have borrowed what such a record holds. If so, a layer below will wait for them, and until then they may still be
+ * using the bytes. */
 STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
-/* ---- attention of an `idle` layer; under the lock of the layer's stack. That of a record is its own word ---- */
+/* ---- `idle` layers; under the lock of the layer's stack ---- */
 
+/* Whether allocate is to be called from now on. Free is called for the records in whose `attention` the layer sets its bit. */
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
 /* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack -------------------------------------
@@ -400,8 +436,9 @@ STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 /* The author's index of free blocks. Every operation runs under the lock, changes nothing but the index, and opens no lock. */
 typedef struct strata_chunked_policy {
     size_t struct_size;
-    uint64_t
-        unit; /* bytes: blocks begin at multiples of it and have multiples of it; a power of two, the place's alignment at least */
+    /* Addresses and sizes of blocks are multiples of it: a power of two, at least the place's alignment. For more than 256 the type's
+     * `alignment` must want as much of the layers below. */
+    uint64_t unit;
     bool joins_chunks; /* chunks that touch become one, where the layers below allow it (STRATA_TRAIT_CONTIGUOUS) */
     /* A free block comes into the index, or leaves it. Its size does not change while it is there. */
     void (*insert)(strata_layer_t *self, strata_record_t *block);
@@ -423,7 +460,7 @@ typedef struct strata_chunked {
 /* For the type's create, before anything else: `policy` stays as it is until the layer ends. No lock is held. E_INVALID: an operation is
  * missing or the unit is none; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_chunked_create(strata_layer_t *self, const strata_chunked_policy_t *policy);
-/* Operations of the type, as the struct below describes each; an author who does more in one calls it from there. */
+/* The operations of the type. An author who wants more of one calls it from an operation of their own. */
 STRATA_API void strata_chunked_destroy(strata_layer_t *self);
 STRATA_API strata_status_t strata_chunked_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record);
 STRATA_API void strata_chunked_free(strata_layer_t *self, strata_record_t *block, strata_call_t *call);
@@ -446,10 +483,12 @@ STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
     .trim = strata_chunked_trim, .walk = strata_chunked_walk, .find = strata_chunked_find, .chunk_of = strata_chunked_chunk_of,    \
     .idle_bytes = strata_chunked_idle_bytes, .validate = strata_chunked_validate
 
-/* For a cache that keeps its chunks itself, with strata_chunk_allocate() and strata_chunk_free(). A free block in the layer's slab, of the
- * cache's chunk number `chunk` (not 0); links are 0. strata_record_delete() ends it. NULL: the slab is full (E_LIMIT is set). */
+/* ---- caches that keep their chunks themselves; under the lock of the layer's stack ---- */
+
+/* A free block of the chunk that the cache calls `chunk`, any number but 0; its links are 0. strata_record_delete() ends it. NULL: the stack
+ * has as many records as it may have, and E_LIMIT is set. */
 STRATA_API strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size);
-/* It is handed out for a request of `requested` bytes: live, nothing borrowed, its route empty. */
+/* The block is served to a request of `requested` bytes. */
 static inline void strata_block_hand_out(strata_record_t *block, uint64_t requested) {
     block->route = 0;
     block->attention = 0;
@@ -457,23 +496,28 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* Bytes that a chunk's record stands for in `reserved_bytes`; 0: a cache further down cut it from one of its own, which counts them. */
+/* What a chunk adds to `reserved_bytes`: its bytes, or 0 if a cache further down cut it from a chunk of its own, which counts them. */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
-/* The figures of its stack that are a cache's to keep, plain words under the lock: cache_hits, growths, chunks, reserved_bytes and its
- * peak. Those of live blocks are the core's. */
+/* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by adding to them;
+ * the core keeps the others. */
 STRATA_API strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self);
 
-/* ---- the device. Quick calls may be made under the locks; round all others they are open ---- */
+/* ---- the device ----------------------------------------------------------------------------------------------------------
+ *
+ * Functions marked quick may be called under the locks. Before all others, strata_call_unlock(). */
 
+/* Quick. */
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
-/* A source's memory: of the place's kind, booked as reserved. What a failing get_memory cannot give back is the core's. What the
- * device refuses of give_memory stays booked and the layer's: it must not be served again. */
+/* Of a source: memory of the place's kind, aligned at least as the place, from the device and back. It counts as reserved, and E_NO_MEMORY
+ * is returned where the place's limit would be exceeded. If the device refuses to take memory back, it still counts and is still the
+ * layer's; it must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
-/* ---- memory that others made, as blocks of a source ---- */
 
-/* Called once with the bytes that were adopted, when their last holder has freed them and nothing uses them any more, or when the layer
- * ends. No lock is held; it may call any facade but this one. */
+/* ---- sources of memory that others made ---- */
+
+/* Called once with what was adopted: when its last holder has freed it and no stream uses it any more, or when the layer ends. No lock is
+ * held. It may call any facade but this one. */
 typedef void (*strata_deleter_fn)(uint64_t address, size_t size, void *context);
 typedef struct strata_adopted {
     uint64_t address;
@@ -482,12 +526,13 @@ typedef struct strata_adopted {
     void *context;
 } strata_adopted_t;
 
-/* For the allocate of a guarded source: memory of the place's kind that the layer did not get from the device becomes a live record. It
- * counts as reserved, within the place's limit, and can be freed by pointer. The locks are opened. E_INVALID: it is smaller or aligned to
- * less than the request wants; E_NO_MEMORY: above the limit; E_LIMIT, E_HOST_MEMORY. After an error the memory is the caller's as before. */
+/* For the allocate of a guarded source: memory of the place's kind that did not come from the device, a foreign pointer, becomes a live
+ * record. It counts as reserved, within the place's limit, and can be freed by pointer. The lock is opened meanwhile. E_INVALID: it is
+ * smaller, or aligned to less, than the request wants; E_NO_MEMORY: the limit would be exceeded; E_LIMIT, E_HOST_MEMORY. After an error the
+ * memory is the caller's as before. */
 STRATA_API strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request,
                                                const strata_adopted_t *memory, strata_record_t **record);
-/* The free and the destroy of such a source: the deleter takes the memory. The locks are opened. */
+/* The free and the destroy of such a source: the deleter gets the memory. free opens the lock meanwhile. */
 STRATA_API void strata_layer_free_adopted(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 STRATA_API void strata_layer_destroy_adopted(strata_layer_t *self);
 
@@ -499,40 +544,41 @@ STRATA_API strata_status_t strata_layer_refuse_captured(const strata_layer_t *se
 STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t address, uint8_t byte, size_t size,
                                              strata_stream_t stream);
 
-/* The stream whose requests a stack serves; NULL: the legacy stream, and in pinned and host places any. */
+/* The stream whose requests a stack serves; NULL: the legacy stream, or any stream in pinned and host places. Quick. */
 STRATA_API strata_stream_t strata_stack_stream(const strata_stack_t *stack);
-/* The stream that owns what the layer's stack serves, where it has one that this thread can name. False: pinned and host memory,
- * what a forgotten stream left, another thread's own default stream. */
+/* The stream that owns what the layer's stack serves, if this thread can name it. False in pinned and host places, for what a forgotten
+ * stream left, and for another thread's own default stream. Quick. */
 STRATA_API bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream);
-/* The host waits for the work submitted to a stream; where that fails, for all of it. False: not even that can be known. */
+/* The host waits until the work submitted to a stream is done, or where that fails until all work of the device is. False: neither could
+ * be had, and the memory that the stream used must not be served again. */
 STRATA_API bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream);
-/* Where the host sees the bytes of an address; NULL: it cannot (a GPU's memory, a simulated device without contents). */
+/* The same bytes as the host sees them; NULL: it cannot see them (a GPU's memory, a simulated device without contents). Quick. */
 STRATA_API void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size);
 
 typedef void *strata_event_t;
-/* An event of the place's pool, for as long as the layer wants it. */
+/* Takes an event from the place's pool. It is the layer's until it gives it back. */
 STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
-/* Quick, as all that follow. */
+/* Quick, like the functions that follow. */
 STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
-/* Marks the end of all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place of several
- * open devices, each of which has one of that name. */
+/* The event stands for all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place while several
+ * devices are open, each of which has one of that name. */
 STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
-/* E_NOT_READY: the work is not done yet. */
+/* STRATA_OK: the work is done. E_NOT_READY: not yet. */
 STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);
-/* Later work of the stream waits for the event, on the device. */
+/* Work that the stream is given from now on waits for the event, on the device. */
 STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata_stream_t stream, strata_event_t event);
 
 /* ---- how a layer becomes known ------------------------------------------------------------------------------------------- */
 
-/* Strategies read from now on may name the layer. Any thread. The type is copied; the texts and rows that it points to stay the
- * caller's and must stay as they are until the process ends. A shorter struct is an older layer: what it lacks is NULL.
- * E_INVALID, and nothing is registered: the name is taken or no name, a mandatory operation is missing, a row does not fit its
- * struct; E_UNSUPPORTED: a longer struct whose tail is not 0 wants a newer Strata; E_LIMIT: 128 layers. */
+/* Strategies that are read from now on may name the layer. Any thread. The type is copied; the strings, rows and functions that it points to
+ * must stay until the process ends. If it fails, nothing is registered: E_INVALID, the name is taken or is none, a mandatory operation
+ * is missing, or a row does not fit its struct; E_UNSUPPORTED, the struct is longer than this Strata's and its tail is not zero; E_LIMIT,
+ * there are 128 layers. */
 STRATA_API strata_status_t strata_register_layer(const strata_layer_type_t *type);
 
-/* A shared object with layers says STRATA_LAYERS(&mine_type, &other_type); once. A strategy names it (`load: [./libmine.so]`)
- * where its reader allows code: STRATA_OPEN_ALLOW_CODE, strata --allow-code. The object is linked with libstrata.so, or with
- * nothing where the program is; it stays loaded until the process ends. `strata conform ./libmine.so` checks its layers. */
+/* The layers of a shared object, once in it: STRATA_LAYERS(&mine_type, &other_type); It is loaded where a strategy names it
+ * (`load: [./libmine.so]`) and the reader allows code (STRATA_OPEN_ALLOW_CODE, strata --allow-code), and stays loaded until the process ends.
+ * Link it with libstrata.so, or with nothing if the program that loads it has the library in itself. */
 #if defined(__cplusplus)
 #define STRATA_LAYERS_TABLE extern "C" STRATA_API
 #else
