@@ -71,6 +71,44 @@ TEST(chunks, a_trim_takes_the_largest_first_and_of_equals_the_oldest) {
     bench_close(&bench);
 }
 
+/* The chunk goes back, and its number with it. */
+TEST(chunks, a_chunk_that_finds_no_slot_leaves_nothing) {
+    bench_t bench;
+    strata_chunks_t *chunks = open_exact(&bench);
+    strata_record_t *kept = bench_allocate(&bench, MIB), *none;
+    strata_slab_t *slab = &bench.stack->slab;
+    uint32_t capacity = slab->capacity;
+    uint64_t held = bench_held(&bench);
+    slab->capacity = slab->used;
+    EXPECT_EQ(slab->unused, 0);
+    EXPECT_STATUS(STRATA_E_LIMIT, bench_try(&bench, 4 * MIB, &none));
+    EXPECT_CONTAINS(strata_last_error()->text, "auto_growth holds");
+    EXPECT_EQ(chunks->nodes.used, 1 + chunks->nodes.unused + chunks->count);
+    EXPECT_EQ(chunks->held, MIB);
+    EXPECT_EQ(bench_held(&bench), held);
+    slab->capacity = capacity;
+    bench_free(&bench, kept);
+    bench_close(&bench);
+}
+
+TEST(chunks, validate_finds_a_list_that_is_out_of_order) {
+    bench_t bench;
+    strata_chunks_t *chunks = open_exact(&bench);
+    strata_record_t *a = bench_allocate(&bench, MIB), *b = bench_allocate(&bench, MIB);
+    ASSERT_TRUE(a->ptr < b->ptr);
+    strata_chunk_t *second = strata_chunk_at(chunks, b->chunk);
+    chunks->sorted = true;
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    second->base = a->ptr - 256;
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_stack_validate(bench.stack));
+    EXPECT_CONTAINS(strata_last_error()->text, "the chunks are out of order");
+    second->base = b->ptr;
+    EXPECT_OK(strata_stack_validate(bench.stack));
+    bench_free(&bench, a);
+    bench_free(&bench, b);
+    bench_close(&bench);
+}
+
 /* A decorator may have filled it on the stream of the request. */
 TEST(chunks, memory_comes_in_order_where_any_layer_below_gives_it_so) {
     const strata_layer_type_t plain = {.role = STRATA_SOURCE},
