@@ -137,6 +137,5 @@ TEST(auto_growth_warm_up, a_free_block_serves_its_own_size_alone_through_the_fac
     strata_block_t less = rig_allocate(&rig, NULL, 7936), same = rig_allocate(&rig, NULL, 8000);
     EXPECT_EQ(same.ptr, a.ptr);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8192 + 7936);
-    EXPECT_OK(strata_free(rig.s, less.ref));
-    EXPECT_OK(strata_free(rig.s, same.ref));
+    RIG_FREE(&rig, less, same);
 }

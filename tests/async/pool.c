@@ -2,6 +2,7 @@
  * descriptions; each names the peer's. */
 #include "allocation/stack/layer.h"
 #include "tests/async/async.h"
+#include "tests/harness/owned.h"
 
 void async_open(rig_t *rig, const char *const *set, size_t count, uint64_t capacity, bool contents) {
     strata_sim_options_t options = {.capacity = capacity, .contents = contents};
@@ -313,7 +314,7 @@ TEST(async_pool, a_refused_free_is_quarantined) {
 
 static void expect_refused(const char *text, const char *why) {
     strata_config_request_t request = {.text = text, .devices = "sim"};
-    strata_strategy_t *strategy = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
     strata_t s;
     strata_status_t status = strata_config_load(&request, &strategy);
     strata_open_options_t options = {
@@ -321,7 +322,6 @@ static void expect_refused(const char *text, const char *why) {
     if (status == STRATA_OK) status = strata_open(&options, &s);
     EXPECT_EQ(status, STRATA_E_STRATEGY);
     EXPECT_CONTAINS(strata_last_error()->text, why);
-    strata_strategy_delete(strategy);
 }
 
 TEST(async_pool, options_that_do_not_fit_are_refused) {
@@ -349,17 +349,14 @@ TEST(async_pool, freed_memory_is_no_longer_covered) {
 }
 
 TEST(async_pool, a_device_without_pools_is_told) {
-    rig_t rig;
-    strata_strategy_t *strategy = rig_strategy("cuda_malloc_async", NULL, 0);
-    rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("cuda_malloc_async", NULL, 0);
+    RIG_BY(rig, rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1}));
     rig.devices[0]->capabilities.pools = false;
     ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
     strata_block_t block;
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_allocate(rig.s, rig.gpu, NULL, 1000, &block));
     EXPECT_CONTAINS(strata_last_error()->text, "has no memory pools");
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), 0);
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 TEST(async_pool, a_block_outlives_its_stream) {
@@ -377,8 +374,7 @@ TEST(async_pool, a_block_outlives_its_stream) {
     }
     EXPECT_OK(strata_validate(rig.s));
     EXPECT_LT(strata_sim_now(rig.world), done);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 2 * MIB);
     strata_block_t c = rig_allocate(&rig, third, MIB);
     EXPECT_NE((uintptr_t)c.ptr, (uintptr_t)a.ptr);

@@ -205,8 +205,7 @@ TEST(async_throttle, pending_bytes_count_once) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_wait), waits);
     strata_block_t above = rig_allocate(&rig, owner, total / 5);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_wait), waits + 1);
-    EXPECT_OK(strata_free(rig.s, below.ref));
-    EXPECT_OK(strata_free(rig.s, above.ref));
+    RIG_FREE(&rig, below, above);
 }
 
 /* A stream waits once for what is pending; another one in its place, under its very handle, has not waited. */

@@ -35,8 +35,7 @@ TEST(bfc_frontier, what_it_has_not_passed_keeps_to_itself) {
     EXPECT_EQ(all.ptr, b[0].ptr);
     EXPECT_EQ(self->stamp_count, 0);
     EXPECT_EQ(self->forced_merges, 0);
-    EXPECT_OK(strata_free(rig.s, all.ref));
-    EXPECT_OK(strata_free(rig.s, b[3].ref));
+    RIG_FREE(&rig, all, b[3]);
     EXPECT_OK(strata_validate(rig.s));
     rig_close(&rig);
 }
@@ -122,8 +121,7 @@ TEST(bfc_frontier, out_of_memory_merges_before_the_frontier_has_passed) {
     strata_block_t eight = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ((char *)eight.ptr, (char *)b[0].ptr + 4 * MIB);
     EXPECT_EQ(self->stamp_count, 0);
-    EXPECT_OK(strata_free(rig.s, three.ref));
-    EXPECT_OK(strata_free(rig.s, eight.ref));
+    RIG_FREE(&rig, three, eight);
     bfc_free_all(&rig, b + 12, 4);
     rig_close(&rig);
 }
@@ -248,8 +246,7 @@ TEST(bfc_frontier, wakes_who_waits_for_memory) {
         0);
     (void)count_of(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 8 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     uint64_t mine = count_of(&rig);
     waiter_t w = {.rig = &rig, .mine = mine};
     ASSERT_EQ(pthread_create(&w.thread, NULL, ask, &w), 0);

@@ -47,8 +47,7 @@ TEST(bfc_memory, a_trim_gives_regions_back_until_no_more_is_kept_than_asked) {
     strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB);
     strata_block_t b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 14 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 12 * MIB, &released));
     EXPECT_EQ(released, 0);
     bfc_of(&rig)->captures = 1;
@@ -69,8 +68,7 @@ TEST(bfc_memory, regions_without_a_live_block_go_back_and_one_more_try_is_made) 
         RIG_BY(rig, bfc_open(&rig, collects ? "memory_limit: 14MiB" : "memory_limit: 14MiB, garbage_collection: false", 0));
         strata_block_t kept = rig_allocate(&rig, NULL, 2 * MIB), a = rig_allocate(&rig, NULL, 4 * MIB),
                        b = rig_allocate(&rig, NULL, 8 * MIB), c = {.ref = 0};
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
         strata_status_t status = strata_allocate(rig.s, rig.gpu, NULL, 12 * MIB, &c);
         EXPECT_EQ(status, collects ? STRATA_OK : STRATA_E_NO_MEMORY);
         EXPECT_EQ(bfc_of(&rig)->collected_bytes, collects ? 12 * MIB : 0);
@@ -112,8 +110,7 @@ TEST(bfc_memory, adjacent_regions_are_one_through_a_layer_that_passes_them_on) {
     strata_block_t a = rig_allocate(&rig, NULL, 4 * MIB), b = rig_allocate(&rig, NULL, 8 * MIB);
     EXPECT_EQ(rig_figures(&rig).chunks, 2);
     EXPECT_EQ(bfc_of(&rig)->chunks.count, 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
@@ -123,16 +120,14 @@ TEST(bfc_memory, adjacent_regions_are_one_and_go_back_as_one) {
                        c = rig_allocate(&rig, NULL, 8 * MIB);
         EXPECT_EQ(bfc_of(&rig)->chunks.count, coalesces ? 1 : 3);
         EXPECT_EQ(rig_figures(&rig).chunks, 3);
-        EXPECT_OK(strata_free(rig.s, b.ref));
-        EXPECT_OK(strata_free(rig.s, c.ref));
+        RIG_FREE(&rig, b, c);
         EXPECT_OK(strata_validate(rig.s));
         strata_block_t across = rig_allocate(&rig, NULL, 12 * MIB);
         EXPECT_EQ(across.ptr == b.ptr, coalesces);
         strata_block_t found;
         EXPECT_OK(strata_base_pointer(rig.s, (char *)across.ptr + 11 * MIB, &found));
         EXPECT_EQ(found.ref, across.ref);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, across.ref));
+        RIG_FREE(&rig, a, across);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(bfc_of(&rig)->chunks.count, 0);
         EXPECT_EQ(rig_figures(&rig).chunks, 0);
@@ -147,8 +142,7 @@ TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, one, 2 * MIB), b = rig_allocate(&rig, one, 2 * MIB);
     rig_work(&rig, one, MILLISECOND, a.ref);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     a = rig_allocate(&rig, one, 2 * MIB);
     EXPECT_OK(strata_free(rig.s, a.ref));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), 0);
@@ -157,8 +151,7 @@ TEST(bfc_memory, another_stream_gets_a_block_after_a_wait) {
     EXPECT_GT(waits, 0);
     b = rig_allocate(&rig, two, 2 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise), waits);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* The block of another stream stays that stream's, and the request is served from a region of its own. Where that became one with
@@ -193,8 +186,7 @@ TEST(bfc_memory, what_two_streams_used_is_waited_for_by_both) {
         strata_block_t a = rig_allocate(&rig, streams[0], 2 * MIB), b = rig_allocate(&rig, streams[1], 2 * MIB);
         rig_work(&rig, streams[0], MILLISECOND, a.ref);
         rig_work(&rig, streams[1], MILLISECOND, b.ref);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
         uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
         a = rig_allocate(&rig, streams[asks], 4 * MIB);
         EXPECT_GT(rig_calls(&rig, STRATA_CALL_synchronise), waits);
@@ -315,8 +307,7 @@ TEST(bfc_memory, a_map_of_all_blocks_is_written) {
     unlink(found.gl_pathv[0]);
     globfree(&found);
     rmdir(folder);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, a, c);
 }
 
 TEST(bfc_memory, a_map_that_cannot_be_written_is_told) {

@@ -174,8 +174,7 @@ TEST(tensorflow_bfc, virtual_allocator_promotes_reuse) {
     strata_block_t large = rig_allocate(&rig, NULL, 508 * MIB);
     EXPECT_EQ(large.ptr, blocks[0].ptr);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, large.ref));
-    EXPECT_OK(strata_free(rig.s, blocks[127].ref));
+    RIG_FREE(&rig, large, blocks[127]);
 }
 
 TEST(tensorflow_bfc, test_region_deallocation) {
@@ -336,8 +335,7 @@ TEST(tensorflow_bfc, no_retry_fail) {
     strata_block_t a = rig_allocate(&rig, NULL, 256), b = rig_allocate(&rig, NULL, 256), none;
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 256, &none));
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* Each wants two units and one is never given back: nobody can ever be served, and a thread that is alone does not wait for that. */

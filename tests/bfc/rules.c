@@ -71,8 +71,7 @@ TEST(bfc, cuts_by_the_two_rules) {
         strata_block_t b = rig_allocate(&rig, NULL, cases[i].request);
         EXPECT_EQ(b.ptr, first.ptr);
         EXPECT_EQ(b.size, cases[i].granted);
-        EXPECT_OK(strata_free(rig.s, b.ref));
-        EXPECT_OK(strata_free(rig.s, guard.ref));
+        RIG_FREE(&rig, b, guard);
     }
 }
 
@@ -155,7 +154,6 @@ TEST(bfc, other_places_are_served_too) {
         EXPECT_OK(strata_allocate(rig.s, each[i], NULL, 5000, &a));
         EXPECT_OK(strata_allocate(rig.s, each[i], NULL, 5000, &b));
         EXPECT_EQ((char *)b.ptr - (char *)a.ptr, 5120);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
     }
 }

@@ -42,8 +42,7 @@ TEST(caching_edges, waits_for_a_destroyed_stream_are_told_as_such) {
     EXPECT_OK(strata_record_stream(rig.s, second.ref, stays));
     rig_work(&rig, ends, 5 * MILLISECOND, first.ref);
     rig_work(&rig, stays, 5 * MILLISECOND, second.ref);
-    EXPECT_OK(strata_free(rig.s, first.ref));
-    EXPECT_OK(strata_free(rig.s, second.ref));
+    RIG_FREE(&rig, first, second);
     for (int forgotten = 0; forgotten < 2; forgotten++) {
         uint64_t told[2] = {0, 0};
         caching_t *self = caching_of(&rig);

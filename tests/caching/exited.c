@@ -46,8 +46,7 @@ TEST(caching_exited, what_an_exited_thread_left_is_waited_for_until_a_wait_succe
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     rig_close(&rig);
 }
 

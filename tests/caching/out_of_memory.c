@@ -92,8 +92,7 @@ TEST(caching_memory, garbage_goes_by_age_before_growth) {
     strata_block_t b = rig_allocate(&rig, one, 42 * MIB);
     EXPECT_GE(self->collected_bytes, (32 + 140 - 45) * MIB - 42 * MIB);
     EXPECT_LE(caching_reserved(&rig), (45 + 42) * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(caching_memory, garbage_is_never_split_or_small) {
@@ -156,8 +155,7 @@ TEST(caching_memory, only_the_own_streams_blocks_go_for_their_size) {
     EXPECT_OK(try(&rig, one, 70, &c));
     EXPECT_EQ(caching_of(&rig)->retries, 1);
     EXPECT_EQ(caching_reserved(&rig), (30 + 70) * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, b, c);
 }
 
 /* ---- everything ---- */
@@ -234,8 +232,7 @@ TEST(caching_memory, after_the_wait_blocks_are_searched_again_where_that_is_aske
         /* The next request finds it in any case. */
         b = rig_allocate(&rig, owner, 9 * MIB);
         EXPECT_EQ(b.ptr, a.ptr);
-        EXPECT_OK(strata_free(rig.s, b.ref));
-        EXPECT_OK(strata_free(rig.s, live.ref));
+        RIG_FREE(&rig, b, live);
     }
 }
 

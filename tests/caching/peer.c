@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/caching/caching.h"
+#include "tests/harness/owned.h"
 
 #define CONTENTS ((strata_sim_options_t){.capacity = 2 * GIB, .contents = true})
 
@@ -28,9 +29,8 @@ static void drop(rig_t *rig, const marked_t *m) {
 }
 
 TEST(pytorch, test_allocator_fuzz) {
-    rig_t rig;
-    strata_strategy_t *strategy = rig_strategy("pytorch", NULL, 0);
-    rig_open_on(&rig, strategy, &CONTENTS, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("pytorch", NULL, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &CONTENTS, 0));
     marked_t live[24];
     uint32_t count = 0;
     uint64_t random = 9;
@@ -51,8 +51,6 @@ TEST(pytorch, test_allocator_fuzz) {
     }
     EXPECT_OK(strata_validate(rig.s));
     while (count > 0) drop(&rig, &live[--count]);
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 static void expect_granted(const char *options, size_t requested, size_t granted) {
@@ -342,6 +340,5 @@ TEST(pytorch, test_graph_capture_reclaim_2_streams) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_event_record), records + 1);
     strata_block_t c = caching_in_pool(&rig, one, 5 * MIB, 7);
     EXPECT_EQ(c.ptr, a.ptr);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, b, c);
 }

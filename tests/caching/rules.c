@@ -120,9 +120,7 @@ TEST(caching, a_small_rest_of_a_large_block_stays_with_it) {
     EXPECT_OK(strata_free(rig.s, whole.ref));
     whole = rig_allocate(&rig, NULL, 19 * MIB - 512);
     EXPECT_EQ(whole.size, 19 * MIB - 512);
-    EXPECT_OK(strata_free(rig.s, whole.ref));
-    EXPECT_OK(strata_free(rig.s, tiny.ref));
-    EXPECT_OK(strata_free(rig.s, small.ref));
+    RIG_FREE(&rig, whole, tiny, small);
 }
 
 /* A block of 60 MiB serves what is larger than 40 MiB: the rest must be below 20 MiB. */

@@ -12,9 +12,7 @@ TEST(caching_streams, each_stream_has_segments_of_its_own) {
     strata_block_t d = rig_allocate(&rig, one, 1000);
     EXPECT_EQ(d.ptr, a.ptr);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
-    EXPECT_OK(strata_free(rig.s, d.ref));
+    RIG_FREE(&rig, b, c, d);
 }
 
 TEST(caching_streams, the_fraction_counts_all_streams) {
@@ -34,8 +32,7 @@ TEST(caching_streams, the_fraction_counts_all_streams) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     c = rig_allocate(&rig, two, 1000);
     EXPECT_EQ(caching_reserved(&rig), 26 * MIB);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, b, c);
 }
 
 /* What the device refuses is not reserved. */
@@ -76,9 +73,7 @@ TEST(caching_streams, a_borrowed_block_waits_for_one_event_of_each_borrower) {
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 0);
     strata_block_t d = rig_allocate(&rig, owner, 5 * MIB);
     EXPECT_EQ(d.ptr, a.ptr);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
-    EXPECT_OK(strata_free(rig.s, d.ref));
+    RIG_FREE(&rig, b, c, d);
 }
 
 TEST(caching_streams, a_poll_asks_each_stream_once) {
@@ -164,8 +159,7 @@ TEST(caching_streams, what_a_destroyed_stream_left_is_anybodys_once_its_work_is_
     EXPECT_EQ(caching_reserved(&rig), 20 * MIB);
     /* Its name ended with the last of its memory: the other stream's is left. */
     EXPECT_EQ(caching_of(&rig)->streams.nodes.used - 1 - caching_of(&rig)->streams.nodes.unused, 1);
-    EXPECT_OK(strata_free(rig.s, early.ref));
-    EXPECT_OK(strata_free(rig.s, fill.ref));
+    RIG_FREE(&rig, early, fill);
 }
 
 TEST(caching_streams, a_recycled_handle_is_another_stream) {
@@ -346,9 +340,7 @@ TEST(caching_streams, a_stack_in_the_place_of_another_finds_its_own_bank) {
     EXPECT_OK(strata_validate(rig.s));
     strata_block_t c = rig_allocate(&rig, rig_stream(&rig), 5 * MIB);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, held.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, held, b, c);
 }
 
 /* ---- streams ignored ---- */
@@ -389,8 +381,7 @@ TEST(caching_streams, ignored_the_merged_blocks_of_two_streams_are_waited_for_by
         strata_block_t a = rig_allocate(&rig, streams[0], 8 * MIB), b = rig_allocate(&rig, streams[1], 8 * MIB);
         rig_work(&rig, streams[0], MILLISECOND, a.ref);
         rig_work(&rig, streams[1], MILLISECOND, b.ref);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
         uint64_t waits = rig_calls(&rig, STRATA_CALL_synchronise);
         strata_block_t c = rig_allocate(&rig, streams[i], 16 * MIB);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_synchronise) - waits, 1);
@@ -420,8 +411,7 @@ TEST(caching_streams, ignored_a_destroyed_streams_blocks_are_waited_for) {
     EXPECT_EQ(b.ptr, freed.ptr);
     EXPECT_GE(strata_sim_now(rig.world), end);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, small.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, small, b);
     /* With the wait their node is free for another stream. */
     uint32_t used = caching_of(&rig)->streams.nodes.used;
     EXPECT_NE(rig_stream(&rig), NULL);

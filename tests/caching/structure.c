@@ -130,15 +130,11 @@ TEST(caching_structure, has_more_banks_than_a_record_can_name) {
     EXPECT_NE(caching_block(caching_of(&rig), strata_ref_slot(small[0].ref))->pool, 0);
     EXPECT_EQ(caching_block(caching_of(&rig), strata_ref_slot(small[STREAMS - 1].ref))->pool, 0);
     EXPECT_OK(strata_validate(rig.s));
-    for (int i = 0; i < STREAMS; i++) {
-        EXPECT_OK(strata_free(rig.s, small[i].ref));
-        EXPECT_OK(strata_free(rig.s, large[i].ref));
-    }
+    for (int i = 0; i < STREAMS; i++) { RIG_FREE(&rig, small[i], large[i]); }
     EXPECT_OK(strata_validate(rig.s));
     for (int i = 0; i < STREAMS; i++) {
         strata_block_t again = rig_allocate(&rig, streams[i], 512), large_again = rig_allocate(&rig, streams[i], 2 * MIB);
         EXPECT_TRUE(again.ptr == small[i].ptr && large_again.ptr == large[i].ptr);
-        EXPECT_OK(strata_free(rig.s, again.ref));
-        EXPECT_OK(strata_free(rig.s, large_again.ref));
+        RIG_FREE(&rig, again, large_again);
     }
 }

@@ -18,8 +18,7 @@ TEST(caching_threads, forget_one_stream_at_once) {
     RIG_BY(rig, caching_open(&rig, "", 0));
     forgetting_t f = {.rig = &rig, .stream = rig_stream(&rig)};
     strata_block_t small = rig_allocate(&rig, f.stream, 1000), large = rig_allocate(&rig, f.stream, 5 * MIB);
-    EXPECT_OK(strata_free(rig.s, small.ref));
-    EXPECT_OK(strata_free(rig.s, large.ref));
+    RIG_FREE(&rig, small, large);
     between_begin(&between, &rig, STRATA_CALL_event_create, forget, &f);
     forget(&f);
     EXPECT_TRUE(between_end(&between));

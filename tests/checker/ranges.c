@@ -122,13 +122,11 @@ TEST(checker_ranges, a_fill_of_raw_memory_is_an_access_of_that_part) {
         serve(&w, 1, 0, A(&w));
         EXPECT_EQ(strata_checker_hazards_of(w.checker, STRATA_HAZARD_OVERLAP), 0);
     }
-    watched_t w;
-    watched_open(&w, STRATA_CHECKER_ALL);
+    OPENED(watched_t, w, watched_close, watched_open(&w, STRATA_CHECKER_ALL));
     work_at(&w, 0, A(&w), true);
     fill_at(&w, 4096, 4096, B(&w));
     EXPECT_HAZARDS(&w, RACE, 1);
     put(w.device, w.chunk);
-    watched_close(&w);
 }
 
 /* A part of a pool's memory is as valid as the whole. */

@@ -26,8 +26,7 @@ TEST_EACH(chunked, a_full_slab_is_told_and_costs_nothing, cache_t, caches) {
     EXPECT_LT(refused, 4);
     slab->capacity = capacity;
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     rig_close(&rig);
 }
 
@@ -68,8 +67,7 @@ static void leave_a_used_up_slot(const cache_t *cache, bool full) {
     EXPECT_EQ(slab->retired, full ? 0 : 1);
     strata_block_t again = rig_allocate(&rig, NULL, 512);
     EXPECT_EQ(again.ptr == first.ptr, !full);
-    EXPECT_OK(strata_free(rig.s, again.ref));
-    EXPECT_OK(strata_free(rig.s, guard.ref));
+    RIG_FREE(&rig, again, guard);
     EXPECT_OK(strata_validate(rig.s));
     rig_close_by_force(&rig);
 }

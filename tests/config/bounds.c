@@ -6,6 +6,7 @@
 #include "config/import/import.h"
 #include "config/tree/tree.h"
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 /* ---- exactly what is allowed, and one more ---- */
 
@@ -164,7 +165,8 @@ TEST(config_bounds, a_path_sets_one_stack) {
         char setting[200];
         const char *set[] = {setting};
         snprintf(setting, sizeof setting, "%sauto_growth.chunk_size=6MiB", paths[i]);
-        strata_strategy_t *s = load_request(&(strata_config_request_t){.text = POOLS, .set = set, .set_count = 1});
+        strata_strategy_t *s CLOSED_BY(strategy_gone) = load_request(
+            &(strata_config_request_t){.text = POOLS, .set = set, .set_count = 1});
         ASSERT_NE(s, NULL);
         const strata_model_stack_t *stacks[STACKS] = {&s->stacks[STRATA_PLACE_GPU], &s->own[0].stacks[STRATA_PLACE_GPU],
                                                       &s->named[STRATA_NAMED_POOL].list[0].stacks[STRATA_PLACE_GPU],
@@ -175,7 +177,6 @@ TEST(config_bounds, a_path_sets_one_stack) {
             const strata_option_row_t *row = strata_option_find(layer->type, "chunk_size");
             EXPECT_EQ(layer->option_origins[row - layer->type->options].source == STRATA_FROM_COMMAND, k == i);
         }
-        strata_strategy_delete(s);
     }
 }
 
@@ -195,7 +196,7 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
                 base ? "extends: strata\nstack: [auto_growth: {chunk_size: 3MiB}, system]\n" : "extends: strata\n");
         snprintf(own, sizeof own, "extends: lower_11.yaml\n%s", file ? "stack: [auto_growth: {chunk_size: 4MiB}, system]\n" : "");
         if (environment) setenv("STRATA_SET", "auto_growth.chunk_size=5MiB", 1);
-        strata_strategy_t *strategy = load_request(&(strata_config_request_t){
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){
             .file = file_of("higher_11.yaml", own), .environment = true, .set = set, .set_count = by_hand});
         unsetenv("STRATA_SET");
         ASSERT_NE(strategy, NULL);
@@ -203,7 +204,6 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
         EXPECT_EQ(origin_of(strategy, "auto_growth", "chunk_size")->source, from[last]);
         if (last == 1) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "lower_11.yaml");
         if (last == 2) EXPECT_CONTAINS(origin_of(strategy, "auto_growth", "chunk_size")->file, "higher_11.yaml");
-        strata_strategy_delete(strategy);
     }
 }
 
@@ -211,12 +211,11 @@ TEST(config_bounds, of_any_sources_the_later_says_it) {
 TEST(config_bounds, the_environments_settings_end_with_the_variable) {
     static char memory[] = "STRATA_SET=auto_growth.chunk_size=5MiB\0auto_growth.chunk_size=9MiB";
     ASSERT_EQ(putenv(memory), 0);
-    strata_strategy_t *strategy = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
         &(strata_config_request_t){.text = "stack: [auto_growth, system]", .environment = true});
     unsetenv("STRATA_SET");
     ASSERT_NE(strategy, NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "5MiB");
-    strata_strategy_delete(strategy);
 }
 
 TEST(config_bounds, a_file_extends_one_that_is_named_from_the_root) {
@@ -226,10 +225,10 @@ TEST(config_bounds, a_file_extends_one_that_is_named_from_the_root) {
     snprintf(path, sizeof path, "%s", absolute);
     free(absolute);
     snprintf(own, sizeof own, "extends: %s\n", path);
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = file_of("higher_13.yaml", own)});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+        &(strata_config_request_t){.file = file_of("higher_13.yaml", own)});
     ASSERT_NE(strategy, NULL);
     EXPECT_STREQ(value_of(strategy, "auto_growth", "chunk_size"), "3MiB");
-    strata_strategy_delete(strategy);
 }
 
 /* ---- where ---- */

@@ -7,6 +7,7 @@
 
 #include "config/tree/tree.h"
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 enum { LARGEST = STRATA_TREE_BYTES };
 
@@ -79,26 +80,23 @@ TEST(hostile, counts) {
 }
 
 TEST(hostile, ten_thousand_layers) {
-    char *text = flood("stack:\n", "- retry\n", "- system\n", 7 + 10000 * 8 + 9);
+    char *text CLOSED_BY(text_gone) = flood("stack:\n", "- retry\n", "- system\n", 7 + 10000 * 8 + 9);
     strata_strategy_t *strategy = NULL;
     measured_t before = measure();
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.text = text}, &strategy));
     expect_small(before);
     EXPECT_STREQ(strata_last_error()->text,
                  "<text>:66:3: a stack has at most 64 layers, and this is one more of 10001; take some out");
-    free(text);
 }
 
 TEST(hostile, sixty_four_layers_are_the_most) {
-    char *most = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 63 * 14 + 9);
-    char *more = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 64 * 14 + 9);
+    char *most CLOSED_BY(text_gone) = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 63 * 14 + 9);
+    char *more CLOSED_BY(text_gone) = flood("stack:\n", "- auto_growth\n", "- system\n", 7 + 64 * 14 + 9);
     strata_strategy_t *strategy = load_text(most);
     ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_GPU].count, 64);
     strata_strategy_delete(strategy);
     expect_refused(more, 66, 3, "a stack has at most 64 layers", "take some out");
-    free(most);
-    free(more);
 }
 
 TEST(hostile, many_keys) {
@@ -164,7 +162,7 @@ TEST(hostile, a_file_of_a_gigabyte_is_not_read) {
 TEST(hostile, every_cut_and_every_changed_byte_ends) {
     const char *right = strata_preset_text("strata");
     size_t length = strlen(right);
-    char *text = strdup(right);
+    char *text CLOSED_BY(text_gone) = strdup(right);
     ASSERT_NE(text, NULL);
     for (size_t i = 0; i < length; i++) {
         static const char wrong[] = {'\0', '\t', '{', '"', '*', '\x80', '-', ':'};
@@ -179,5 +177,4 @@ TEST(hostile, every_cut_and_every_changed_byte_ends) {
         }
         text[i] = right[i];
     }
-    free(text);
 }

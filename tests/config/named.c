@@ -4,6 +4,7 @@
 
 #include "allocation/options/option.h"
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 static const char both[] = "stack: [retry, stream_safe, auto_growth, system]\n"
                            "pools:\n"
@@ -36,7 +37,7 @@ static void expect_pattern(const strata_strategy_t *strategy, const char *stream
 }
 
 TEST(named, pools_and_streams_have_stacks_of_their_own) {
-    strata_strategy_t *strategy = load_text(both);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(both);
     ASSERT_NE(strategy, NULL);
     EXPECT_EQ(strategy->named[STRATA_NAMED_POOL].count, 3);
     EXPECT_STREQ(value_at(strategy, STRATA_NAMED_POOL, "weights", STRATA_PLACE_GPU, "auto_growth", "chunk_size"), "64MiB");
@@ -49,7 +50,6 @@ TEST(named, pools_and_streams_have_stacks_of_their_own) {
     EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_POOL, "copy*"), NULL);
     expect_pattern(strategy, "copy0", "copy*");
     expect_pattern(strategy, "compute", "*");
-    strata_strategy_delete(strategy);
 }
 
 TEST(named, patterns_fit_whole_names) {
@@ -78,7 +78,7 @@ TEST(named, patterns_fit_whole_names) {
 
 TEST(named, a_file_lies_over_what_it_extends) {
     (void)file_of("base.yaml", both);
-    strata_strategy_t *strategy = load_request(
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
         &(strata_config_request_t){.file = file_of("over.yaml", "extends: base.yaml\n"
                                                                 "pools:\n"
                                                                 "  weights: {stack: [auto_growth: {chunk_size: 8MiB}, system]}\n"
@@ -97,12 +97,11 @@ TEST(named, a_file_lies_over_what_it_extends) {
     expect_pattern(strategy, "copy0", "*");
     EXPECT_EQ(strata_strategy_named(strategy, STRATA_NAMED_STREAM, "*")->stacks[STRATA_PLACE_GPU].count, 2);
     EXPECT_EQ(strategy->named[STRATA_NAMED_STREAM].count, 3);
-    strata_strategy_delete(strategy);
 }
 
 TEST(named, values_have_paths) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy = load_text(both);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(both);
     ASSERT_NE(strategy, NULL);
     EXPECT_OK(strata_strategy_set(strategy, "pools.weights.auto_growth.chunk_size", "3MiB", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "pools.weights.pinned.buffered.reuse_below", "1", &origin));
@@ -116,7 +115,6 @@ TEST(named, values_have_paths) {
     EXPECT_TRUE(strata_strategy_has(strategy, "pools.weights.auto_growth.chunk_size"));
     EXPECT_FALSE(strata_strategy_has(strategy, "pools.wieghts.auto_growth.chunk_size"));
     EXPECT_FALSE(strata_strategy_has(strategy, "pools.same.auto_growth.chunk_size"));
-    strata_strategy_delete(strategy);
 }
 
 static void expect_unset(const char *setting, const char *text) {
@@ -215,7 +213,8 @@ static char *text_of(FILE *file) {
 
 TEST(named, explain_tells_them) {
     const char *set[] = {"pools.weights.auto_growth.alignment=256"};
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.text = both, .set = set, .set_count = 1});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(
+        &(strata_config_request_t){.text = both, .set = set, .set_count = 1});
     ASSERT_NE(strategy, NULL);
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
@@ -230,7 +229,6 @@ TEST(named, explain_tells_them) {
     EXPECT_CONTAINS(text, "\npools.same, a pool: stacks of its own; the layers are the place's in gpu, managed, pinned, host  ");
     EXPECT_CONTAINS(text, "\nstreams.copy*, streams of such a name: stacks of their own; they are served as all others in managed  "
                           "[<text>:9:3]\n\nstreams.copy*.gpu, outermost first\n");
-    strata_strategy_delete(strategy);
 }
 
 static const char *difference(const char *first, const char *second) {
@@ -296,11 +294,10 @@ TEST(named, a_pool_may_keep_its_chunks) {
 }
 
 TEST(named, keep_is_an_option_of_a_pool_that_is_there) {
-    strata_strategy_t *strategy = load_text("pools: {p: [auto_growth, system]}");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("pools: {p: [auto_growth, system]}");
     ASSERT_NE(strategy, NULL);
     EXPECT_TRUE(strata_strategy_has(strategy, "pools.p.keep"));
     EXPECT_FALSE(strata_strategy_has(strategy, "pools.q.keep"));
-    strata_strategy_delete(strategy);
 }
 
 TEST(named, keep_is_told_and_compared) {

@@ -1,5 +1,6 @@
 /* Values by path: which layer is meant, and the nearest path when none is. */
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 static const char two_caches[] = "stack:\n"
                                  "  - auto_growth: {name: small}\n"
@@ -16,7 +17,7 @@ static void expect_unset(const char *yaml, const char *setting, const char *text
 
 TEST(paths, name_a_layer_by_type_or_name) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy = load_text(two_caches);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_caches);
     EXPECT_OK(strata_strategy_set(strategy, "small.chunk_size", "1MiB", &origin));
     EXPECT_OK(strata_strategy_set(strategy, "stack.large.chunk_size", "2MiB", &origin));
     EXPECT_STREQ(value_of(strategy, "small", "chunk_size"), "1MiB");
@@ -25,20 +26,17 @@ TEST(paths, name_a_layer_by_type_or_name) {
     EXPECT_STREQ(value_of(strategy, "large", "chunk_size"), "3MiB");
     EXPECT_OK(strata_strategy_set(strategy, "pinned.auto_growth.order", "address", &origin));
     EXPECT_EQ(strategy->stacks[STRATA_PLACE_PINNED].layers[2].option_origins[2].source, STRATA_FROM_COMMAND);
-    strata_strategy_delete(strategy);
 }
 
 TEST(paths, of_another_place_stay_there) {
     static const strata_origin_t origin = {.source = STRATA_FROM_COMMAND, .file = "--set"};
-    strata_strategy_t *strategy = load_request(&(strata_config_request_t){.preset = "paddle"});
-    strata_strategy_t *other = load_request(&(strata_config_request_t){.preset = "paddle"});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.preset = "paddle"});
+    strata_strategy_t *other CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.preset = "paddle"});
     EXPECT_OK(strata_strategy_set(strategy, "host.retry.timeout", "7s", &origin));
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "10s");
     EXPECT_OK(strata_strategy_set(strategy, "retry.timeout", "8s", &origin));
     EXPECT_STREQ(value_of(strategy, "retry", "timeout"), "8s");
     EXPECT_STREQ(value_of(other, "retry", "timeout"), "10s");
-    strata_strategy_delete(strategy);
-    strata_strategy_delete(other);
 }
 
 TEST(paths, misspelt_ones_name_the_nearest) {
@@ -72,7 +70,7 @@ TEST(paths, of_a_wrong_form_are_refused) {
 }
 
 TEST(paths, can_be_asked_for) {
-    strata_strategy_t *strategy = load_text(two_caches);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_caches);
     EXPECT_TRUE(strata_strategy_has(strategy, "small.chunk_size"));
     EXPECT_TRUE(strata_strategy_has(strategy, "pinned.auto_growth.chunk_size"));
     EXPECT_TRUE(strata_strategy_has(strategy, "auto_growth.chunk_size"));
@@ -82,5 +80,4 @@ TEST(paths, can_be_asked_for) {
     EXPECT_FALSE(strata_strategy_has(strategy, "nowhere.small.chunk_size"));
     EXPECT_FALSE(strata_strategy_has(strategy, "chunk_size"));
     EXPECT_STREQ(strata_last_error()->text, "as before");
-    strata_strategy_delete(strategy);
 }

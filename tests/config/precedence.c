@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 static void expect_from(const strata_strategy_t *strategy, const char *value, strata_source_of_value_t source, const char *file,
                         uint32_t line) {
@@ -87,10 +88,9 @@ TEST(precedence, a_name_without_a_folder_may_be_a_file_of_the_current_folder) {
     ASSERT_NE(getcwd(before, sizeof before), NULL);
     (void)file_of("s", "strategy: of one letter\nstack: [system]\n");
     ASSERT_EQ(chdir(STRATA_BINARY_DIR), 0);
-    strata_strategy_t *strategy = load_text("extends: s\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text("extends: s\n");
     EXPECT_EQ(chdir(before), 0);
     EXPECT_STREQ(strategy ? strategy->stacks[STRATA_PLACE_GPU].layers[0].name : "none", "system");
-    strata_strategy_delete(strategy);
 }
 
 TEST(precedence, devices_can_be_said_by_the_caller) {
@@ -144,9 +144,8 @@ TEST(precedence, files_extend_one_another_eight_deep) {
         snprintf(text, sizeof text, "extends: deep%d.yaml\n", i - 1);
         path = file_of(name, text);
         if (i != 8) continue;
-        strata_strategy_t *strategy = load_request(&(strata_config_request_t){.file = path});
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&(strata_config_request_t){.file = path});
         EXPECT_STREQ(strategy->peer, "the last");
-        strata_strategy_delete(strategy);
     }
     strata_strategy_t *strategy = NULL;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_config_load(&(strata_config_request_t){.file = path}, &strategy));

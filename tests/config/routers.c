@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 static const char by_size[] = "stack:\n"
                               "  - stream_safe\n"
@@ -28,7 +29,7 @@ static char *read_all(FILE *file) {
 }
 
 TEST(routers, are_planned_as_a_tree) {
-    strata_strategy_t *strategy = load_text(by_size);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(by_size);
     strata_plan_t plan;
     ASSERT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     static const struct {
@@ -43,7 +44,6 @@ TEST(routers, are_planned_as_a_tree) {
         EXPECT_EQ(plan.nodes[n].below_count, wanted[n - 1].count);
         for (uint32_t i = 0; i < wanted[n - 1].count; i++) EXPECT_EQ(plan.nodes[n].below[i], wanted[n - 1].below[i]);
     }
-    strata_strategy_delete(strategy);
 }
 
 TEST(routers, have_paths_into_their_branches) {
@@ -84,7 +84,7 @@ TEST(routers, have_paths_into_their_branches) {
 }
 
 TEST(routers, are_drawn_as_a_tree) {
-    strata_strategy_t *strategy = load_text(by_size);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(by_size);
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
     const char *text = read_all(out);
@@ -106,7 +106,6 @@ TEST(routers, are_drawn_as_a_tree) {
         if (!found) FAIL_TEST("no line\n%sin\n%s", lines[i], text);
         text = found ? found : text;
     }
-    strata_strategy_delete(strategy);
 }
 
 TEST(routers, are_refused_at_their_place) {
@@ -228,7 +227,7 @@ static const char two_devices[] = "devices:\n"
                                   "stack: [system]\n";
 
 TEST(own_stacks, are_of_one_device) {
-    strata_strategy_t *strategy = load_text(two_devices);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(two_devices);
     EXPECT_STREQ(strategy->devices, "sim:h100x2");
     const strata_model_stack_t *common = &strategy->stacks[STRATA_PLACE_GPU];
     EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 0), common);
@@ -243,19 +242,17 @@ TEST(own_stacks, are_of_one_device) {
     EXPECT_CONTAINS(text, "\ngpu:1, a stack of its own, outermost first\n  auto_growth: cache");
     EXPECT_CONTAINS(text, "6MiB         --set");
     EXPECT_CONTAINS(text, "\nmanaged:1, a stack of its own, outermost first\n  system: source");
-    strata_strategy_delete(strategy);
 }
 
 TEST(own_stacks, are_kept_and_replaced_by_what_extends) {
     char text[512];
     snprintf(text, sizeof text, "extends: %s\ndevices: {gpu:1: {stack: [buffered, system]}, gpu:0: {stack: [system]}}\n",
              file_of("two_devices.yaml", two_devices));
-    strata_strategy_t *strategy = load_text(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(text);
     EXPECT_STREQ(strategy->devices, "sim:h100x2");
     EXPECT_EQ(strategy->own_count, 2);
     EXPECT_STREQ(strata_strategy_stack(strategy, STRATA_PLACE_GPU, 1)->layers[0].name, "buffered");
     EXPECT_EQ(strata_strategy_stack(strategy, STRATA_PLACE_MANAGED, 1)->count, 1);
-    strata_strategy_delete(strategy);
 }
 
 TEST(own_stacks, are_refused_at_their_place) {
@@ -276,9 +273,8 @@ TEST(own_stacks, are_refused_at_their_place) {
     char yaml[1024];
     size_t length = (size_t)sprintf(yaml, "devices:\n");
     for (int i = 0; i < 16; i++) length += (size_t)sprintf(yaml + length, "  gpu:%d: {stack: [system]}\n", i);
-    strata_strategy_t *all = load_text(yaml);
+    strata_strategy_t *all CLOSED_BY(strategy_gone) = load_text(yaml);
     EXPECT_EQ(all->own_count, 16);
-    strata_strategy_delete(all);
 }
 
 /* ---- diff ---- */

@@ -4,6 +4,7 @@
 
 #include "config/words.h"
 #include "tests/config/refused.h"
+#include "tests/harness/owned.h"
 
 static char *read_all(FILE *file) {
     static char text[65536];
@@ -95,7 +96,7 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     char wanted[2048];
     strata_config_request_t request = {.file = path, .set = set, .set_count = 1, .environment = true};
     setenv("STRATA_SET", "stream_safe.poll=block", 1);
-    strata_strategy_t *strategy = load_request(&request);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_request(&request);
     unsetenv("STRATA_SET");
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_explain(strategy, out));
@@ -117,7 +118,6 @@ TEST(explain, tells_every_value_and_where_it_came_from) {
     EXPECT_CONTAINS(text, "source of scope device, one instance for each device, shared by all its streams");
     EXPECT_CONTAINS(text, "\npinned, outermost first; one stack serves all streams\n");
     EXPECT_CONTAINS(text, "preset strata:");
-    strata_strategy_delete(strategy);
 }
 
 TEST(explain, a_full_disk_is_an_error) {
@@ -152,12 +152,11 @@ TEST(layers, as_text_have_every_option) {
 TEST(layers, the_page_is_current) {
     FILE *out = tmpfile();
     EXPECT_OK(strata_config_layers(out, true));
-    char *now = strdup(read_all(out));
+    char *now CLOSED_BY(text_gone) = strdup(read_all(out));
     FILE *page = fopen(STRATA_SOURCE_DIR "/docs/layers.md", "rb");
     ASSERT_NE(page, NULL);
     const char *text = read_all(page);
     if (strcmp(text, now) != 0) FAIL_TEST("docs/layers.md is not what `strata layers --markdown` writes");
-    free(now);
 }
 
 /* A layer of thread scope that has an instance for each stream of its threads. */
@@ -172,24 +171,22 @@ TEST(explain, says_who_shares_what_a_thread_has) {
                  "stack: [thread_local: {streams: %s}, system]\nplaces:\n  pinned: [thread_local: {streams: %s}, "
                  "system]\n",
                  rows[i].streams, rows[i].streams);
-        strata_strategy_t *strategy = load_text(yaml);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = load_text(yaml);
         FILE *out = tmpfile();
         EXPECT_OK(strata_config_explain(strategy, out));
         const char *text = read_all(out);
         EXPECT_CONTAINS(text, rows[i].gpu);
         const char *pinned = strstr(text, "\npinned, outermost first");
         EXPECT_CONTAINS(pinned, rows[i].pinned);
-        strata_strategy_delete(strategy);
     }
 }
 
 /* What does not fit goes on below, indented; a text's own lines do too, and an empty one has no blanks. */
 TEST(told, long_text_is_wrapped) {
-    char *told = NULL;
+    char *told CLOSED_BY(text_gone) = NULL;
     size_t length;
     FILE *out = open_memstream(&told, &length);
     strata_print_wrapped(out, "one two three\n  four\n\nfive", 4, 12);
     fclose(out);
     EXPECT_STREQ(told, "one two\n    three\n      four\n\n    five\n");
-    free(told);
 }

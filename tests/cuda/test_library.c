@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 
 /* What the program prints; "" when it cannot be run. STRATA_CUDA_LIBRARIES holds a folder for each kind of driver. */
@@ -68,7 +69,7 @@ TEST(cuda_library, stub_of_the_toolkit) {
 
 /* A program built for per-thread default streams asks for the same entries as any other: the plain ones. */
 TEST(cuda_library, row17_per_thread_build_asks_for_the_same) {
-    char *plain = strdup(probe(STRATA_CUDA_PROBE, "fake", "FAKE_CUDA_TRACE=1"));
+    char *plain CLOSED_BY(text_gone) = strdup(probe(STRATA_CUDA_PROBE, "fake", "FAKE_CUDA_TRACE=1"));
     const char *other = probe(STRATA_CUDA_PROBE_PER_THREAD, "fake", "FAKE_CUDA_TRACE=1");
     ASSERT_TRUE(plain);
     EXPECT_CONTAINS(plain, "cuMemAlloc 3020 1\n");
@@ -80,7 +81,6 @@ TEST(cuda_library, row17_per_thread_build_asks_for_the_same) {
         ASSERT_TRUE(end);
         if (strncmp(end - 2, " 1", 2) != 0) FAIL_TEST("not the plain entry: %.*s", (int)(end - line), line);
     }
-    free(plain);
 }
 
 TEST(cuda_library, library_built_without_cuda) {

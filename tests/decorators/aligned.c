@@ -171,8 +171,7 @@ TEST(aligned, one_over_another) {
     EXPECT_OK(strata_allocation_route(rig.s, a.ref, text, sizeof text));
     EXPECT_STREQ(text, "aligned > limit > aligned > system");
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 2 * MIB + 4 * MIB + 2 * (2 * MIB - 256));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "limit", "used_bytes"), 0);
 }
 
@@ -197,8 +196,7 @@ TEST(aligned, between_two_caches_it_reserves_nothing_more) {
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 8 * MIB);
     EXPECT_EQ(rig_stack(&rig, NULL)->figures.reserved_bytes, 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
 }

@@ -138,8 +138,7 @@ TEST(fault, one_refusal_is_the_ladders) {
            decorated_open(&rig, "[retry, stream_safe, auto_growth, {fault: {at: 2}}, system]", NULL, &(strata_sim_options_t){0}));
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(decorated_figure(rig_stack(&rig, NULL), "fault", "failed"), 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* A fill there would be done at each launch of the program's graph, and not now. */

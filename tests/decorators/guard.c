@@ -104,8 +104,7 @@ TEST(guard, a_zone_of_one_byte_keeps_the_alignment_of_the_place) {
         EXPECT_OK(strata_allocate(rig.s, place, NULL, units[i], &second));
         EXPECT_EQ((uint64_t)(uintptr_t)first.ptr % units[i], 0);
         EXPECT_EQ((uint64_t)(uintptr_t)second.ptr % units[i], 0);
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        EXPECT_OK(strata_free(rig.s, second.ref));
+        RIG_FREE(&rig, first, second);
     }
 }
 

@@ -21,8 +21,7 @@ TEST(limit, serves_to_the_byte_and_refunds) {
     a = rig_allocate(&rig, NULL, 6 * MIB);
     EXPECT_EQ(decorated_figure(stack, "limit", "used_bytes"), 10 * MIB);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 1, &none));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     uint64_t calls = rig_calls(&rig, STRATA_CALL_malloc);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 10 * MIB + 1, &none));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), calls);

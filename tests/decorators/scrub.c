@@ -54,8 +54,7 @@ TEST(scrub, a_block_of_two_owners_pieces_is_zeroed) {
     strata_block_t b = allocate_for(&rig, "b", NULL, 4096), a = allocate_for(&rig, "a", NULL, 4096);
     memset(bytes_of(&rig, &a), 1, 4096);
     memset(bytes_of(&rig, &b), 2, 4096);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     a = allocate_for(&rig, "a", NULL, 8192);
     EXPECT_EQ(foreign(&rig, &a, 1), 0);
     memset(bytes_of(&rig, &a), 1, 8192);
@@ -111,8 +110,7 @@ TEST(scrub, knowledge_ends_with_a_growth) {
     EXPECT_OK(strata_free(rig.s, a.ref));
     a = allocate_for(&rig, "a", NULL, 4096);
     EXPECT_EQ(figure(&rig, "zeroed"), 3);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, large.ref));
+    RIG_FREE(&rig, a, large);
 }
 
 TEST(scrub, zeroes_all_without_a_cache_or_when_told_to) {

@@ -114,8 +114,7 @@ TEST(stat, counts_what_passes_where_it_stands) {
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = rig_allocate(&rig, NULL, 3 * MIB);
     EXPECT_EQ(decorated_figure(stack, "stat", "current_bytes"), 4 * MIB);
     EXPECT_EQ(decorated_figure(stack, "stat", "live"), 2);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_EQ(decorated_figure(stack, "stat", "live"), 2);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(decorated_figure(stack, "stat", "current_bytes"), 0);

@@ -15,8 +15,7 @@ TEST(facade, serves_and_takes_back) {
     EXPECT_EQ(f.allocated_bytes, 1024 + 64 * 1024);
     EXPECT_EQ(f.reserved_bytes, 20 * MIB);
     EXPECT_EQ(f.live_allocations, 2);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     f = rig_figures(&rig);
     EXPECT_EQ(f.requested_bytes, 0);
     EXPECT_EQ(f.allocated_bytes, 0);
@@ -94,8 +93,7 @@ TEST(facade, tells_the_recorded_layers) {
     EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
     EXPECT_OK(strata_allocation_route(rig.s, hit.ref, text, sizeof text));
     EXPECT_STREQ(text, "retry > stream_safe > auto_growth | system");
-    EXPECT_OK(strata_free(rig.s, fresh.ref));
-    EXPECT_OK(strata_free(rig.s, hit.ref));
+    RIG_FREE(&rig, fresh, hit);
 }
 
 static void count_leak(const strata_leak_t *leak, void *context) {

@@ -69,8 +69,7 @@ TEST(facade_blocks, trim_counts_every_stream_of_the_place) {
     strata_stream_t other = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, NULL, 40 * MIB), b = rig_allocate(&rig, other, 32 * MIB);
     strata_block_t c = rig_allocate(&rig, other, 1 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     uint64_t idle = cached(&rig), released = 0;
     EXPECT_EQ(idle, (40 + 32 + 19) * MIB);
     EXPECT_OK(strata_trim(rig.s, rig.gpu, 51 * MIB, &released));
@@ -302,8 +301,7 @@ TEST(facade_blocks, victims_lie_on_one_side_of_a_block_that_waits) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_best_victims(rig.s, rig.gpu, 9 * MIB, victims, 3, &count));
     EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 8 * MIB, victims, 3, &count));
     EXPECT_EQ(count, 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_blocks, no_cheaper_victims_are_found_by_trying_all) {

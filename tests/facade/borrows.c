@@ -476,8 +476,7 @@ TEST(facade_borrows, each_thread_has_a_default_stream_of_its_own) {
     free_block(&p);
     strata_block_t again = rig_allocate(&p.rig, OWN, SIZE);
     EXPECT_NE(again.ptr, p.block.ptr);
-    EXPECT_OK(strata_free(p.rig.s, mine.ref));
-    EXPECT_OK(strata_free(p.rig.s, again.ref));
+    RIG_FREE(&p.rig, mine, again);
 }
 
 TEST(facade_borrows, what_a_dead_thread_leaves_behind_is_anybodys) {

@@ -42,8 +42,7 @@ TEST(facade_cache_below, streams_have_their_own_and_its_bytes) {
     /* Freed and still in use elsewhere: handed out. */
     EXPECT_OK(strata_record_stream(rig.s, a.ref, two));
     rig_work(&rig, two, 1000 * 1000, a.ref);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     of_one = cache_of(&rig, rig.gpu, one, 0);
     EXPECT_EQ(of_one.used_bytes, 3 * MIB);
     EXPECT_EQ(of_one.idle_bytes, 17 * MIB);
@@ -64,8 +63,7 @@ TEST(facade_cache_below, a_source_alone) {
         EXPECT_EQ(cache.id, cache_of(&rig, rig.gpu, stream, 0).id);
         EXPECT_EQ(cache.used_bytes, 1500);
         EXPECT_EQ(cache.idle_bytes, 0);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
         EXPECT_EQ(cache_of(&rig, rig.gpu, NULL, 0).used_bytes, 0);
     }
 }

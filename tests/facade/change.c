@@ -29,8 +29,7 @@ TEST(facade_change, the_handle_and_the_streams_stay_and_refs_end) {
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t old = rig_allocate(&rig, NULL, MIB), other = rig_allocate(&rig, stream, MIB);
     EXPECT_TRUE(path_is(&rig, other.ref, "retry > stream_safe > auto_growth | system"));
-    EXPECT_OK(strata_free(rig.s, old.ref));
-    EXPECT_OK(strata_free(rig.s, other.ref));
+    RIG_FREE(&rig, old, other);
     EXPECT_OK(change_to(&rig, "system"));
     EXPECT_EQ(rig.s, handle);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
@@ -57,8 +56,7 @@ TEST(facade_change, what_is_live_keeps_the_strategy) {
     EXPECT_STATUS(STRATA_E_BUSY, change_to(&rig, "system"));
     EXPECT_CONTAINS(strata_last_error()->text, "3 allocations are live");
     EXPECT_TRUE(path_is(&rig, a.ref, "retry > stream_safe > auto_growth | system"));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, b, c);
     EXPECT_STATUS(STRATA_E_BUSY, change_to(&rig, "system"));
     EXPECT_CONTAINS(strata_last_error()->text, "1 allocations are live");
     /* A free that waits for another stream is waited for. */
@@ -122,8 +120,7 @@ TEST(facade_change, counts_of_frees_go_on_where_they_were) {
     for (int i = 0; i < 1000; i++) old = next_count(&rig, rig.gpu);
     EXPECT_OK(change_to_text(&rig, STAMPED));
     strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB), c = rig_allocate(&rig, NULL, MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_OK(strata_set_safe_frontier(rig.s, rig.gpu, old));
     strata_block_t both = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_NE(both.ptr, a.ptr);
@@ -133,8 +130,7 @@ TEST(facade_change, counts_of_frees_go_on_where_they_were) {
     EXPECT_OK(strata_set_safe_frontier(rig.s, rig.gpu, mine));
     both = rig_allocate(&rig, NULL, 2 * MIB);
     EXPECT_EQ(both.ptr, a.ptr);
-    EXPECT_OK(strata_free(rig.s, both.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, both, c);
 }
 
 #define AHEAD "strategy: ahead\nstack: [stream_safe, auto_growth: {preallocate: 512MiB}, system]\n"

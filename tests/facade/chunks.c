@@ -45,9 +45,7 @@ TEST(facade_chunks, tell_every_block_of_every_chunk) {
     EXPECT_STREQ(few, "chunk 0x");
     EXPECT_OK(strata_chunks_text(rig.s, rig.gpu, NULL, 0, &needed));
     EXPECT_EQ(needed, strlen(wanted) + 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, d.ref));
-    EXPECT_OK(strata_free(rig.s, e.ref));
+    RIG_FREE(&rig, a, d, e);
 }
 
 /* What lies in no chunk is its own; more blocks in a chunk than were ever collected before. */
@@ -59,8 +57,7 @@ TEST(facade_chunks, are_blocks_where_there_is_no_cache) {
              "chunk 0x%" PRIxPTR " 5MiB, stream 0x0: used 5MiB (1), free 0 (0)\n  0x%" PRIxPTR " 5MiB live\n",
              (uintptr_t)a.ptr, (uintptr_t)a.ptr, (uintptr_t)b.ptr, (uintptr_t)b.ptr);
     EXPECT_STREQ(chunks(&rig), wanted);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_chunks, of_many_blocks_are_told_line_by_line) {

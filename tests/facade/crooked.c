@@ -5,6 +5,7 @@
 
 #include "allocation/stack/layer.h"
 #include "tests/facade/fixture.h"
+#include "tests/harness/owned.h"
 
 /* ---- below a cache ---- */
 
@@ -143,8 +144,7 @@ static void demand(const char *below, uint64_t size) {
     EXPECT_EQ(block.ref, 7);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved);
     EXPECT_OK(strata_validate(rig.s));
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 3000).ref));
-    EXPECT_OK(strata_free(rig.s, before.ref));
+    RIG_FREE(&rig, rig_allocate(&rig, NULL, 3000), before);
     rig_close(&rig);
     if (strata_test_has_failed()) FAIL_TEST("%s, %llu bytes", below, (unsigned long long)size);
 }
@@ -259,7 +259,7 @@ static strata_status_t refuse_all(const void *options, strata_place_kind_t place
 TEST(facade_crooked, a_layer_that_no_strategy_can_have_is_told_without_an_example) {
     static strata_layer_type_t refusing; /* known by its address */
     const strata_layer_type_t *types[] = {&refusing};
-    char *page = NULL;
+    char *page CLOSED_BY(text_gone) = NULL;
     size_t length = 0;
     refusing = noting_type;
     refusing.name = "test_refusing";
@@ -272,5 +272,4 @@ TEST(facade_crooked, a_layer_that_no_strategy_can_have_is_told_without_an_exampl
     fclose(out);
     EXPECT_EQ(strncmp(page, "test_refusing: decorator", strlen("test_refusing: decorator")), 0);
     EXPECT_GT(strstr(page, "\nexample\n"), strstr(page, "\nstat: "));
-    free(page);
 }

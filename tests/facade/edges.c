@@ -32,8 +32,7 @@ TEST(facade_edges, fallback_passes_by_memory_that_the_device_does_not_have) {
     strata_block_t block = rig_allocate(&rig, NULL, 40 * MIB);
     rig.devices[0]->operations = real;
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_host_alloc), 1);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_OK(strata_free(rig.s, kept.ref));
+    RIG_FREE(&rig, block, kept);
 }
 
 /* ---- auto_growth ---- */

@@ -218,8 +218,7 @@ TEST(facade_eviction, victims_are_the_current_pools_alone) {
     EXPECT_OK(strata_best_victims(rig.s, rig.gpu, MIB, &victim, 1, &count));
     EXPECT_EQ(victim, w.ref);
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_OK(strata_free(rig.s, w.ref));
-    EXPECT_OK(strata_free(rig.s, o.ref));
+    RIG_FREE(&rig, w, o);
 }
 
 /* A guard's zones lie between the block and its neighbours: they are free with it. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tests/facade/program.h"
+#include "tests/harness/owned.h"
 
 enum { BROKEN_OPERATIONS = 40 };
 
@@ -52,14 +53,13 @@ static void run_with_fault(strata_strategy_t *strategy, uint64_t k, bool onward,
 }
 
 static void every_call_fails(const char *preset, strata_status_t fault, uint64_t stride) {
-    strata_strategy_t *strategy = strategy_of(preset);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset);
     uint64_t calls = calls_of_a_run(strategy), tried = 0;
     for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += stride, tried++)
         for (int onward = 0; onward < 2 && !strata_test_has_failed(); onward++) run_with_fault(strategy, k, onward != 0, fault);
     printf("%s: %s at each of %llu device calls of %d operations, once and onward: %llu tried%s\n", strategy->name,
            strata_status_name(fault), (unsigned long long)calls, PROGRAM_LENGTH, (unsigned long long)tried,
            STRIDE == 1 ? "" : " (not every one: this build has sanitizers)");
-    strata_strategy_delete(strategy);
 }
 
 TEST(facade_faults, out_of_memory_at_every_call_strata) { every_call_fails("strata", STRATA_E_NO_MEMORY, STRIDE); }
@@ -88,7 +88,7 @@ TEST(facade_faults, a_refusal_at_every_call_split) { every_call_fails(PROGRAM_SP
 
 /* What is preallocated is asked for at open: either of the two chunks may be refused. */
 TEST(facade_faults, a_refused_preallocation_fails_the_open) {
-    strata_strategy_t *strategy = rig_strategy(PROGRAM_POOLED, NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(PROGRAM_POOLED, NULL, 0);
     static const char *const options[] = {"auto_growth.small_preallocate: 1MiB: ", "auto_growth.preallocate: 4MiB: "};
     for (uint64_t k = 1; k <= 3 && !strata_test_has_failed(); k++) {
         rig_t rig;
@@ -104,7 +104,6 @@ TEST(facade_faults, a_refused_preallocation_fails_the_open) {
         if (status == STRATA_OK) rig_close(&rig);
         else rig_end(&rig);
     }
-    strata_strategy_delete(strategy);
 }
 
 /* ---- a lost device ---- */
@@ -141,10 +140,9 @@ static void lose_the_device(strata_strategy_t *strategy, uint64_t k) {
 }
 
 static void lost_at_every_call(const char *preset) {
-    strata_strategy_t *strategy = strategy_of(preset);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset);
     uint64_t calls = calls_of_a_run(strategy);
     for (uint64_t k = 1; k <= calls && !strata_test_has_failed(); k += 9 * STRIDE) lose_the_device(strategy, k);
-    strata_strategy_delete(strategy);
 }
 
 TEST(facade_faults, a_lost_device_is_told_and_closed_strata) { lost_at_every_call("strata"); }

@@ -38,8 +38,7 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     EXPECT_STREQ(few, "{\"places\": [\n  {\"pl");
     EXPECT_OK(strata_statistics_json(rig.s, NULL, 0, &again));
     EXPECT_EQ(again, needed);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_figures, prometheus_tells_counters_from_gauges) {
@@ -120,8 +119,7 @@ TEST(facade_figures, each_layer_tells_its_own_of_each_stream_and_a_shared_one_on
     EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"2\"} 1048576\n");
     EXPECT_CONTAINS(text, "strata_layer_system_oversubscribed{place=\"gpu:0\",layer=\"system\",number=\"5\"} 0\n");
     EXPECT_LACKS(text, "strata_layer_guard");
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_figures, figures_of_a_layer_that_hits_leave_out_are_made_when_they_are_read) {
@@ -153,8 +151,7 @@ TEST(facade_figures, prometheus_has_no_sample_twice) {
         snprintf(key, sizeof key, "\n%.*s%c", (int)length, line, line[length]);
         EXPECT_LACKS(end, key);
     }
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* Figures are read while others allocate, borrow and free: a stream's are of one moment, so that totals belong together. */

@@ -10,6 +10,13 @@
 /* Likewise, opened as a test wants it. */
 #define RIG_BY(rig, open) OPENED(rig_t, rig, rig_close, open)
 
+/* Frees blocks, in this order: RIG_FREE(&rig, a, b); */
+#define RIG_FREE(rig, ...)                                                                                                         \
+    rig_free((rig), (const strata_block_t[]){__VA_ARGS__}, sizeof((const strata_block_t[]){__VA_ARGS__}) / sizeof(strata_block_t))
+static inline void rig_free(const rig_t *rig, const strata_block_t *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) EXPECT_OK(strata_free(rig->s, blocks[i].ref));
+}
+
 /* A capture that the program begins of a stream of device 0, and tells nobody of. */
 static inline void rig_begin_capture(rig_t *rig, strata_stream_t stream) {
     EXPECT_OK(strata_device_capture_begin(rig->devices[0], stream, STRATA_CAPTURE_RELAXED));

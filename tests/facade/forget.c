@@ -1,5 +1,6 @@
 /* Streams that end: what they leave behind, and handles that the driver gives out again. */
 #include "tests/facade/fixture.h"
+#include "tests/harness/owned.h"
 
 enum { SIZE = 300 * 1024, LONG = 1000 * 1000 };
 
@@ -54,8 +55,7 @@ TEST(facade_forget, what_it_cached_is_anybodys_once_its_work_is_done) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), mallocs);
     /* It goes home to the forgotten stream's stack, and with the last block that stack ends. */
     rig_work(&rig, other, LONG, large.ref);
-    EXPECT_OK(strata_free(rig.s, large.ref));
-    EXPECT_OK(strata_free(rig.s, early.ref));
+    RIG_FREE(&rig, large, early);
     rig_pass(&rig, 2 * LONG);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_domain(&rig)->orphans, 0);
@@ -90,8 +90,7 @@ TEST(facade_forget, a_recycled_handle_is_another_stream_with_another_stack) {
     EXPECT_NE(rig_stack(&rig, stream)->number, before);
     strata_block_t b = rig_allocate(&rig, stream, SIZE);
     EXPECT_NE(strata_ref_home(b.ref), before);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one) {
@@ -109,8 +108,7 @@ TEST(facade_forget, a_borrow_of_the_old_stream_does_not_stand_for_the_new_one) {
     rig_pass(&rig, 2 * LONG);
     strata_block_t c = rig_allocate(&rig, owner, SIZE);
     EXPECT_EQ(c.ptr, a.ptr);
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, b, c);
 }
 
 TEST(facade_forget, taking_the_new_streams_borrow_back_leaves_the_old_ones) {
@@ -174,23 +172,19 @@ TEST(facade_forget, a_default_stream_is_never_forgotten) {
 
 TEST(facade_forget, ids_are_asked_for_only_where_they_are_checked) {
     for (uint32_t flags = 0; flags <= STRATA_OPEN_CHECK_STREAM_IDS; flags += STRATA_OPEN_CHECK_STREAM_IDS) {
-        rig_t rig;
-        strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
-        rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, flags);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
+        RIG_BY(rig, rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, flags));
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t a = rig_allocate(&rig, stream, 1000);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_stream_id) > 0, flags != 0);
-        rig_close(&rig);
-        strata_strategy_delete(strategy);
     }
 }
 
 TEST(facade_forget, with_checked_ids_a_handle_that_was_not_forgotten_is_an_error) {
-    rig_t rig;
     strata_sim_options_t options = {0};
-    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
-    rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS));
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t a = rig_allocate(&rig, stream, SIZE), none;
     EXPECT_OK(strata_free(rig.s, a.ref));
@@ -201,8 +195,6 @@ TEST(facade_forget, with_checked_ids_a_handle_that_was_not_forgotten_is_an_error
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
     a = rig_allocate(&rig, stream, SIZE);
     EXPECT_OK(strata_free(rig.s, a.ref));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 TEST(facade_forget, a_block_of_many_streams_outlives_them_all) {

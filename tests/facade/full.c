@@ -111,8 +111,7 @@ TEST(facade_full, a_block_whose_slot_is_used_up_is_lost_where_no_other_slot_is_l
         EXPECT_OK(strata_validate(rig.s));
         strata_block_t next = rig_allocate(&rig, NULL, 1000);
         EXPECT_EQ(next.ptr == first.ptr, !full);
-        EXPECT_OK(strata_free(rig.s, next.ref));
-        EXPECT_OK(strata_free(rig.s, behind.ref));
+        RIG_FREE(&rig, next, behind);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         /* A chunk with a lost block is not idle. */
         EXPECT_EQ(rig_figures(&rig).reserved_bytes > 0, full);
@@ -142,8 +141,7 @@ TEST(facade_full, a_block_without_room_for_its_owners_is_not_shared) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, b.ref));
     EXPECT_OK(strata_retain(rig.s, blocks[BLOCKS - 2].ref));
-    EXPECT_OK(strata_free(rig.s, blocks[BLOCKS - 2].ref));
-    EXPECT_OK(strata_free(rig.s, a.ref));
+    RIG_FREE(&rig, blocks[BLOCKS - 2], a);
     for (int i = 0; i < BLOCKS - 1; i++) EXPECT_OK(strata_free(rig.s, blocks[i].ref));
 }
 

@@ -103,8 +103,7 @@ TEST(facade_handles, the_default_stream_that_is_set_is_found_by_threads_that_rem
     strata_block_t block = rig_allocate(&rig, NULL, SIZE);
     EXPECT_OK(strata_stream_of(rig.s, block.ref, &owner));
     EXPECT_EQ((uintptr_t)owner, (uintptr_t)stream);
-    EXPECT_OK(strata_free(rig.s, block.ref));
-    EXPECT_OK(strata_free(rig.s, legacy.ref));
+    RIG_FREE(&rig, block, legacy);
 }
 
 typedef struct forgetting {

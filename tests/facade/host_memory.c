@@ -4,6 +4,7 @@
 
 #include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
+#include "tests/harness/owned.h"
 
 static const strata_sim_options_t DEVICE = {.devices = 2, .capacity = 96 * MIB, .contents = true};
 
@@ -14,11 +15,10 @@ static bool tries_every_k(void) {
 }
 
 static void open_with_every_failure(const char *preset) {
-    strata_strategy_t *strategy = rig_strategy(preset, NULL, 0);
-    rig_t rig;
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(preset, NULL, 0);
     uint64_t k = 1;
     strata_status_t status = STRATA_E_HOST_MEMORY;
-    rig_open_devices(&rig, strategy, &DEVICE);
+    RIG_BY(rig, rig_open_devices(&rig, strategy, &DEVICE));
     for (; status != STRATA_OK && k < 10000 && !strata_test_has_failed(); k++) {
         strata_t untouched = 5;
         strata_host_fail_at(k, 0);
@@ -34,8 +34,6 @@ static void open_with_every_failure(const char *preset) {
     EXPECT_GT(k, 10);
     strata_block_t block = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free(rig.s, block.ref));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 TEST(facade_host_memory, each_allocation_of_open_fails_strata) { open_with_every_failure("strata"); }
@@ -91,7 +89,7 @@ static void run_with_failure(strata_strategy_t *strategy, uint64_t k, int onward
 }
 
 static void run_with_every_failure(const char *preset) {
-    strata_strategy_t *strategy = rig_strategy(preset, NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(preset, NULL, 0);
     rig_t rig;
     program_t program;
     rig_open_on(&rig, strategy, &DEVICE, 0);
@@ -104,7 +102,6 @@ static void run_with_every_failure(const char *preset) {
     for (uint64_t k = 1; k <= made && !strata_test_has_failed(); k += STRIDE)
         for (int onward = 0; onward < 2; onward++) run_with_failure(strategy, k, onward);
     printf("%s: a run failed at each of %llu host allocations\n", strategy->name, (unsigned long long)made);
-    strata_strategy_delete(strategy);
 }
 
 TEST(facade_host_memory, each_allocation_of_a_run_fails_strata) { run_with_every_failure("strata"); }

@@ -126,8 +126,7 @@ TEST(facade_host_waits, what_was_waited_for_in_a_forgotten_streams_stack_serves)
         strata_block_t block = rig_allocate(&rig, next, 30 * MIB);
         EXPECT_EQ(block.ptr, used.ptr);
         EXPECT_GE(strata_sim_now(rig.world), end);
-        EXPECT_OK(strata_free(rig.s, block.ref));
-        EXPECT_OK(strata_free(rig.s, kept.ref));
+        RIG_FREE(&rig, block, kept);
         if (strata_test_has_failed()) FAIL_TEST("%s", stacks[i]);
     }
 }

@@ -52,8 +52,7 @@ TEST(facade_ladder, the_text_says_who_holds_what) {
     EXPECT_CONTAINS(text, "reserved 30MiB, allocated 30MiB");
     EXPECT_CONTAINS(text, "reserved 20MiB, allocated 20MiB");
     EXPECT_EQ(strata_last_error()->device_code, 2);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 TEST(facade_ladder, it_grows_by_less_when_a_whole_chunk_cannot_be_had) {
@@ -94,8 +93,7 @@ TEST(facade_ladder, all_stacks_are_polled_and_released_before_the_next_try) {
     strata_stream_t one = rig_stream(&rig), two = rig_stream(&rig), three = rig_stream(&rig);
     strata_block_t pending = rig_allocate(&rig, one, 30 * MIB), idle = rig_allocate(&rig, two, 30 * MIB);
     EXPECT_OK(strata_record_stream(rig.s, pending.ref, three));
-    EXPECT_OK(strata_free(rig.s, pending.ref));
-    EXPECT_OK(strata_free(rig.s, idle.ref));
+    RIG_FREE(&rig, pending, idle);
     rig_pass(&rig, SECOND / 1000);
     uint64_t mallocs = rig_calls(&rig, STRATA_CALL_malloc);
     strata_block_t b = rig_allocate(&rig, three, 60 * MIB);
@@ -273,8 +271,7 @@ TEST(facade_ladder, figures_of_growths_and_hits) {
     EXPECT_EQ(f.growths, 1);
     EXPECT_EQ(f.chunks, 1);
     EXPECT_EQ(f.cache_hits, 1);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
     EXPECT_EQ(rig_figures(&rig).chunks, 0);
 }

@@ -37,8 +37,7 @@ static void serves_to_the_byte(const char *preset) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc) + rig_calls(&rig, STRATA_CALL_malloc_async), mallocs);
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, STRATA_UNLIMITED));
     strata_block_t more = rig_allocate(&rig, NULL, 1);
-    EXPECT_OK(strata_free(rig.s, more.ref));
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    RIG_FREE(&rig, more, block);
 }
 
 TEST(facade_limit, holds_to_the_byte_under_every_preset) {
@@ -62,8 +61,7 @@ TEST(facade_limit, below_what_is_reserved_idle_goes_back_and_live_stays) {
     RIG_BY(rig, rig_open(&rig, "strata", (const char *const[]){"auto_growth.chunk_size=8MiB"}, 1, 0, 1));
     strata_block_t blocks[4];
     for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, blocks[0].ref));
-    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
+    RIG_FREE(&rig, blocks[0], blocks[1]);
     /* As much as the limit wants, no more. */
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 24 * MIB));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 24 * MIB);
@@ -231,6 +229,5 @@ TEST(facade_limit, a_higher_one_ends_a_wait) {
     EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * MIB));
     ASSERT_EQ(pthread_join(thread, NULL), 0);
     ASSERT_OK(asker.status);
-    EXPECT_OK(strata_free(rig.s, asker.block.ref));
-    EXPECT_OK(strata_free(rig.s, mine.ref));
+    RIG_FREE(&rig, asker.block, mine);
 }

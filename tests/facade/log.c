@@ -93,9 +93,7 @@ TEST(facade_log, what_a_call_gave_back_is_told_before_it_returns) {
     rig_open(&rig, "strategy: told\nstack: [auto_growth: {chunk_size: 8MiB}, system]\npools: {p: {}}\n", NULL, 0, 64 * MIB, 1);
     strata_stream_t stream = rig_stream(&rig);
     EXPECT_OK(strata_pool(rig.s, "p", &pool));
-    EXPECT_OK(strata_free(rig.s, get_from(&rig, pool, NULL, 8 * MIB).ref));
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 8 * MIB).ref));
-    EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, stream, 8 * MIB).ref));
+    RIG_FREE(&rig, get_from(&rig, pool, NULL, 8 * MIB), rig_allocate(&rig, NULL, 8 * MIB), rig_allocate(&rig, stream, 8 * MIB));
     EXPECT_OK(strata_set_log(hear, &heard, STRATA_LOG_INFO));
     EXPECT_OK(strata_release_pool(rig.s, rig.gpu, pool, NULL));
     EXPECT_EQ(heard.count, 1);

@@ -3,6 +3,7 @@
 
 #include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
+#include "tests/harness/owned.h"
 
 static strata_block_t allocate_for(rig_t *rig, const char *tag, size_t size) {
     strata_block_t block = {0};
@@ -68,8 +69,7 @@ TEST(facade_notes, a_note_ends_with_its_block) {
     expect_leaks(&rig, "1000 ||0;");
     EXPECT_OK(strata_retain(rig.s, b.ref));
     expect_leaks(&rig, "1000 ||0;");
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, b, b);
 }
 
 TEST(facade_notes, each_facade_of_a_thread_has_its_operator) {
@@ -158,10 +158,9 @@ static void expect_zeroed(rig_t *rig, strata_place_t place, strata_stream_t stre
 }
 
 TEST(facade_notes, zeroed_requests_are_zero) {
-    rig_t rig;
-    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
     strata_sim_options_t options = {.devices = 1, .capacity = 256 * MIB, .contents = true};
-    rig_open_on(&rig, strategy, &options, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &options, 0));
     expect_zeroed(&rig, rig.gpu, NULL);
     expect_zeroed(&rig, rig.gpu, rig_stream(&rig));
     expect_zeroed(&rig, strata_managed(0), NULL);
@@ -171,8 +170,6 @@ TEST(facade_notes, zeroed_requests_are_zero) {
     strata_block_t none;
     EXPECT_OK(strata_allocate_with(rig.s, rig.gpu, NULL, &nothing, &none));
     EXPECT_OK(strata_free(rig.s, none.ref));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 TEST(facade_notes, a_fill_that_is_refused_fails_the_request) {

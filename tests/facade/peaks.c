@@ -29,8 +29,7 @@ TEST(facade_peaks, begin_at_what_is_now) {
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, NULL, 16 * MIB).ref));
     EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 32 * MIB);
     EXPECT_EQ(of_stream(&rig, NULL).peak_allocated_bytes, 24 * MIB);
-    EXPECT_OK(strata_free(rig.s, kept.ref));
-    EXPECT_OK(strata_free(rig.s, other.ref));
+    RIG_FREE(&rig, kept, other);
     EXPECT_OK(strata_reset_peaks(rig.s, rig.gpu));
     EXPECT_EQ(rig_figures(&rig).peak_reserved_bytes, 0);
     EXPECT_STATUS(STRATA_E_INVALID, strata_reset_peaks(rig.s, strata_gpu(3)));

@@ -1,5 +1,6 @@
 /* Managed, pinned and host memory. The tests of the peer's managed memory are written anew from their descriptions. */
 #include "tests/facade/fixture.h"
+#include "tests/harness/owned.h"
 
 enum { INTS = 1024 };
 
@@ -67,8 +68,7 @@ TEST(places_managed, the_size_of_the_device_is_asked_for_once) {
     uint64_t asked = rig_calls(&rig, STRATA_CALL_mem_info);
     strata_block_t b = get(&rig, strata_managed(0), 40 * MIB);
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_mem_info), asked);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* The peer's Oversubscribe: twice the device's memory and one int more is served, in use, and counted. */
@@ -93,8 +93,7 @@ TEST(places_managed, oversubscribe) {
     EXPECT_OK(strata_device_synchronise(rig.devices[0]));
     const uint8_t *last = strata_device_host_view(rig.devices[0], (uintptr_t)a.ptr + 2 * total, sizeof(uint32_t));
     EXPECT_TRUE(last && last[0] == 5 && last[3] == 5);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, small.ref));
+    RIG_FREE(&rig, a, small);
 }
 
 /* The peer's OOM: 2^60 bytes. A request of more than 2^48 bytes is refused before any layer sees it, one of less by the device;
@@ -123,8 +122,7 @@ TEST(places_managed, prefetch_and_advice) {
         strata_block_t b = get(&rig, strata_managed(0), 1000);
         EXPECT_EQ(source_figure(&rig, strata_managed(0), "refused_hints"), count > 0 ? 1 : 0);
         strata_sim_clear_faults(rig.devices[0]);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
     }
 }
 
@@ -162,8 +160,7 @@ TEST(places_pinned, the_cap_holds) {
         EXPECT_EQ(b.ref, 5);
         b = get(&rig, pinned, 12 * MIB);
         EXPECT_EQ(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
         a = get(&rig, pinned, 20 * MIB);
         EXPECT_OK(strata_free(rig.s, a.ref));
         EXPECT_LE(domain_of(&rig, pinned)->peak_reserved_bytes, 20 * MIB);
@@ -195,13 +192,11 @@ TEST(places_host, huge_pages) {
     for (int i = 0; i < 8; i++) {
         strata_block_t odd = get(&rig, host, MIB + 4096), exact = get(&rig, host, 2 * MIB);
         EXPECT_EQ((uintptr_t)exact.ptr % (2 * MIB), 0);
-        EXPECT_OK(strata_free(rig.s, exact.ref));
-        EXPECT_OK(strata_free(rig.s, odd.ref));
+        RIG_FREE(&rig, exact, odd);
     }
     EXPECT_EQ((uintptr_t)b.ptr % 64, 0);
     memset(a.ptr, 1, a.size);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* ---- nodes of the host ---- */
@@ -218,8 +213,7 @@ TEST(places_node, memory_comes_from_the_node_that_is_named) {
         strata_block_t pinned = get(&rig, strata_pinned(), 3 * MIB), host = get(&rig, strata_host(), 100);
         EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)pinned.ptr), wanted[i]);
         EXPECT_EQ(strata_sim_host_node(rig.devices[0], (uintptr_t)host.ptr), wanted[i]);
-        EXPECT_OK(strata_free(rig.s, pinned.ref));
-        EXPECT_OK(strata_free(rig.s, host.ref));
+        RIG_FREE(&rig, pinned, host);
     }
 }
 
@@ -247,9 +241,8 @@ TEST(places_node, one_that_is_not_there_is_told) {
 TEST(places_node, where_the_host_lets_nobody_choose) {
     static const char *const sets[] = {"pinned.system.node=near", "pinned.system.node=0"};
     for (int i = 0; i < 2; i++) {
-        rig_t rig;
-        strata_strategy_t *strategy = rig_strategy("strata", &sets[i], 1);
-        rig_open_devices(&rig, strategy, &(strata_sim_options_t){0});
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", &sets[i], 1);
+        RIG_BY(rig, rig_open_devices(&rig, strategy, &(strata_sim_options_t){0}));
         rig.devices[0]->capabilities.host_nodes = 0;
         EXPECT_OK(strata_facade_open_on(strategy, rig.devices, rig.count, 0, &rig.s));
         strata_block_t b = {0};
@@ -258,8 +251,6 @@ TEST(places_node, where_the_host_lets_nobody_choose) {
             EXPECT_CONTAINS(strata_last_error()->text,
                             "system.node: 0: this process cannot choose a node of the host here; write any");
         else EXPECT_OK(strata_free(rig.s, b.ref));
-        rig_close(&rig);
-        strata_strategy_delete(strategy);
     }
 }
 
@@ -282,9 +273,8 @@ TEST(places, an_option_of_another_place_is_refused) {
 }
 
 TEST(places_managed, a_device_without_it_is_told) {
-    rig_t rig;
-    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
-    rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
+    RIG_BY(rig, rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1}));
     rig.devices[0]->capabilities.managed = false;
     ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
     strata_block_t block = {.ref = 7};
@@ -294,6 +284,4 @@ TEST(places_managed, a_device_without_it_is_told) {
     EXPECT_CONTAINS(strata_last_error()->text, ", reserved here 0, taken by others 0.48GiB\n");
     EXPECT_EQ(block.ref, 7);
     EXPECT_OK(strata_free(rig.s, get(&rig, rig.gpu, 1000).ref));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }

@@ -80,8 +80,7 @@ TEST(facade_pools, places_and_facades_are_apart) {
     EXPECT_OK(strata_pool_current(rig.s, strata_pinned(), &now));
     EXPECT_EQ(now, STRATA_POOL_ORDINARY);
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_OK(strata_free(rig.s, pinned.ref));
-    EXPECT_OK(strata_free(rig.s, elsewhere.ref));
+    RIG_FREE(&rig, pinned, elsewhere);
     EXPECT_OK(strata_free(other.s, foreign.ref));
     rig_close(&other);
     rig_close(&rig);

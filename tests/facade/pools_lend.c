@@ -17,9 +17,7 @@ TEST(facade_pools, in_one_that_does_not_split_a_block_is_a_whole_segment) {
     EXPECT_EQ(a.size, 2 * MIB);
     EXPECT_EQ(pool_figures(&rig, pool).chunks, 2);
     EXPECT_LT(c.size, MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, a, b, c);
 }
 
 /* A pool's free block serves a request of no pool that has no other memory; it goes home when it is freed. */
@@ -40,8 +38,7 @@ static void one_is_out_of_memory(const char *options, bool other_stream, bool le
         EXPECT_EQ(again.ptr, block.ptr);
         EXPECT_OK(strata_free(rig.s, again.ref));
     }
-    EXPECT_OK(strata_free(rig.s, inside.ref));
-    EXPECT_OK(strata_free(rig.s, outside.ref));
+    RIG_FREE(&rig, inside, outside);
     EXPECT_OK(strata_validate(rig.s));
 }
 
@@ -73,8 +70,6 @@ TEST(facade_pools, what_a_pool_lends_is_scrubbed_on_both_ways) {
     EXPECT_OK(strata_free(rig.s, block.ref));
     own = get_from(&rig, pool, NULL, 20 * MIB);
     EXPECT_EQ(zeroed(&rig), before + 2);
-    EXPECT_OK(strata_free(rig.s, own.ref));
-    EXPECT_OK(strata_free(rig.s, inside.ref));
-    EXPECT_OK(strata_free(rig.s, outside.ref));
+    RIG_FREE(&rig, own, inside, outside);
     EXPECT_OK(strata_validate(rig.s));
 }

@@ -5,6 +5,7 @@
 #include "platform/host/host_memory.h"
 #include "tests/facade/pooled.h"
 #include "tests/facade/program.h"
+#include "tests/harness/owned.h"
 
 enum { SIZE = 100 * 1000, LONG = 1000 * 1000 };
 
@@ -73,8 +74,7 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     EXPECT_EQ(f.allocations, 2);
     EXPECT_EQ(f.frees, 1);
     EXPECT_EQ(f.reserved_bytes, 8 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, a, c);
 }
 
 typedef struct seen {
@@ -135,8 +135,7 @@ TEST(facade_pools, victims_are_of_the_current_pool) {
     EXPECT_OK(strata_best_victims(rig.s, rig.gpu, 8 * MIB, &victim, 1, &count));
     EXPECT_EQ(victim, w.ref);
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_OK(strata_free(rig.s, o.ref));
-    EXPECT_OK(strata_free(rig.s, w.ref));
+    RIG_FREE(&rig, o, w);
 }
 
 /* ---- out of memory ---- */
@@ -279,10 +278,9 @@ TEST(facade_pools, outlive_a_change_of_strategy) {
 /* A random program whose thread begins and ends pools as it goes: everything it frees, borrows and waits for lies in any of them. */
 TEST(facade_pools, a_random_program_in_and_out_of_pools) {
     static const char *const names[] = {"weights", "scratch", "same"};
-    rig_t rig;
     program_t program;
-    strata_strategy_t *strategy = rig_strategy(POOLED, NULL, 0);
-    rig_open_on(&rig, strategy, &(strata_sim_options_t){.capacity = 96 * MIB, .contents = true}, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(POOLED, NULL, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &(strata_sim_options_t){.capacity = 96 * MIB, .contents = true}, 0));
     uint64_t random = 12345, served[3];
     int depth = 0;
     program_begin(&program, &rig);
@@ -307,8 +305,6 @@ TEST(facade_pools, a_random_program_in_and_out_of_pools) {
               rig_figures(&rig).allocations);
     program_finish(&program);
     for (; depth > 0; depth--) EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 /* ---- host memory ---- */

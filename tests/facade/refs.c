@@ -150,9 +150,7 @@ TEST(facade_refs, a_block_leaves_a_slot_that_is_used_up) {
         strata_block_t again = rig_allocate(&rig, NULL, 1024);
         EXPECT_EQ(again.ptr, a.ptr);
         EXPECT_NE(strata_ref_slot(again.ref), slot);
-        EXPECT_OK(strata_free(rig.s, low.ref));
-        EXPECT_OK(strata_free(rig.s, again.ref));
-        EXPECT_OK(strata_free(rig.s, high.ref));
+        RIG_FREE(&rig, low, again, high);
         uint64_t released;
         EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
         EXPECT_EQ(released, MIB);

@@ -107,8 +107,7 @@ TEST(facade_report, managed_memory_is_not_taken_by_others) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, NULL, 300 * MIB, &none));
     EXPECT_CONTAINS(strata_last_error()->text,
                     "free on the device 92MiB of 756MiB, reserved here 100MiB, taken by others 500MiB\n");
-    EXPECT_OK(strata_free(rig.s, managed.ref));
-    EXPECT_OK(strata_free(rig.s, block.ref));
+    RIG_FREE(&rig, managed, block);
 }
 
 /* A preset's chunks in small pieces, and a request that is larger than any. */
@@ -208,8 +207,7 @@ TEST(facade_report, says_what_layers_count) {
                            "  layer fault: requests 7\n"
                            "  layer limit: limit_bytes 50MiB, used_bytes 38MiB, peak_bytes 46MiB, refused 4\n"
                            "  live blocks: ");
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* Of many the largest are told, and the others in one. */

@@ -85,8 +85,7 @@ TEST(facade_rests, what_came_in_a_streams_order_waits_for_that_stream) {
         strata_block_t second = rig_allocate(&rig, next, MIB / 2);
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc_async), calls);
         EXPECT_GE(strata_sim_now(rig.world), end);
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        EXPECT_OK(strata_free(rig.s, second.ref));
+        RIG_FREE(&rig, first, second);
         if (strata_test_has_failed()) FAIL_TEST("%s", ordered[i]);
     }
 }

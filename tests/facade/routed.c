@@ -71,8 +71,7 @@ TEST(facade_routed, managed_memory_may_follow_the_devices) {
     strata_block_t first = rig_allocate(&rig, NULL, 16 * MIB), second = rig_allocate(&rig, NULL, 16 * MIB);
     expect_path(&rig, second, "retry > fallback > system");
     EXPECT_EQ(rig_figures(&rig).ladders, 0);
-    EXPECT_OK(strata_free(rig.s, first.ref));
-    EXPECT_OK(strata_free(rig.s, second.ref));
+    RIG_FREE(&rig, first, second);
 }
 
 /* A retry in the first stack climbs before the second is asked. */
@@ -82,8 +81,7 @@ TEST(facade_routed, a_stack_that_retries_does_so_before_the_next_is_asked) {
     EXPECT_EQ(rig_figures(&rig).ladders, 1);
     expect_path(&rig, first, "fallback > retry > system");
     expect_path(&rig, second, "fallback > system");
-    EXPECT_OK(strata_free(rig.s, first.ref));
-    EXPECT_OK(strata_free(rig.s, second.ref));
+    RIG_FREE(&rig, first, second);
 }
 
 static const char two_sizes[] = "stack:\n"
@@ -102,8 +100,7 @@ TEST(facade_routed, every_branch_is_asked) {
     EXPECT_OK(strata_record_stream(rig.s, small.ref, other));
     EXPECT_OK(strata_record_stream(rig.s, large.ref, other));
     rig_work(&rig, other, 1000 * 1000, small.ref);
-    EXPECT_OK(strata_free(rig.s, small.ref));
-    EXPECT_OK(strata_free(rig.s, large.ref));
+    RIG_FREE(&rig, small, large);
     EXPECT_EQ(rig_figures(&rig).deferred_bytes, 4096 + MIB);
     uint64_t released = 1;
     EXPECT_OK(strata_release(rig.s, rig.gpu, &released));

@@ -28,16 +28,14 @@ TEST(facade_share, whoever_is_served_next_is_alone) {
     RIG(rig, "strata", 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_retain(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, a.ref));
+    RIG_FREE(&rig, a, a);
     strata_block_t b = rig_allocate(&rig, NULL, 1000);
     EXPECT_EQ(a.ptr, b.ptr);
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, b.ref));
     strata_block_t nothing = rig_allocate(&rig, NULL, 0);
     EXPECT_OK(strata_retain(rig.s, nothing.ref));
-    EXPECT_OK(strata_free(rig.s, nothing.ref));
-    EXPECT_OK(strata_free(rig.s, nothing.ref));
+    RIG_FREE(&rig, nothing, nothing);
     EXPECT_STATUS(STRATA_E_STALE, strata_free(rig.s, nothing.ref));
 }
 

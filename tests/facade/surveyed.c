@@ -1,6 +1,7 @@
 /* Who is shown to hold, to use and to await what: blocks of shared caches, tags over several steps, streams with one handle. */
 #include "facade/report/survey.h"
 #include "tests/facade/fixture.h"
+#include "tests/harness/owned.h"
 
 #define MILLISECOND (1000ull * 1000)
 
@@ -74,9 +75,7 @@ TEST(facade_surveyed, a_tag_is_told_with_its_first_step_and_its_last) {
             EXPECT_EQ(owner->blocks, 2);
             EXPECT_EQ(owner->note.step, 1);
             EXPECT_EQ(owner->last_step, 3);
-            EXPECT_OK(strata_free(rig.s, first.ref));
-            EXPECT_OK(strata_free(rig.s, last.ref));
-            EXPECT_OK(strata_free(rig.s, fence.ref));
+            RIG_FREE(&rig, first, last, fence);
             if (strata_test_has_failed()) FAIL_TEST("%s, %d", stacks[i], behind);
         }
 }
@@ -118,15 +117,12 @@ TEST(facade_surveyed, who_waits_for_a_destroyed_stream_does_not_wait_for_the_nex
 
 /* Work alone tells a place nothing of a stream: the next of its handle is none that was not forgotten. */
 TEST(facade_surveyed, a_stream_that_only_worked_need_not_be_forgotten) {
-    rig_t rig;
-    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
-    rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &(strata_sim_options_t){.devices = 1}, STRATA_OPEN_CHECK_STREAM_IDS));
     strata_stream_t old = rig_stream(&rig);
     rig_work(&rig, old, 1000, 0);
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, old));
     strata_stream_t fresh = rig_stream(&rig);
     ASSERT_EQ(fresh, old);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, fresh, 1000).ref));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }

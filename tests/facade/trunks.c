@@ -25,8 +25,7 @@ TEST(facade_shared_stacks, a_snapshot_takes_those_of_threads_before_those_of_the
     RIG(rig, BESIDE_A_POOL, 0);
     strata_block_t a = rig_allocate(&rig, NULL, 1000), b = get_from(&rig, pool_of(&rig, "weights"), NULL, 1000);
     expect_snapshot(&rig, 2);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* The first number of the device's shared stacks; 0: there is none. */

@@ -6,6 +6,7 @@
 #include "allocation/stack/layer.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/between.h"
+#include "tests/harness/owned.h"
 
 enum { LONG = 1000 * 1000 };
 
@@ -182,10 +183,9 @@ static void refuse_waits(rig_t *rig) {
 static void fail_behind_a_fill(const char *stack, bool deaf) {
     const strata_allocate_options_t options = {.struct_size = sizeof options, .size = MIB, .flags = STRATA_NO_GROW};
     bool by_layer = strstr(stack, failing_type.name) != NULL;
-    rig_t rig;
     strata_block_t served = {.ref = 7};
-    strata_strategy_t *strategy = rig_strategy(stack, NULL, 0);
-    rig_open_on(&rig, strategy, &(strata_sim_options_t){.contents = true}, 0);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy(stack, NULL, 0);
+    OPENED(rig_t, rig, rig_close_by_force, rig_open_on(&rig, strategy, &(strata_sim_options_t){.contents = true}, 0));
     strata_stream_t gone = rig_stream(&rig), busy = rig_stream(&rig), next = rig_stream(&rig);
     EXPECT_OK(strata_free(rig.s, rig_allocate(&rig, busy, MIB).ref));
     EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
@@ -206,8 +206,6 @@ static void fail_behind_a_fill(const char *stack, bool deaf) {
     if (deaf) EXPECT_NE(other.ptr, left.ptr);
     else EXPECT_EQ(other.ptr, left.ptr);
     strata_sim_clear_faults(rig.devices[0]);
-    rig_close_by_force(&rig);
-    strata_strategy_delete(strategy);
 }
 
 /* Another stream's request, which has found that the forgotten one's work is over. */
@@ -239,7 +237,8 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
     for (uint32_t n = 1; n <= 8; n++) {
         guests_t g = {.filled = false};
         before_lock_t before;
-        strata_strategy_t *strategy = rig_strategy("stack: [test_failing, fill, auto_growth, system]", NULL, 0);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("stack: [test_failing, fill, auto_growth, system]",
+                                                                            NULL, 0);
         rig_open_on(&g.rig, strategy, &(strata_sim_options_t){.contents = true}, 0);
         g.gone = rig_stream(&g.rig), g.busy = rig_stream(&g.rig), g.next = rig_stream(&g.rig);
         g.left = rig_allocate(&g.rig, g.gone, MIB);
@@ -254,7 +253,6 @@ TEST(facade_undone, what_one_guest_may_still_fill_is_no_other_guests) {
         between += g.filled;
         strata_sim_clear_faults(g.rig.devices[0]);
         rig_close_by_force(&g.rig);
-        strata_strategy_delete(strategy);
     }
     EXPECT_GE(between, 3);
     EXPECT_LT(between, 8);

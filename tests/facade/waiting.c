@@ -31,8 +31,7 @@ static void *free_later(void *argument) {
     actor_t *a = argument;
     strata_block_t none;
     EXPECT_OK(strata_allocate(a->rig->s, a->rig->gpu, a->stream, 0, &none));
-    EXPECT_OK(strata_free(a->rig->s, none.ref));
-    EXPECT_OK(strata_free(a->rig->s, a->small.ref));
+    RIG_FREE(a->rig, none, a->small);
     atomic_store(&a->known, true);
     see_a_sleeper(a->rig);
     EXPECT_OK(strata_free(a->rig->s, a->block.ref));

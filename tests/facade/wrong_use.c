@@ -4,6 +4,7 @@
 
 #include "tests/facade/ends.h"
 #include "tests/facade/fixture.h"
+#include "tests/harness/owned.h"
 
 enum { LONG = 1000 * 1000 };
 
@@ -70,8 +71,7 @@ TEST(facade_wrong_use, a_freed_allocation_is_told_with_its_stack_and_tag) {
         RIG(rig, strata_preset_name(i), 0);
         strata_stream_t stream = rig_stream(&rig);
         strata_block_t plain = rig_allocate(&rig, stream, 3000), tagged = allocate_tagged(&rig, stream, 5000, "weights");
-        EXPECT_OK(strata_free(rig.s, plain.ref));
-        EXPECT_OK(strata_free(rig.s, tagged.ref));
+        RIG_FREE(&rig, plain, tagged);
         bool own = strata_ref_home(plain.ref) == rig_stack(&rig, stream)->number;
         if (strcmp(strata_preset_name(i), "strata") == 0) EXPECT_TRUE(own);
         const char *const words[] = {hexadecimal(tagged.ref, ref), "it was freed already", "gpu:0, stack", "tag \"weights\"", NULL};
@@ -139,8 +139,7 @@ TEST(facade_wrong_use, another_facades_freed_allocation_is_told_with_its_stack_a
     strata_block_t waiting = allocate_tagged(&other, stream, 700, "batch");
     EXPECT_OK(strata_record_stream(other.s, waiting.ref, third));
     rig_work(&other, third, LONG, waiting.ref);
-    EXPECT_OK(strata_free(other.s, theirs.ref));
-    EXPECT_OK(strata_free(other.s, waiting.ref));
+    RIG_FREE(&other, theirs, waiting);
     snprintf(facade, sizeof facade, "belongs to another facade, facade %#llx, where it was freed", (unsigned long long)other.s);
     const char *const words[] = {facade, "gpu:0, stack", stream_word(stream, of), "tag \"kv cache\"", NULL};
     expect_stale(&rig, theirs.ref, words);
@@ -245,18 +244,16 @@ TEST(facade_wrong_use, unknown_pointers_are_told_with_whose_memory_it_is) {
         expect_unknown(&rig, (char *)a.ptr + 256, true, inside);
         static const char *const freed[] = {"was freed", "gpu:0, stack", "tag \"gone\"", NULL};
         expect_unknown(&rig, b.ptr, false, freed);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, keep.ref));
+        RIG_FREE(&rig, a, keep);
     }
 }
 
 TEST(facade_wrong_use, another_facades_pointer_is_told_as_such) {
     strata_sim_options_t options = {.devices = 1};
-    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
-    rig_t rig;
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
     strata_t other = 0;
     char facade[64];
-    rig_open_on(&rig, strategy, &options, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &options, 0));
     ASSERT_OK(strata_facade_open_on(strategy, rig.devices, 1, 0, &other));
     strata_block_t theirs = {0};
     strata_allocate_options_t asked = {.struct_size = sizeof asked, .size = 4000, .tag = "their own"};
@@ -266,17 +263,14 @@ TEST(facade_wrong_use, another_facades_pointer_is_told_as_such) {
     expect_unknown(&rig, theirs.ptr, false, words);
     EXPECT_OK(strata_free(other, theirs.ref));
     EXPECT_OK(strata_close(other, STRATA_CLOSE_WAIT, NULL, NULL));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 /* ---- streams ---- */
 
 TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) {
-    rig_t rig;
     strata_sim_options_t options = {0};
-    strata_strategy_t *strategy = rig_strategy("strata", NULL, 0);
-    rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = rig_strategy("strata", NULL, 0);
+    RIG_BY(rig, rig_open_on(&rig, strategy, &options, STRATA_OPEN_CHECK_STREAM_IDS));
     strata_stream_t stream = rig_stream(&rig), old = stream;
     strata_block_t a = allocate_tagged(&rig, stream, 5000, "activations"), none = {.ref = 7};
     strata_block_t mine = rig_allocate(&rig, NULL, 100);
@@ -300,12 +294,9 @@ TEST(facade_wrong_use, a_recycled_handle_is_told_with_what_its_old_stack_holds) 
     /* What is live can be freed, and the handle is the new stream's once the old one is forgotten. */
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));
     EXPECT_OK(strata_record_stream(rig.s, mine.ref, stream));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, mine.ref));
+    RIG_FREE(&rig, a, mine);
     strata_block_t b = rig_allocate(&rig, stream, 10);
     EXPECT_OK(strata_free(rig.s, b.ref));
-    rig_close(&rig);
-    strata_strategy_delete(strategy);
 }
 
 /* ---- facades and places ---- */
@@ -360,8 +351,7 @@ TEST(facade_wrong_use, the_operator_that_asked_is_told_with_its_step) {
     EXPECT_OK(strata_annotate(rig.s, "conv1"));
     strata_block_t tagged = allocate_tagged(&rig, NULL, 5000, "weights"), plain = rig_allocate(&rig, NULL, 3000);
     EXPECT_OK(strata_annotate(rig.s, NULL));
-    EXPECT_OK(strata_free(rig.s, tagged.ref));
-    EXPECT_OK(strata_free(rig.s, plain.ref));
+    RIG_FREE(&rig, tagged, plain);
     const char *const words[] = {"it was freed already", "tag \"weights\", operator \"conv1\" of step 1", NULL};
     expect_stale(&rig, tagged.ref, words);
     expect_stale(&rig, plain.ref, (const char *const[]){"it was freed already", ", operator \"conv1\" of step 1", NULL});

@@ -4,9 +4,10 @@
 #include "config/config.h"
 #include "replay/run/target.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/harness/owned.h"
 
 void fuzz_devices(const uint8_t *bytes, size_t count) {
-    char *text = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
     strata_strategy_t *strategy = NULL;
     strata_status_t status = strata_config_load(&(strata_config_request_t){.preset = "system", .devices = text}, &strategy);
     bool named = status == STRATA_OK;
@@ -25,5 +26,4 @@ void fuzz_devices(const uint8_t *bytes, size_t count) {
     if (named)
         FUZZ_EXPECT(choice.count >= 1 && choice.count <= 16 && choice.ordinal < 16 &&
                     (choice.profile == NULL || choice.ordinal < 0));
-    free(text);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/harness/owned.h"
 #include "tools/screen/json_scan.h"
 
 typedef struct bounds {
@@ -24,7 +25,7 @@ static const char *member(void *context, strata_json_slice_t name, strata_json_s
 }
 
 void fuzz_report(const uint8_t *bytes, size_t count) {
-    char *text = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
     strata_json_scan_t scan = {.begin = text};
     bounds_t bounds = {.begin = text, .end = text + strlen(text)};
     const char *end = strata_json_value(&scan, text, member, &bounds);
@@ -34,5 +35,4 @@ void fuzz_report(const uint8_t *bytes, size_t count) {
         FUZZ_EXPECT(scan.wrong && scan.at >= text && scan.at <= bounds.end);
         FUZZ_EXPECT(strata_json_line(&scan) >= 1);
     }
-    free(text);
 }

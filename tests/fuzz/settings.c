@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "platform/printable.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/harness/owned.h"
 
 enum { SETTINGS = 32 };
 
@@ -23,7 +24,7 @@ static size_t cut(char *text, const char **lines, size_t most) {
 
 /* Whatever the values say. */
 static void expect_nothing_that_a_terminal_obeys(const strata_strategy_t *strategy) {
-    char *text = NULL;
+    char *text CLOSED_BY(text_gone) = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     if (!out) abort();
@@ -33,7 +34,6 @@ static void expect_nothing_that_a_terminal_obeys(const strata_strategy_t *strate
         letter = text[at] == '\n' ? 1 : strata_printable_length(text + at);
         FUZZ_EXPECT(letter > 0);
     }
-    free(text);
 }
 
 static void expect_loaded_or_refused(const strata_config_request_t *request) {
@@ -49,17 +49,16 @@ static void expect_loaded_or_refused(const strata_config_request_t *request) {
 }
 
 void fuzz_settings(const uint8_t *bytes, size_t count) {
-    char *text = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
     const char *lines[SETTINGS];
     size_t used = cut(text, lines, SETTINGS);
     bool known = strata_preset_text(lines[0]) != NULL;
     expect_loaded_or_refused(
         &(strata_config_request_t){.preset = known ? lines[0] : "strata", .set = lines + known, .set_count = used - known});
-    free(text);
 }
 
 void fuzz_environment(const uint8_t *bytes, size_t count) {
-    char *text = fuzz_text(bytes, count);
+    char *text CLOSED_BY(text_gone) = fuzz_text(bytes, count);
     const char *lines[2] = {"", ""};
     cut(text, lines, 2);
     setenv("STRATA_STRATEGY", lines[0], 1);
@@ -67,5 +66,4 @@ void fuzz_environment(const uint8_t *bytes, size_t count) {
     expect_loaded_or_refused(&(strata_config_request_t){.environment = true});
     unsetenv("STRATA_STRATEGY");
     unsetenv("STRATA_SET");
-    free(text);
 }

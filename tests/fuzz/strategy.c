@@ -6,6 +6,7 @@
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/harness/owned.h"
 
 enum { DEVICES = 2, SIZES = 6 };
 #define CAPACITY (UINT64_C(256) << 20)
@@ -120,7 +121,7 @@ static void load_in_need(const strata_config_request_t *request, uint64_t k) {
 void fuzz_strategy(const uint8_t *bytes, size_t count) {
     const char *path = fuzz_file(bytes, count);
     strata_config_request_t request = {.file = path};
-    strata_strategy_t *strategy = NULL;
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = NULL;
     uint64_t before = strata_host_allocations();
     strata_status_t status = strata_config_load(&request, &strategy);
     uint64_t allocations = strata_host_allocations() - before;
@@ -133,5 +134,4 @@ void fuzz_strategy(const uint8_t *bytes, size_t count) {
     }
     tell(strategy);
     if (may_serve(strategy)) serve(strategy);
-    strata_strategy_delete(strategy);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 
 const char *const c_files[] = {".c", ".h", ".cc", ".def", NULL};
@@ -108,11 +109,10 @@ typedef struct walk {
 static void walk_file(walk_t *walk, const char *path) {
     bool wanted = false;
     for (const char *const *ending = walk->endings; ending && *ending; ending++) wanted = wanted || ends_with(path, *ending);
-    char *text = wanted ? tree_read(path) : NULL;
+    char *text CLOSED_BY(text_gone) = wanted ? tree_read(path) : NULL;
     if (!text) return;
     walk->seen++;
     walk->rule(path, text, walk->report);
-    free(text);
 }
 
 static void walk_folder(walk_t *walk, const char *folder) {

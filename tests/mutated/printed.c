@@ -5,6 +5,7 @@
 
 #include "strata/strata.h"
 #include "tests/checker/mutant_safe.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/mutated/pages.h"
 #include "torture/report/print.h"
@@ -83,14 +84,13 @@ static char *text_of_file(const char *path) {
 }
 
 static void expect_page(const torture_program_t *program, const torture_page_t *page, const char *path) {
-    char *printed = NULL;
+    char *printed CLOSED_BY(text_gone) = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&printed, &length);
     ASSERT_TRUE(out);
     torture_print(out, program, page);
     fclose(out);
     EXPECT_STREQ(printed, text_of_file(path));
-    free(printed);
 }
 
 /* To write the pages anew: copy what this test says is printed. */

@@ -63,6 +63,5 @@ TEST(naive_structure, a_full_table_of_streams_is_told) {
     EXPECT_EQ(b.ref, 3);
     users->capacity = capacity;
     b = rig_allocate(&rig, other, MIB);
-    EXPECT_OK(strata_free(rig.s, kept.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, kept, b);
 }

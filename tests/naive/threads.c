@@ -43,9 +43,7 @@ TEST(naive_threads, each_has_a_pool_and_its_streams_share_it) {
     EXPECT_EQ(mallocs(&rig), 2);
     EXPECT_NE(strata_ref_home(v.block.ref), strata_ref_home(a.ref));
     EXPECT_EQ(strata_ref_home(b.ref), strata_ref_home(a.ref));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, v.block.ref));
+    RIG_FREE(&rig, a, b, v.block);
 }
 
 static void *free_it(void *context) {
@@ -63,9 +61,7 @@ TEST(naive_threads, what_another_frees_goes_home) {
     EXPECT_NE(v.kept.ptr, v.block.ptr);
     strata_block_t again = rig_allocate(&rig, NULL, MIB);
     EXPECT_EQ(again.ptr, v.block.ptr);
-    EXPECT_OK(strata_free(rig.s, kept.ref));
-    EXPECT_OK(strata_free(rig.s, again.ref));
-    EXPECT_OK(strata_free(rig.s, v.kept.ref));
+    RIG_FREE(&rig, kept, again, v.kept);
 }
 
 TEST(naive_threads, an_exited_threads_pool_lives_until_its_last_block) {
@@ -168,9 +164,7 @@ TEST(naive_threads, what_a_forgotten_stream_left_is_its_threads) {
     guest_goes(&g);
     EXPECT_EQ(strata_ref_home(g.later.ref), strata_ref_home(g.visit.block.ref));
     EXPECT_EQ(mallocs(&rig), 2);
-    EXPECT_OK(strata_free(rig.s, own.ref));
-    EXPECT_OK(strata_free(rig.s, g.visit.block.ref));
-    EXPECT_OK(strata_free(rig.s, g.later.ref));
+    RIG_FREE(&rig, own, g.visit.block, g.later);
 }
 
 static void *come_and_go(void *context) {
@@ -246,8 +240,7 @@ TEST(naive_threads, a_stream_is_forgotten_in_every_threads_stacks) {
         rig_work(&rig, v.stream, MILLISECOND, own.ref);
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, v.stream));
         EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, v.stream));
-        EXPECT_OK(strata_free(rig.s, own.ref));
-        EXPECT_OK(strata_free(rig.s, v.block.ref));
+        RIG_FREE(&rig, own, v.block);
         rig_pass(&rig, 2 * MILLISECOND);
         EXPECT_OK(strata_release(rig.s, rig.gpu, NULL));
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);

@@ -108,8 +108,7 @@ TEST(peers_buddy, device_refill_pool) {
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 2);
     EXPECT_EQ(look(&rig).most, 10 * MIB);
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 20 * MIB);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
+    RIG_FREE(&rig, a, b);
 }
 
 /* naive_best_fit_allocator_facade_abs_flags_test (and _frac_flags_test, fraction 0.01): GPU 1 KiB and 2 GiB, the second huge; pinned

@@ -6,6 +6,7 @@
 
 #include "tests/allocation/bench.h"
 #include "tests/decorators/decorators.h"
+#include "tests/harness/owned.h"
 #include "trace/trace.h"
 
 static void open_stack(rig_t *rig, const char *stack) { decorated_open(rig, stack, NULL, &(strata_sim_options_t){0}); }
@@ -52,9 +53,7 @@ TEST(peers_composable, row_12_pool_over_limiter) {
     EXPECT_OK(try(&rig, 500, &c));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 1024 + 4096 + 512);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, 2000, &none));
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, a, b, c);
 }
 
 /* Row 13: the same where the pool grows by 4096: 1000 passes, 4000 fails, 500 and 2000 pass. */
@@ -66,9 +65,7 @@ TEST(peers_composable, row_13_capped_pool_over_limiter) {
     EXPECT_OK(try(&rig, 500, &b));
     EXPECT_OK(try(&rig, 2000, &c));
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 4096);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    EXPECT_OK(strata_free(rig.s, b.ref));
-    EXPECT_OK(strata_free(rig.s, c.ref));
+    RIG_FREE(&rig, a, b, c);
 }
 
 /* Row 14: a pool of 90 % of the device; two of a quarter from a pool of half; a pool over a pool. */
@@ -84,8 +81,7 @@ TEST(peers_composable, row_14_large_pools_and_pools_of_pools) {
         EXPECT_OK(try(&rig, 250 * MIB, &b));
         EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 1);
         EXPECT_EQ(rig_figures(&rig).reserved_bytes, reserved[i]);
-        EXPECT_OK(strata_free(rig.s, a.ref));
-        EXPECT_OK(strata_free(rig.s, b.ref));
+        RIG_FREE(&rig, a, b);
     }
 }
 
@@ -205,13 +201,11 @@ TEST(peers_composable, row_24_pieces_become_one) {
     RIG_BY(rig, open_stack(&rig, "[{auto_growth: {chunk_size: 4MiB}}, {limit: {bytes: 4MiB}}, system]"));
     for (int i = 0; i < 4; i++) EXPECT_OK(try(&rig, MIB, &pieces[i]));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, MIB, &none));
-    EXPECT_OK(strata_free(rig.s, pieces[0].ref));
-    EXPECT_OK(strata_free(rig.s, pieces[2].ref));
+    RIG_FREE(&rig, pieces[0], pieces[2]);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, 3 * MIB, &none));
     EXPECT_OK(strata_free(rig.s, pieces[1].ref));
     EXPECT_OK(try(&rig, 3 * MIB, &whole));
-    EXPECT_OK(strata_free(rig.s, whole.ref));
-    EXPECT_OK(strata_free(rig.s, pieces[3].ref));
+    RIG_FREE(&rig, whole, pieces[3]);
 }
 
 /* Row 27: a bin of up to 1024 takes 512 bytes; 0 bytes take none here. Out of memory writes who holds what. */
@@ -228,8 +222,7 @@ TEST(peers_composable, row_27_bins_and_the_dump) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, try(&rig, 100 * MIB, &none));
     EXPECT_CONTAINS(strata_last_error()->text, "asked 100MiB");
     EXPECT_CONTAINS(strata_last_error()->text, "allocated 512");
-    EXPECT_OK(strata_free(rig.s, nothing.ref));
-    EXPECT_OK(strata_free(rig.s, small.ref));
+    RIG_FREE(&rig, nothing, small);
 }
 
 /* ---- row 28: what the log says ---- */
@@ -257,7 +250,7 @@ TEST(peers_composable, row_28_two_logs_say_the_same) {
     for (int i = 0; i < 4; i++) EXPECT_OK(strata_free(rig.s, blocks[3 - i].ref));
     rig_close(&rig);
     for (int i = 0; i < 2; i++) {
-        strata_trace_t *log = read_log(paths[i]);
+        strata_trace_t *log CLOSED_BY(trace_gone) = read_log(paths[i]);
         ASSERT_TRUE(log);
         EXPECT_EQ(log->count, 8);
         for (size_t e = 0; e < log->count && e < 8; e++) {
@@ -265,7 +258,6 @@ TEST(peers_composable, row_28_two_logs_say_the_same) {
             if (e < 4) EXPECT_EQ(log->events[e].value, sizes[e]);
             else EXPECT_EQ(log->events[e].id, log->events[7 - e].id);
         }
-        strata_trace_delete(log);
     }
 }
 
@@ -278,6 +270,5 @@ TEST(peers_composable, row_29_two_pools_differ) {
     EXPECT_OK(try(&rig, 1000, &small));
     EXPECT_OK(try(&rig, 2 * MIB, &large));
     EXPECT_EQ(rig_calls(&rig, STRATA_CALL_pool_create), 2);
-    EXPECT_OK(strata_free(rig.s, large.ref));
-    EXPECT_OK(strata_free(rig.s, small.ref));
+    RIG_FREE(&rig, large, small);
 }

@@ -69,12 +69,10 @@ TEST(peers_paddle, best_fit_allocator_test) {
         EXPECT_OK(strata_free(rig.s, hole.ref));
         second = rig_allocate(&rig, NULL, 60 * UNIT);
         EXPECT_EQ(offset_of(&blocks, second), 80);
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        EXPECT_OK(strata_free(rig.s, second.ref));
+        RIG_FREE(&rig, first, second);
         first = rig_allocate(&rig, NULL, 140 * UNIT);
         EXPECT_EQ(offset_of(&blocks, first), 0);
-        EXPECT_OK(strata_free(rig.s, first.ref));
-        EXPECT_OK(strata_free(rig.s, third.ref));
+        RIG_FREE(&rig, first, third);
         blocks = (free_blocks_t){0};
         EXPECT_OK(strata_snapshot(rig.s, rig.gpu, count_free, &blocks));
         EXPECT_EQ(blocks.free, 1);

@@ -7,6 +7,7 @@
 
 #include "platform/host/host_memory.h"
 #include "tests/facade/program.h"
+#include "tests/harness/owned.h"
 #include "trace/trace.h"
 
 #define STACK                                                                                                                      \
@@ -71,7 +72,7 @@ TEST(recorder, every_event_stands_in_the_file) {
     EXPECT_OK(strata_free(r.rig.s, b.ref));
     rig_pass(&r.rig, 10);
     EXPECT_OK(strata_free(r.rig.s, c.ref));
-    strata_trace_t *trace = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
     ASSERT_TRUE(trace);
     static const strata_trace_op_t ops[] = {STRATA_TRACE_alloc,    STRATA_TRACE_alloc, STRATA_TRACE_borrow, STRATA_TRACE_borrow,
                                             STRATA_TRACE_unborrow, STRATA_TRACE_free,  STRATA_TRACE_alloc,  STRATA_TRACE_borrow,
@@ -89,7 +90,6 @@ TEST(recorder, every_event_stands_in_the_file) {
     EXPECT_EQ(e[6].place, STRATA_PLACE_PINNED);
     EXPECT_EQ(e[7].stream, e[1].stream);
     EXPECT_GE(e[4].time_us - e[3].time_us, 3000);
-    strata_trace_delete(trace);
 }
 
 TEST(recorder, alignments_above_the_places) {
@@ -103,11 +103,10 @@ TEST(recorder, alignments_above_the_places) {
         ASSERT_OK(strata_allocate_with(r.rig.s, r.rig.gpu, NULL, &options, &block));
         EXPECT_OK(strata_free(r.rig.s, block.ref));
     }
-    strata_trace_t *trace = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
     ASSERT_TRUE(trace);
     static const uint8_t told[] = {0, 0, 9, 20};
     for (int i = 0; i < 4; i++) EXPECT_EQ(trace->events[2 * i].align, told[i]);
-    strata_trace_delete(trace);
 }
 
 /* Where no layer knows borrows the trace still tells them, and the core still waits. */
@@ -123,11 +122,10 @@ TEST(recorder, borrows_that_no_layer_knows) {
     }
     EXPECT_OK(strata_free(r.rig.s, a.ref));
     EXPECT_EQ(rig_figures(&r.rig).host_waits, 1);
-    strata_trace_t *trace = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), 2);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), 1);
-    strata_trace_delete(trace);
 }
 
 static strata_trace_t *record_program(const char *name, uint32_t events, const char *when_full, strata_statistics_t *figures) {
@@ -144,12 +142,11 @@ static strata_trace_t *record_program(const char *name, uint32_t events, const c
 /* A ring of 256 events, written whenever it is half full, loses nothing; compressed too. */
 TEST(recorder, a_small_ring_that_is_written_loses_nothing) {
     strata_statistics_t figures;
-    strata_trace_t *trace = record_program("small.csv.gz", 1024, "write", &figures);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("small.csv.gz", 1024, "write", &figures);
     ASSERT_TRUE(trace);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_alloc), figures.allocations);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), figures.frees);
     EXPECT_GT(figures.allocations, 400);
-    strata_trace_delete(trace);
 }
 
 /* A use that is taken back without having been told, or was told when the ring had no room, does not spoil the trace. */
@@ -168,26 +165,23 @@ TEST(recorder, an_end_of_a_use_that_was_not_told_is_left_out) {
     EXPECT_OK(strata_free(r.rig.s, b.ref));
     strata_block_t c = rig_allocate(&r.rig, NULL, 1000);
     EXPECT_OK(strata_erase_stream(r.rig.s, c.ref, third));
-    EXPECT_OK(strata_free(r.rig.s, c.ref));
-    EXPECT_OK(strata_free(r.rig.s, a.ref));
-    strata_trace_t *trace = end(&r);
+    RIG_FREE(&r.rig, c, a);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), 2);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), 1);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 3);
-    strata_trace_delete(trace);
 }
 
 /* What finds no room is left out whole: what is there is a right trace in which every block is freed. */
 TEST(recorder, a_full_ring_leaves_out_whole_lifetimes) {
     strata_statistics_t figures;
-    strata_trace_t *trace = record_program("dropped.csv", 200, "drop", &figures);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = record_program("dropped.csv", 200, "drop", &figures);
     ASSERT_TRUE(trace);
     uint64_t allocs = count_of(trace, STRATA_TRACE_alloc);
     EXPECT_GT(allocs, 20);
     EXPECT_LT(allocs, figures.allocations);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), allocs);
-    strata_trace_delete(trace);
 }
 
 /* Uses stand in the file up to the last room that no free will need. */
@@ -201,15 +195,13 @@ TEST(recorder, a_full_ring_is_full) {
         EXPECT_OK(strata_record_stream(r.rig.s, a.ref, other));
         EXPECT_OK(strata_erase_stream(r.rig.s, a.ref, other));
     }
-    EXPECT_OK(strata_free(r.rig.s, a.ref));
-    EXPECT_OK(strata_free(r.rig.s, b.ref));
-    strata_trace_t *trace = end(&r);
+    RIG_FREE(&r.rig, a, b);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(trace->count, EVENTS);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_borrow), (EVENTS - 4) / 2);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_unborrow), (EVENTS - 4) / 2);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 2);
-    strata_trace_delete(trace);
 }
 
 /* Of the file as it is while it is written. */
@@ -229,11 +221,10 @@ TEST(recorder, half_a_ring_is_written) {
     uint64_t begun = bytes_after(&r, 2000), before = bytes_after(&r, 2000);
     EXPECT_EQ(before, begun);
     EXPECT_GT(bytes_after(&r, 200), before);
-    strata_trace_t *trace = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     rig_close(&r.rig);
     EXPECT_OK(strata_trace_load(r.path, &trace));
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), 4200);
-    strata_trace_delete(trace);
 }
 
 TEST(recorder, an_event_takes_no_host_memory) {
@@ -277,11 +268,10 @@ TEST(recorder, threads_share_a_file) {
     for (int i = 0; i < THREADS; i++) workers[i] = (worker_t){&r.rig, rig_stream(&r.rig), rig_stream(&r.rig)};
     for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     for (int i = 0; i < THREADS; i++) ASSERT_EQ(pthread_join(threads[i], NULL), 0);
-    strata_trace_t *trace = end(&r);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = end(&r);
     ASSERT_TRUE(trace);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_alloc), THREADS * ROUNDS);
     EXPECT_EQ(count_of(trace, STRATA_TRACE_free), THREADS * ROUNDS);
-    strata_trace_delete(trace);
 }
 
 /* ---- the file ---- */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "config/config.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -82,7 +83,7 @@ TEST(checked, paddle_is_unsafe_where_borrows_come_first) {
 TEST(checked, a_trace_without_work_is_checked_by_its_borrows) {
     static const char text[] = COLUMNS "alloc,1,4194304,0,0\nborrow,1,0,1,10\nfree,1,0,0,20\nalloc,2,4194304,0,30\n"
                                        "free,2,0,0,40\n";
-    strata_trace_t *trace = trace_of(text);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
     strata_strategy_t *early = strategy_of("paddle", NULL), *strata = strategy_of("strata", NULL);
     strata_run_result_t r = replay_checked(trace, early, 0);
     EXPECT_EQ(r.figures.hazards, 1);
@@ -90,20 +91,17 @@ TEST(checked, a_trace_without_work_is_checked_by_its_borrows) {
     EXPECT_EQ(r.figures.hazards, 0);
     strata_strategy_delete(early);
     strata_strategy_delete(strata);
-    strata_trace_delete(trace);
 }
 
 static void expect_none(const char *text) {
     static const char *const presets[] = {"strata", "system", "cuda_malloc_async"};
-    strata_trace_t *trace = trace_of(text);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
-        strata_strategy_t *strategy = strategy_of(presets[i], NULL);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(presets[i], NULL);
         strata_run_result_t r = replay_checked(trace, strategy, 0);
         EXPECT_EQ(r.figures.failed_operations, 0);
         if (r.figures.hazards) FAIL_TEST("%s: %s", presets[i], r.first_hazards);
-        strata_strategy_delete(strategy);
     }
-    strata_trace_delete(trace);
 }
 
 TEST(checked, every_place_and_operation) {
@@ -133,8 +131,8 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
     for (size_t i = 0; i < sizeof lawful / sizeof *lawful * 2; i++) {
         char text[400];
         snprintf(text, sizeof text, "op,id,size,stream,time_us,place\n%s", lawful[i / 2].rows);
-        strata_trace_t *trace = trace_of(text);
-        strata_strategy_t *strategy = strategy_of(presets[i % 2], NULL);
+        strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
+        strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(presets[i % 2], NULL);
         strata_run_options_t options = {.target = {.profile = strata_sim_profile("h100")},
                                         .timeline = {.lag_ns = LAG, .legacy_default = lawful[i / 2].legacy},
                                         .check = true};
@@ -143,43 +141,37 @@ TEST(checked, the_first_borrower_of_memory_without_an_owner) {
         if (result.figures.hazards) FAIL_TEST("%zu, %s: %s", i / 2, presets[i % 2], result.first_hazards);
         EXPECT_EQ(result.figures.failed_operations, 0);
         EXPECT_EQ(result.figures.borrows_waited, i == 3 ? 1 : 0); /* `system` does not know the borrow of the trace */
-        strata_strategy_delete(strategy);
-        strata_trace_delete(trace);
     }
 }
 
 /* The program's own fault: stream 1 works on a block of stream 0 and nobody says so. */
 TEST(checked, a_free_that_covers_too_little) {
     static const char text[] = WORK_COLUMNS "alloc,1,4194304,0,0,,\nwork,1,0,1,5,900,\nfree,1,0,0,8,,\n";
-    strata_trace_t *trace = trace_of(text);
-    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(text);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     strata_run_result_t r = replay_checked(trace, strategy, 0);
     EXPECT_EQ(r.figures.hazards, 1);
     EXPECT_CONTAINS(r.first_hazards, "neither borrowed for nor ordered");
     EXPECT_CONTAINS(r.first_hazards, "line 4");
-    strata_strategy_delete(strategy);
-    strata_trace_delete(trace);
 }
 
 /* What keeps `system` safe is that a device free waits, which CUDA promises nowhere. */
 TEST(checked, where_a_device_free_does_not_wait_system_is_unsafe) {
     strata_sim_profile_t profile = *strata_sim_profile("h100");
     profile.free_waits = false;
-    strata_trace_t *trace = project_trace("alexnet-training.csv.gz");
-    strata_strategy_t *strategy = strategy_of("system", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace("alexnet-training.csv.gz");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
     strata_run_options_t options = {.target = {.profile = &profile}, .timeline = {.lag_ns = LAG}, .check = true};
     strata_run_result_t result;
     EXPECT_OK(strata_run(trace, strategy, &options, &result));
     EXPECT_GT(result.figures.hazards, 0);
     EXPECT_CONTAINS(result.first_hazards, "under running work");
-    strata_strategy_delete(strategy);
-    strata_trace_delete(trace);
 }
 
 /* The checker's own time is in a watched run, which so tells none of the allocator's. */
 TEST(checked, a_checked_run_gives_no_host_time) {
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,256,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     strata_contender_t contenders[2] = {{.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}}};
     contenders[1] = contenders[0];
     strata_comparison_t comparison = {.contenders = contenders, .contender_count = 2, .repeat = 1, .check = true};
@@ -191,8 +183,6 @@ TEST(checked, a_checked_run_gives_no_host_time) {
             EXPECT_EQ(results[i].figures.host_ns_per_op.count, comparison.repeat - 1);
         }
     }
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }
 
 TEST(checked, a_check_changes_no_other_figure) {

@@ -4,6 +4,7 @@
 #include "allocation/stack/layer.h"
 #include "allocation/stack/stack.h"
 #include "config/config.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -80,18 +81,16 @@ TEST(run_ended, no_preset_loses_memory) {
     static const char *const traces[] = {"alexnet-training.csv.gz", "tinytorch-mnist.csv"};
     const char *preset;
     for (size_t k = 0; k < sizeof traces / sizeof *traces; k++) {
-        strata_trace_t *trace = project_trace(traces[k]);
+        strata_trace_t *trace CLOSED_BY(trace_gone) = project_trace(traces[k]);
         for (size_t i = 0; (preset = strata_preset_name(i)) != NULL; i++) {
-            strata_strategy_t *strategy = strategy_of(preset, NULL);
+            strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(preset, NULL);
             strata_run_options_t options = {
                 .target = {.profile = strata_sim_profile("h100")}, .timeline = {.lag_ns = LAG}, .check = true};
             strata_run_result_t result;
             EXPECT_OK(strata_run(trace, strategy, &options, &result));
             if (*result.ended.unsound || *result.ended.kept || *result.ended.lost)
                 FAIL_TEST("%s under %s: %s%s%s", traces[k], preset, result.ended.unsound, result.ended.kept, result.ended.lost);
-            strata_strategy_delete(strategy);
         }
-        strata_trace_delete(trace);
     }
 }
 

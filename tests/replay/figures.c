@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "allocation/stack/layer.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -194,19 +195,17 @@ TEST(figures, the_first_three_hazards_are_told) {
 
 /* What the first request leaves is idle where there is room for both, and goes back where there is not: the second alone has to fit. */
 TEST(figures, the_least_capacity_is_exact_to_a_step) {
-    strata_strategy_t *strategy = strategy_of(CHUNKS, NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(CHUNKS, NULL);
     for (uint64_t i = 1; i <= 12; i++) {
         char rows[200];
         snprintf(rows, sizeof rows, COLUMNS "alloc,1,%llu,0,0\nfree,1,,0,1\nalloc,2,%llu,0,2\nfree,2,,0,3\n",
                  (unsigned long long)(i * 2 * MIB), (unsigned long long)((i + 1) * 2 * MIB));
-        strata_trace_t *trace = trace_of(rows);
+        strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(rows);
         strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
         strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
         strata_run_result_t result;
         ASSERT_OK(strata_compare(&comparison, trace, &result));
         EXPECT_EQ(result.figures.peak_device_used_bytes, (2 * i + 1) * 2 * MIB);
         EXPECT_EQ(result.figures.smallest_device_bytes, (i + 1) * 2 * MIB);
-        strata_trace_delete(trace);
     }
-    strata_strategy_delete(strategy);
 }

@@ -1,6 +1,7 @@
 /* What is measured, counted by hand: no allocator, only a device and its clock. */
 #include "replay/run/measure.h"
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -24,7 +25,7 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     strata_figures_t figures = {0};
     strata_handle_t event;
     double own_ns;
-    strata_trace_t *trace = trace_of(COLUMNS);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS);
     ASSERT_NE(trace, NULL);
     ASSERT_OK(strata_machine_open(&target, 1, &machine));
     ASSERT_OK(strata_device_event_create(machine.devices[0], &event));
@@ -44,7 +45,6 @@ TEST(measure, reading_the_clock_is_not_the_allocators_own_time) {
     EXPECT_OK(strata_device_event_destroy(machine.devices[0], event));
     strata_timeline_end(&timeline);
     strata_machine_close(&machine);
-    strata_trace_delete(trace);
 }
 
 TEST(measure, an_operation_that_was_not_made_took_no_time) {
@@ -54,7 +54,7 @@ TEST(measure, an_operation_that_was_not_made_took_no_time) {
     strata_timeline_t timeline;
     strata_figures_t figures = {0};
     double own_ns = 1;
-    strata_trace_t *trace = trace_of(COLUMNS);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS);
     ASSERT_NE(trace, NULL);
     ASSERT_OK(strata_machine_open(&target, 1, &machine));
     ASSERT_OK(strata_timeline_begin(&timeline, trace, &machine, &options));
@@ -66,5 +66,4 @@ TEST(measure, an_operation_that_was_not_made_took_no_time) {
     EXPECT_EQ(own_ns, 0);
     strata_timeline_end(&timeline);
     strata_machine_close(&machine);
-    strata_trace_delete(trace);
 }

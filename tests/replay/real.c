@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "tests/cuda/fake_driver.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -49,22 +50,20 @@ TEST(real, time_is_real) {
 
 TEST(real, cannot_be_checked) {
     strata_run_result_t result;
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
-    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     strata_run_options_t options = {.check = true};
     fake_reset();
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_run(trace, strategy, &options, &result));
     EXPECT_CONTAINS(strata_last_error()->text, "write --device sim");
     expect_left_as_found();
-    strata_strategy_delete(strategy);
-    strata_trace_delete(trace);
 }
 
 /* A capacity can be given to simulated devices alone, so none can be searched. */
 TEST(real, has_no_least_capacity) {
     strata_run_result_t result;
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
-    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,9\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     strata_contender_t contender = {.label = "x", .strategy = strategy};
     strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
     fake_reset();
@@ -72,8 +71,6 @@ TEST(real, has_no_least_capacity) {
     EXPECT_CONTAINS(strata_last_error()->text, "write --device sim");
     EXPECT_EQ(fake_count("Init"), 0); /* told before anything runs */
     expect_left_as_found();
-    strata_strategy_delete(strategy);
-    strata_trace_delete(trace);
 }
 
 TEST(real, without_work_the_host_goes_on_at_once) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 #include "tests/trace/files.h"
@@ -168,7 +169,7 @@ static void print_spreads(FILE *out) {
 }
 
 TEST(reports, a_row_is_cut_in_all_columns_or_none) {
-    char *table = printed(print_spreads);
+    char *table CLOSED_BY(text_gone) = printed(print_spreads);
     ASSERT_NE(table, NULL);
     char line[256] = "", first[32], second[32];
     const char *row = strstr(table, "  host_ns_per_op ");
@@ -178,11 +179,10 @@ TEST(reports, a_row_is_cut_in_all_columns_or_none) {
     EXPECT_STREQ(first, "4729.7");
     EXPECT_STREQ(second, "2.0");
     EXPECT_EQ(strchr(line, '('), NULL);
-    free(table);
 }
 
 TEST(reports, the_table_can_be_read) {
-    char *table = printed(print_table);
+    char *table CLOSED_BY(text_gone) = printed(print_table);
     ASSERT_NE(table, NULL);
     EXPECT_CONTAINS(table, "t.csv\n  label ");
     EXPECT_CONTAINS(table, "\nu.csv\n");
@@ -200,5 +200,4 @@ TEST(reports, the_table_can_be_read) {
         if (width == 0) width = length;
         EXPECT_EQ(length, width);
     }
-    free(table);
 }

@@ -7,6 +7,7 @@
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
 #include "replay/compare/names.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"
 
@@ -198,13 +199,11 @@ TEST(run, pools_are_called_by_their_numbers) {
 }
 
 TEST(run, pools_that_a_strategy_does_not_name_are_none) {
-    strata_trace_t *trace = trace_of("op,id,size,stream,time_us,pool\nalloc,1,1000,0,0,7\n");
-    strata_strategy_t *strategy = strategy_of("stack: [system]\n", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of("op,id,size,stream,time_us,pool\nalloc,1,1000,0,0,7\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("stack: [system]\n", NULL);
     uint64_t others = 5, *pools = &others;
     EXPECT_OK(strata_names_of_pools(strategy, trace, 0, &pools));
     EXPECT_EQ(pools, NULL);
-    strata_strategy_delete(strategy);
-    strata_trace_delete(trace);
 }
 
 /* Stream 0 is the default stream's: it is served from what was got at open, which counts, as what is got later does. */
@@ -243,19 +242,18 @@ TEST(run, an_open_without_memory_counts_nothing) {
 
 /* scrub fills what is fresh and what passes to another owner: to a from the device, to b, to nobody. */
 TEST(run, tags_are_told_to_the_allocator) {
-    strata_trace_t *trace = trace_of(
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
         "op,id,size,stream,time_us,tag\nalloc,1,1000,0,0,a\nfree,1,,0,1,\nalloc,2,1000,0,2,a\nfree,2,,0,3,\n"
         "alloc,3,1000,0,4,b\nfree,3,,0,5,\nalloc,4,1000,0,6,\n");
-    strata_strategy_t *strategy = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("stack: [scrub, auto_growth, system]\n", NULL);
     strata_run_result_t r = replay_trace(trace, strategy, 0, LAG);
     EXPECT_EQ(r.figures.device_calls.made[STRATA_CALL_fill], 3);
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }
 
 TEST(run, the_least_capacity_is_found_and_replayed) {
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n");
-    strata_strategy_t *strategy = strategy_of("system", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
+        COLUMNS "alloc,1,9437184,0,0\nfree,1,0,0,1\nalloc,2,5242880,0,2\nalloc,3,5242880,0,3\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("system", NULL);
     strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
     strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 2, .smallest = true};
     strata_run_result_t result;
@@ -270,14 +268,13 @@ TEST(run, the_least_capacity_is_found_and_replayed) {
     ASSERT_OK(strata_compare(&comparison, trace, &result));
     EXPECT_EQ(result.figures.oom_count, 2);
     EXPECT_EQ(result.figures.smallest_device_bytes, STRATA_FIGURE_NULL);
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }
 
 /* On a device too small for what is got at open the open is refused: too little, and no end of the comparison. */
 TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy = strategy_of("stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,1048576,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
+        "stack: [stream_safe, auto_growth: {preallocate: 1GiB}, system]\n", NULL);
     strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
     strata_comparison_t comparison = {.contenders = &contender, .contender_count = 1, .repeat = 1, .smallest = true};
     strata_run_result_t result;
@@ -285,15 +282,14 @@ TEST(run, the_least_capacity_of_a_strategy_that_opens_with_memory) {
     EXPECT_EQ(result.figures.smallest_device_bytes, GIB);
     contender.target.capacity = GIB - MIB; /* the comparison's own run is no search */
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_compare(&comparison, trace, &result));
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }
 
 /* On a device of c MiB, 500 of them the context's beside it, the limit is (c + 500) / 2: 2 GiB want 3,596, far above what is used. */
 TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
     static const uint64_t capacities[] = {0, 3597 * MIB, STRATA_SIM_UNLIMITED};
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
-    strata_strategy_t *strategy = strategy_of("stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(COLUMNS "alloc,1,2147483648,0,0\nfree,1,0,0,1\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of(
+        "stack: [stream_safe, auto_growth, limit: {fraction: 0.5}, system]\n", NULL);
     for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
         strata_contender_t contender = {.label = "x", .strategy = strategy, .target = {.profile = strata_sim_profile("h100")}};
         contender.target.capacity = capacities[i];
@@ -303,14 +299,13 @@ TEST(run, the_least_capacity_of_a_strategy_that_may_use_a_share_of_the_device) {
         EXPECT_EQ(result.figures.peak_device_used_bytes, 2 * GIB);
         EXPECT_EQ(result.figures.smallest_device_bytes, 3596 * MIB);
     }
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }
 
 /* Each host allocation of a run failed in turn: it ends, with a status or with failed operations, and leaves nothing. */
 TEST(run, survives_every_failed_allocation) {
-    strata_trace_t *trace = trace_of(COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");
-    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(
+        COLUMNS "alloc,1,256,0,0\nalloc,2,256,1,1\nborrow,1,0,1,2\nfree,1,0,0,3\nfree,2,0,1,4\n");
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     ASSERT_TRUE(trace && strategy);
     replay_trace(trace, strategy, 0, LAG); /* what lives as long as the process is made */
     uint64_t before = strata_host_allocations();
@@ -326,8 +321,6 @@ TEST(run, survives_every_failed_allocation) {
         if (status == STRATA_OK) continue; /* something could do without */
         EXPECT_EQ(status, STRATA_E_HOST_MEMORY);
     }
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }
 
 /* The wait is the program's; what the pool gives back in it was asked for by the strategy's threshold: 72 us and 0.22 us a MiB. */
@@ -373,8 +366,8 @@ TEST(run, a_growth_does_not_look_at_every_stream) {
     int length = snprintf(rows, sizeof rows, COLUMNS);
     for (int i = 0; i < STREAMS; i++)
         length += snprintf(rows + length, sizeof rows - (size_t)length, "alloc,%d,1000,%d,%d\n", i, i, i);
-    strata_trace_t *trace = trace_of(rows);
-    strata_strategy_t *strategy = strategy_of("strata", NULL);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = trace_of(rows);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = strategy_of("strata", NULL);
     uint64_t looks = 0;
     strata_run_result_t result;
     strata_run_options_t options = {
@@ -384,6 +377,4 @@ TEST(run, a_growth_does_not_look_at_every_stream) {
     EXPECT_EQ(result.figures.peak_requested_bytes, STREAMS * 1000);
     EXPECT_GT(looks, 0);
     EXPECT_LE(looks, STREAMS * LOOKS_PER_STREAM);
-    strata_trace_delete(trace);
-    strata_strategy_delete(strategy);
 }

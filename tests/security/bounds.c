@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
@@ -13,12 +14,11 @@ enum { WRONG = 2, FAILED = 1 };
 /* `head`, then `part` again and again, packed. */
 static void write_packed(const char *name, const char *head, const char *part, size_t times) {
     size_t length = strlen(head), each = strlen(part);
-    char *text = malloc(length + times * each + 1);
+    char *text CLOSED_BY(text_gone) = malloc(length + times * each + 1);
     ASSERT_TRUE(text);
     memcpy(text, head, length);
     for (size_t i = 0; i < times; i++) memcpy(text + length + i * each, part, each);
     (void)write_gzip(name, text, length + times * each);
-    free(text);
 }
 
 /* In a process of so many MiB of address space, which ends by itself. */

@@ -1,5 +1,6 @@
 #include "tests/strategy/fakes.h"
 
+#include "tests/harness/owned.h"
 #include <stdio.h>
 
 #define FAKE(...)                                                                                                                  \
@@ -45,7 +46,7 @@ strata_strategy_t *stack_of(strata_place_kind_t place, const strata_layer_type_t
 }
 
 void expect_illegal(const strata_layer_type_t *const *types, unsigned upper, const char *what) {
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, types);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU, types);
     strata_plan_t plan = {.count = 77};
     char at[64];
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
@@ -55,11 +56,10 @@ void expect_illegal(const strata_layer_type_t *const *types, unsigned upper, con
     EXPECT_CONTAINS(strata_last_error()->text, "; ");
     EXPECT_EQ(strata_last_error()->line, 10 + upper);
     EXPECT_EQ(plan.count, 77);
-    strata_strategy_delete(strategy);
 }
 
 void expect_legal(const strata_layer_type_t *const *types) {
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_PINNED, types);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_PINNED, types);
     strata_plan_t plan = {.count = 0};
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_PINNED, &plan));
     EXPECT_EQ(plan.count, strategy->stacks[STRATA_PLACE_PINNED].count);
@@ -69,5 +69,4 @@ void expect_legal(const strata_layer_type_t *const *types) {
         EXPECT_EQ(plan.nodes[i].below_count, i < plan.count);
         if (i < plan.count) EXPECT_EQ(plan.nodes[i].below[0], i + 1);
     }
-    strata_strategy_delete(strategy);
 }

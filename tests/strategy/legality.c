@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "allocation/stack/layer.h"
+#include "tests/harness/owned.h"
 #include "tests/strategy/fakes.h"
 
 typedef const strata_layer_type_t *list_t[70];
@@ -85,12 +86,11 @@ TEST(legality, a_plan_is_bounded) {
 }
 
 TEST(legality, an_empty_stack_is_told_at_its_place) {
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_HOST, (list_t){NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_HOST, (list_t){NULL});
     strata_plan_t plan;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_HOST, &plan));
     EXPECT_STREQ(strata_last_error()->text,
                  "fake.yaml:9:3: the stack of the place host has no layers; write at least \"- system\"");
-    strata_strategy_delete(strategy);
 }
 
 /* Verdicts by hand: what the builder says of a layer of the row above one of the column, and a source that is stream_ordered. */
@@ -125,13 +125,13 @@ TEST(legality, every_pair_is_judged_as_the_matrix_says) {
     for (size_t i = 0; i < JUDGED; i++)
         for (size_t j = 0; j < JUDGED; j++) {
             char verdict = matrix[i].verdicts[j];
-            strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, (list_t){matrix[i].upper, judged[j], &ordered_source});
+            strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
+                                                                            (list_t){matrix[i].upper, judged[j], &ordered_source});
             strata_plan_t plan;
             bool legal = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan) == STRATA_OK;
             const char *said = legal ? "" : strata_last_error()->text;
             if (legal != (verdict == '.') || !strstr(said, reason_of(verdict)))
                 FAIL_TEST("%s above %s, by hand '%c': %s", matrix[i].upper->name, judged[j]->name, verdict, legal ? "legal" : said);
-            strata_strategy_delete(strategy);
         }
 }
 

@@ -1,6 +1,7 @@
 /* The model, the arena under it, and the layer's own say about its options. */
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
+#include "tests/harness/owned.h"
 #include "tests/strategy/fakes.h"
 
 typedef struct options {
@@ -39,7 +40,8 @@ static void expect_refused(strata_strategy_t *strategy, strata_place_kind_t plac
 }
 
 TEST(model, a_layer_judges_its_options_together) {
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, (const strata_layer_type_t *[]){&choosy, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
+                                                                    (const strata_layer_type_t *[]){&choosy, NULL});
     strata_model_layer_t *layer = &strategy->stacks[STRATA_PLACE_GPU].layers[0];
     strata_plan_t plan;
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
@@ -47,17 +49,16 @@ TEST(model, a_layer_judges_its_options_together) {
     expect_refused(strategy, STRATA_PLACE_GPU, "fake.yaml:10:5: choosy.high: not above low in gpu; write more");
     EXPECT_OK(strata_model_layer_set(layer, &rows[1], "7", &said));
     expect_refused(strategy, STRATA_PLACE_GPU, "fake.yaml:30:31: choosy.high: not above low in gpu; write more");
-    strata_strategy_delete(strategy);
 }
 
 TEST(model, a_layer_without_a_check_is_an_older_one) {
     strata_layer_type_t older = choosy;
     older.struct_size = offsetof(strata_layer_type_t, check);
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, (const strata_layer_type_t *[]){&older, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
+                                                                    (const strata_layer_type_t *[]){&older, NULL});
     strata_plan_t plan;
     EXPECT_OK(strata_model_layer_set(&strategy->stacks[STRATA_PLACE_GPU].layers[0], &rows[0], "7", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
-    strata_strategy_delete(strategy);
 }
 
 /* A default that acts on nothing is told at the layer that has it. */
@@ -70,17 +71,18 @@ TEST(model, chunks_that_may_not_be_used_as_one_are_not_coalesced_by_default) {
     strata_layer_type_t coalescing = cache;
     coalescing.options_size = sizeof(coalescing_t);
     coalescing.options = own;
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_GPU, (const strata_layer_type_t *[]){&coalescing, &source, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_GPU,
+                                                                    (const strata_layer_type_t *[]){&coalescing, &source, NULL});
     strata_plan_t plan;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     EXPECT_CONTAINS(strata_last_error()->text, "fake.yaml:10:5: cache.coalesce_regions: it does nothing");
     EXPECT_OK(strata_model_layer_set(&strategy->stacks[STRATA_PLACE_GPU].layers[0], &own[0], "false", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
-    strata_strategy_delete(strategy);
 }
 
 TEST(model, a_source_of_another_memory_is_refused) {
-    strata_strategy_t *strategy = stack_of(STRATA_PLACE_PINNED, (const strata_layer_type_t *[]){&choosy, NULL});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = stack_of(STRATA_PLACE_PINNED,
+                                                                    (const strata_layer_type_t *[]){&choosy, NULL});
     strata_model_layer_t *layer = &strategy->stacks[STRATA_PLACE_PINNED].layers[0];
     strata_plan_t plan;
     expect_refused(strategy, STRATA_PLACE_PINNED,
@@ -92,7 +94,6 @@ TEST(model, a_source_of_another_memory_is_refused) {
                    "write memory: pinned, or leave it out");
     EXPECT_OK(strata_model_layer_set(layer, &rows[2], "pinned", &said));
     EXPECT_OK(strata_strategy_plan(strategy, STRATA_PLACE_PINNED, &plan));
-    strata_strategy_delete(strategy);
 }
 
 TEST(model, places_have_names) {

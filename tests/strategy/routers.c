@@ -1,4 +1,5 @@
 /* Legality where a layer has several stacks below it: every way down is judged. */
+#include "tests/harness/owned.h"
 #include "tests/strategy/fakes.h"
 
 typedef const strata_layer_type_t *list_t[8];
@@ -35,12 +36,11 @@ static strata_strategy_t *routed(const strata_layer_type_t *const *above, const 
 
 static void expect_verdict(const strata_layer_type_t *const *above, const strata_layer_type_t *const *left,
                            const strata_layer_type_t *const *right, const char *what) {
-    strata_strategy_t *strategy = routed(above, left, right);
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = routed(above, left, right);
     strata_plan_t plan;
     strata_status_t status = strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan);
     EXPECT_EQ(status, what ? STRATA_E_STRATEGY : STRATA_OK);
     if (what && status) EXPECT_CONTAINS(strata_last_error()->text, what);
-    strata_strategy_delete(strategy);
 }
 
 TEST(branches, what_all_give_is_given) {
@@ -75,7 +75,7 @@ TEST(branches, decorator_stacks_are_counted_down_each_way) {
 }
 
 TEST(branches, more_than_eight_are_refused) {
-    strata_strategy_t *strategy = routed((list_t){&split}, (list_t){&source}, (list_t){&source});
+    strata_strategy_t *strategy CLOSED_BY(strategy_gone) = routed((list_t){&split}, (list_t){&source}, (list_t){&source});
     strata_model_layer_t *top = &strategy->stacks[STRATA_PLACE_GPU].layers[0];
     top->branches = strata_arena_take(strategy->memory, 9, sizeof *top->branches);
     for (int i = 0; i < 9; i++) fill(strategy, &top->branches[i], (list_t){&source});
@@ -86,7 +86,6 @@ TEST(branches, more_than_eight_are_refused) {
     top->branch_count = 9;
     EXPECT_STATUS(STRATA_E_STRATEGY, strata_strategy_plan(strategy, STRATA_PLACE_GPU, &plan));
     EXPECT_STREQ(strata_last_error()->text, "fake.yaml:90:7: \"split\" has 9 stacks below it, and 8 are the most; take some out");
-    strata_strategy_delete(strategy);
 }
 
 TEST(branches, options_of_branches_end_in_their_number) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
@@ -19,16 +20,12 @@ static void expect_wrong(const char *arguments, const char *part) {
 }
 
 TEST(command, helps) {
-    ran_t ran = run_command("help");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("help");
     EXPECT_CONTAINS(ran.out, "strata compare");
-    ran = run_command("help compare");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("help compare");
     EXPECT_CONTAINS(ran.out, "--capacity SIZE");
-    ran = run_command("--help");
-    EXPECT_EQ(ran.exit_status, 0);
-    ran = run_command("version");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("--help");
+    ran = run_well("version");
     EXPECT_CONTAINS(ran.out, "0.1.0");
     expect_wrong("", "strata help COMMAND, or strata COMMAND --help, tells more");
     expect_wrong("comapre", "there is no command \"comapre\"; did you mean strata compare");
@@ -37,21 +34,17 @@ TEST(command, helps) {
 }
 
 TEST(command, lists) {
-    ran_t ran = run_command("presets");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("presets");
     EXPECT_CONTAINS(ran.out, "\npaddle ");
     EXPECT_CONTAINS(ran.out, "\nstrata ");
     ran = run_command("presets paddle");
     EXPECT_CONTAINS(ran.out, "strategy: paddle");
-    ran = run_command("layers");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("layers");
     EXPECT_CONTAINS(ran.out, "auto_growth");
-    ran = run_command("layers --markdown");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("layers --markdown");
     ran = run_command("fields");
     EXPECT_CONTAINS(ran.out, "| peak_reserved_bytes |");
-    ran = run_command("grammar");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("grammar");
     EXPECT_CONTAINS(ran.out, "| `extends` |");
     expect_wrong("grammar all", "takes no arguments");
     expect_wrong("presets nobody", "there is no preset \"nobody\"; write one of cuda_malloc_async, ");
@@ -59,19 +52,15 @@ TEST(command, lists) {
 }
 
 TEST(command, imports_strings) {
-    ran_t ran = run_command("import pytorch 'max_split_size_mb:128,expandable_segments:True' --as-of 2.9");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("import pytorch 'max_split_size_mb:128,expandable_segments:True' --as-of 2.9");
     EXPECT_CONTAINS(ran.errors, "<pytorch>:1:23: expandable_segments:True has no equivalent: ");
     write_text("imported.yaml", ran.out);
-    ran = run_command("check imported.yaml");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("check imported.yaml");
     EXPECT_STREQ(ran.errors, "");
-    ran = run_command("FLAGS_gpu_memory_limit_mb=64 -- import paddle");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("FLAGS_gpu_memory_limit_mb=64 -- import paddle");
     EXPECT_CONTAINS(ran.out, "`strata import paddle` from the environment.\n");
     EXPECT_CONTAINS(ran.out, "bytes: 64MiB  # FLAGS_gpu_memory_limit_mb=64\n");
-    ran = run_command("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.12");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.12");
     EXPECT_CONTAINS(ran.out, "128MiB       PYTORCH_ALLOC_CONF:1:1\n");
     EXPECT_CONTAINS(ran.errors, "strata: PYTORCH_ALLOC_CONF:1:23: pinned_free_catch_all:True has no equivalent: ");
     expect_wrong("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\"");
@@ -86,8 +75,7 @@ TEST(command, imports_strings) {
 TEST(command, checks_files) {
     write_text("good.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growth: {}\n  - system: {}\n");
     write_text("bad.yaml", "version: 1\nstrategy: mine\nstack:\n  - auto_growht: {}\n  - system: {}\n");
-    ran_t ran = run_command("check good.yaml good.yaml");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("check good.yaml good.yaml");
     EXPECT_STREQ(ran.out, "");
     EXPECT_STREQ(ran.errors, "");
     ran = run_command("check good.yaml bad.yaml");
@@ -100,12 +88,10 @@ TEST(command, checks_files) {
 }
 
 TEST(command, explains) {
-    ran_t ran = run_command("explain paddle --set auto_growth.chunk_size=20MiB");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("explain paddle --set auto_growth.chunk_size=20MiB");
     EXPECT_CONTAINS(ran.out, "20MiB");
     EXPECT_CONTAINS(ran.out, "--set");
-    ran = run_command("STRATA_STRATEGY=system -- explain");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("STRATA_STRATEGY=system -- explain");
     EXPECT_CONTAINS(ran.out, "strategy system");
     ran = run_command("explain");
     EXPECT_CONTAINS(ran.out, "strategy strata");
@@ -117,8 +103,7 @@ TEST(command, explains) {
 }
 
 TEST(command, tells_differences) {
-    ran_t ran = run_command("diff paddle strata");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("diff paddle strata");
     EXPECT_CONTAINS(ran.out, "stack.auto_growth.chunk_size:\n  paddle               0            [preset paddle:");
     EXPECT_CONTAINS(ran.out, "\n  strata               20MiB        [preset strata:");
     EXPECT_STREQ(run_command("diff strata strata").out, "no difference\n");
@@ -165,11 +150,10 @@ TEST(command, refuses_wrong_traces) {
 
 TEST(command, labels_and_sets) {
     write_text("mine.yaml", "version: 1\nstrategy: named otherwise\nstack:\n  - auto_growth: {}\n  - system: {}\n");
-    ran_t ran = run_command("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
-                            "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
-                            "--strategy system %s",
-                            SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("compare " BATCH " --json - --set auto_growth.chunk_size=4MiB --strategy paddle --strategy mine.yaml "
+                         "--set auto_growth.chunk_size=8MiB --strategy paddle --strategy ./mine.yaml --label last "
+                         "--strategy system %s",
+                         SMALL);
     EXPECT_STREQ(ran.errors, "");
     static const char *const labels[] = {"\"label\": \"paddle\"", "\"label\": \"mine\"", "\"label\": \"paddle#2\"",
                                          "\"label\": \"last\"", "\"label\": \"system\""};
@@ -189,8 +173,7 @@ TEST(command, labels_and_sets) {
 }
 
 TEST(command, the_environment_is_heard_first) {
-    ran_t ran = run_command("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle %s", SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle %s", SMALL);
     EXPECT_CONTAINS(ran.out, "{\"auto_growth.chunk_size\": \"4MiB\"}");
     ran = run_command("STRATA_SET=auto_growth.chunk_size=4MiB -- replay " BATCH " --json - --strategy paddle "
                       "--set auto_growth.chunk_size=6MiB %s",
@@ -206,31 +189,27 @@ TEST(command, what_is_wrong_in_the_environment_is_told_as_its_own) {
 }
 
 TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
-    ran_t ran = run_command("STRATA_SET='retry.timeout=1ms , retry.depth=1, ' -- replay " BATCH " --json - --strategy strata %s",
-                            SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("STRATA_SET='retry.timeout=1ms , retry.depth=1, ' -- replay " BATCH " --json - --strategy strata %s",
+                         SMALL);
     EXPECT_STREQ(ran.errors, "");
     EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"1\"}");
-    ran = run_command("STRATA_SET='retry.depth=1' -- replay " BATCH " --json - --set ' retry.timeout=1ms' --strategy strata "
-                      "--set ' retry.depth=2' %s",
-                      SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("STRATA_SET='retry.depth=1' -- replay " BATCH " --json - --set ' retry.timeout=1ms' --strategy strata "
+                   "--set ' retry.depth=2' %s",
+                   SMALL);
     EXPECT_CONTAINS(ran.out, "\"options\": {\"retry.timeout\": \"1ms\", \"retry.depth\": \"2\"}");
 }
 
 TEST(command, writes_json_beside_the_table) {
-    ran_t ran = run_command("compare " BATCH " --json figures.json --strategy system --strategy strata %s %s", SMALL,
-                            project_trace_path("lm-small-bf16-forward.csv.gz"));
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("compare " BATCH " --json figures.json --strategy system --strategy strata %s %s", SMALL,
+                         project_trace_path("lm-small-bf16-forward.csv.gz"));
     EXPECT_CONTAINS(ran.out, "alexnet-training.csv.gz\n");
     EXPECT_CONTAINS(ran.out, "lm-small-bf16-forward.csv.gz\n");
     size_t count = 0, runs = 0;
-    char *json = read_bytes(temporary("figures.json"), &count);
+    char *json CLOSED_BY(text_gone) = read_bytes(temporary("figures.json"), &count);
     ASSERT_NE(json, NULL);
     json[count] = '\0';
     for (const char *at = json; (at = strstr(at, "\"label\"")); at++) runs++;
     EXPECT_EQ(runs, 4);
-    free(json);
 }
 
 TEST(command, json_that_cannot_be_written_is_told_before_a_trace_is_replayed) {
@@ -250,8 +229,7 @@ TEST(command, a_comparison_that_fails_leaves_no_json) {
 }
 
 TEST(command, out_of_memory_is_a_result) {
-    ran_t ran = run_command("replay " BATCH " --capacity 64MiB --strategy paddle %s", SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("replay " BATCH " --capacity 64MiB --strategy paddle %s", SMALL);
     EXPECT_CONTAINS(ran.out, "64.00 MiB");
     EXPECT_STREQ(ran.errors, "");
 }
@@ -275,8 +253,7 @@ TEST(command, another_failure_is_an_error) {
 }
 
 TEST(command, simulates_where_there_is_no_gpu) {
-    ran_t ran = run_command("compare --repeat 1 --strategy paddle --strategy system %s", SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("compare --repeat 1 --strategy paddle --strategy system %s", SMALL);
     bool simulated = strstr(ran.errors, "strata: no GPU (") != NULL;
     if (!simulated) TEST_SKIP("this machine has a GPU");
     EXPECT_CONTAINS(ran.errors, "): simulating h100\n");
@@ -290,21 +267,17 @@ TEST(command, simulates_where_there_is_no_gpu) {
 /* How many devices there are, the trace says. */
 TEST(command, replays_a_strategy_of_several_devices) {
     write_text("two.yaml", "devices: sim:a100x2\nstack: [system]\n");
-    ran_t ran = run_command("check two.yaml");
-    EXPECT_EQ(ran.exit_status, 0);
-    ran = run_command("replay --repeat 1 --strategy two.yaml %s", SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("check two.yaml");
+    ran = run_well("replay --repeat 1 --strategy two.yaml %s", SMALL);
     EXPECT_STREQ(ran.errors, "");
     EXPECT_CONTAINS(ran.out, "sim:a100\n");
     write_text("two.csv", "op,id,size,stream,time_us,device\nalloc,1,100,0,0,0\nalloc,2,100,0,0,1\nalloc,3,100,0,0,2\n");
-    ran = run_command("replay --repeat 1 --strategy two.yaml two.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("replay --repeat 1 --strategy two.yaml two.csv");
     EXPECT_STREQ(ran.errors, "");
 }
 
 TEST(command, no_progress_where_nobody_looks) {
-    ran_t ran = run_command("replay --device sim --strategy paddle --smallest %s", SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("replay --device sim --strategy paddle --smallest %s", SMALL);
     EXPECT_STREQ(ran.errors, "");
     EXPECT_CONTAINS(ran.out, "smallest_device_bytes");
 }
@@ -324,8 +297,7 @@ TEST(command, a_checked_run_tells_its_hazards) {
     EXPECT_CONTAINS(json, "\"hazards\": 0");
     EXPECT_CONTAINS(json, "\"hazards\": 79");
     free(json);
-    ran = run_command("replay " BATCH " --check --strategy strata %s", SMALL);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("replay " BATCH " --check --strategy strata %s", SMALL);
     EXPECT_CONTAINS(ran.out, "  hazards ");
     ran = run_command("replay " BATCH " --strategy strata %s", SMALL);
     EXPECT_LACKS(ran.out, "hazards");

@@ -19,8 +19,7 @@ static size_t lines_with(const char *text, const char *beginning) {
 /* `subject`: one of the layer's places in a stack. */
 static void expect_conforms(const char *object, const char *layer, const char *subject) {
     char line[200];
-    ran_t ran = run_command("conform %s", object);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("conform %s", object);
     EXPECT_EQ(lines_with(ran.out, "FAIL"), 0);
     EXPECT_GT(lines_with(ran.out, "ok "), 20);
     snprintf(line, sizeof line, "ok   %s: random_program\n", subject);
@@ -70,8 +69,7 @@ TEST(conform, tells_what_a_faulty_layer_breaks) {
 }
 
 TEST(conform, skips_what_a_layer_does_not_serve_by_its_nature) {
-    ran_t ran = run_command("conform " MODULES "/small_only.so");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("conform " MODULES "/small_only.so");
     EXPECT_CONTAINS(ran.out, "ok   small_only: thousands_of_blocks_come_and_go\n");
     EXPECT_CONTAINS(ran.out, "skip small_only: a_hundred_are_live_at_once: a stack that nobody has used serves no ");
     EXPECT_CONTAINS(ran.out, " bytes either: ");
@@ -79,15 +77,13 @@ TEST(conform, skips_what_a_layer_does_not_serve_by_its_nature) {
 }
 
 TEST(conform, draws_other_stacks_by_another_seed) {
-    ran_t ran = run_command("conform --seed 2 " MODULES "/my_layer.so");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("conform --seed 2 " MODULES "/my_layer.so");
     EXPECT_EQ(lines_with(ran.out, "ok   my_quota_random_1: "), 0);
     EXPECT_CONTAINS(ran.out, "ok   my_quota_random_5: zero_size\n");
 }
 
 TEST(conform, explains_each_check) {
-    ran_t ran = run_command("conform --explain random_program");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("conform --explain random_program");
     EXPECT_CONTAINS(ran.out, "random_program\n\n2,000 random operations");
     ran = run_command("conform --explain nothing");
     EXPECT_EQ(ran.exit_status, 2);
@@ -132,8 +128,7 @@ TEST(conform, refuses_what_is_no_object_with_layers) {
 }
 
 TEST(conform, other_commands_show_loaded_layers) {
-    ran_t ran = run_command("layers --load " MODULES "/my_layer.so");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("layers --load " MODULES "/my_layer.so");
     EXPECT_CONTAINS(ran.out, "my_quota: decorator of scope stream\n");
     ran = run_command("layers --load no_such.so");
     EXPECT_EQ(ran.exit_status, 2);
@@ -144,12 +139,9 @@ TEST(conform, other_commands_show_loaded_layers) {
     ran = run_command("explain " STRATA_BINARY_DIR "/loads_my_layer.yaml");
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "loads_my_layer.yaml:1:1: the strategy would load code");
-    ran = run_command("explain --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("explain --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
     EXPECT_CONTAINS(ran.out, "my_quota: decorator of scope stream, one instance for each stream");
-    ran = run_command("check --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
-    EXPECT_EQ(ran.exit_status, 0);
-    ran = run_command("compare --allow-code --device sim --repeat 1 --strategy " STRATA_BINARY_DIR "/loads_my_layer.yaml %s",
-                      project_trace_path("tinytorch-mnist.csv"));
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("check --allow-code " STRATA_BINARY_DIR "/loads_my_layer.yaml");
+    ran = run_well("compare --allow-code --device sim --repeat 1 --strategy " STRATA_BINARY_DIR "/loads_my_layer.yaml %s",
+                   project_trace_path("tinytorch-mnist.csv"));
 }

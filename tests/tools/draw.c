@@ -114,8 +114,7 @@ static const char one_below_the_other[] = "draw.csv, where most is reserved\n"
 
 TEST(draw, all_chunks_and_the_fragmented_one_of_two_strategies) {
     write_files();
-    ran_t ran = run_command("COLUMNS=80 -- " COMPARE "--draw draw.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("COLUMNS=80 -- " COMPARE "--draw draw.csv");
     EXPECT_STREQ(ran.errors, "");
     EXPECT_STREQ(drawing(&ran), two_sides);
     ran = run_command("COLUMNS=wide -- " COMPARE "--draw=fragmented --draw=all draw.csv");
@@ -134,11 +133,9 @@ TEST(draw, is_as_wide_as_columns_says) {
 TEST(draw, of_one_strategy_and_of_one_that_reserves_nothing) {
     write_files();
     write_text("host.csv", "op,id,size,stream,time_us,place\nalloc,1,1000,0,0,pinned\n");
-    ran_t ran = run_command("COLUMNS=80 -- replay --device sim --repeat 1 --strategy small.yaml --draw=all draw.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("COLUMNS=80 -- replay --device sim --repeat 1 --strategy small.yaml --draw=all draw.csv");
     EXPECT_CONTAINS(ran.out, "\nall chunks, a sign is 32.00 KiB\n|....");
-    ran = run_command("replay --device sim --repeat 1 --strategy small.yaml --draw host.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("replay --device sim --repeat 1 --strategy small.yaml --draw host.csv");
     EXPECT_CONTAINS(ran.out, "host.csv, where most is reserved\n\nsmall\nreserves nothing of a device\n\n[ a live");
 }
 

@@ -25,8 +25,7 @@ TEST(help, every_command_has_it_in_three_ways) {
     size_t count = list_commands(names);
     EXPECT_GT(count, 12);
     for (size_t i = 0; i < count; i++) {
-        ran_t ran = run_command("help %s", names[i]);
-        EXPECT_EQ(ran.exit_status, 0);
+        ran_t ran = run_well("help %s", names[i]);
         snprintf(text, sizeof text, "%s", ran.out);
         snprintf(line, sizeof line, "\nusage: strata %s", names[i]);
         EXPECT_CONTAINS(text, line);
@@ -34,8 +33,7 @@ TEST(help, every_command_has_it_in_three_ways) {
         EXPECT_CONTAINS(text, line);
         static const char *const ways[] = {"--help", "-h", "--no-such-option -h"};
         for (size_t k = 0; k < 3; k++) {
-            ran = run_command("%s %s", names[i], ways[k]);
-            EXPECT_EQ(ran.exit_status, 0);
+            ran = run_well("%s %s", names[i], ways[k]);
             EXPECT_STREQ(ran.errors, "");
             EXPECT_STREQ(ran.out, text);
         }
@@ -77,8 +75,7 @@ TEST(help, of_the_whole_command) {
     snprintf(text, sizeof text, "%s", run_command("help").out);
     EXPECT_STREQ(run_command("--help").out, text);
     EXPECT_STREQ(run_command("-h").out, text);
-    ran_t ran = run_command("--version");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("--version");
     EXPECT_CONTAINS(ran.out, "0.1.0");
 }
 
@@ -162,8 +159,7 @@ TEST(help, a_value_may_stand_behind_a_sign_everywhere) {
 /* ---- one layer, all presets ---- */
 
 TEST(help, one_layer_is_told_alone) {
-    ran_t ran = run_command("layers auto_growth");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("layers auto_growth");
     EXPECT_EQ(strncmp(ran.out, "auto_growth: cache of scope stream\n", 35), 0);
     EXPECT_CONTAINS(ran.out, "\n  gives     stream_ordered");
     EXPECT_CONTAINS(ran.out, "\n  chunk_size: size, 0 to 16TiB, by default 0\n");
@@ -175,8 +171,7 @@ TEST(help, one_layer_is_told_alone) {
     ran = run_command("layers system retry");
     EXPECT_CONTAINS(ran.out, "system: source");
     EXPECT_CONTAINS(ran.out, "retry: decorator");
-    ran = run_command("layers --load " STRATA_BINARY_DIR "/modules/my_layer.so my_quota");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("layers --load " STRATA_BINARY_DIR "/modules/my_layer.so my_quota");
 }
 
 /* The example of every layer is a strategy that `check` takes. */
@@ -212,8 +207,7 @@ TEST(help, presets_are_described) {
 
 TEST(help, the_short_explanation_has_what_differs_from_the_defaults) {
     write_text("said.yaml", "stack:\n  - stream_safe\n  - auto_growth: {chunk_size: 2MiB, order: address}\n  - system\n");
-    ran_t ran = run_command("explain said.yaml --short --set stream_safe.event=use");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("explain said.yaml --short --set stream_safe.event=use");
     EXPECT_CONTAINS(ran.out, "\n  auto_growth: cache of scope stream, one instance for each stream  [said.yaml:3:5]\n"
                              "    chunk_size               2MiB         said.yaml:3:31\n  system:");
     EXPECT_CONTAINS(ran.out, "    event                    use          --set\n");

@@ -15,16 +15,14 @@
 #define FEW "torture --programs 4 --stacks 1 --jobs 2 --strategy strata"
 
 TEST(progress, is_told_where_it_is_asked_for) {
-    ran_t ran = run_command(FEW " --progress");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(FEW " --progress");
     EXPECT_CONTAINS(ran.errors, " of 4 programs, 0 failed so far");
     EXPECT_TRUE(strchr(ran.errors, '\r') == NULL && strchr(ran.errors, '\033') == NULL);
     EXPECT_CONTAINS(ran.out, "4 programs, ");
 }
 
 TEST(progress, is_not_told_where_nobody_looks) {
-    ran_t ran = run_command(FEW);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(FEW);
     EXPECT_STREQ(ran.errors, "");
 }
 

@@ -20,13 +20,10 @@ const char *command_path(void) {
     return named ? named : STRATA_COMMAND;
 }
 
-ran_t run_command(const char *arguments, ...) {
+static ran_t run(const char *arguments, va_list list) {
     static char *last_out, *last_errors;
     char rest[4096], command[16384], folder[256];
-    va_list list;
-    va_start(list, arguments);
     vsnprintf(rest, sizeof rest, arguments, list);
-    va_end(list);
     const char *variables = "", *words = rest;
     char *dashes = strstr(rest, " -- ");
     if (dashes) {
@@ -44,6 +41,23 @@ ran_t run_command(const char *arguments, ...) {
     ran_t ran = {.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
     ran.out = last_out = read_text("out.txt");
     ran.errors = last_errors = read_text("errors.txt");
+    return ran;
+}
+
+ran_t run_command(const char *arguments, ...) {
+    va_list list;
+    va_start(list, arguments);
+    ran_t ran = run(arguments, list);
+    va_end(list);
+    return ran;
+}
+
+ran_t run_command_well(const char *file, int line, const char *arguments, ...) {
+    va_list list;
+    va_start(list, arguments);
+    ran_t ran = run(arguments, list);
+    va_end(list);
+    if (ran.exit_status != 0) strata_test_failed(file, line, "it ended with %d: %s", ran.exit_status, ran.errors);
     return ran;
 }
 

@@ -13,6 +13,9 @@ typedef struct ran {
 /* Runs `strata` with these arguments through the shell, in a folder of the test's own, with neither COLUMNS, STRATA_SET nor
  * STRATA_STRATEGY set; variables may be set before the arguments, as in "STRATA_SET=a=b -- replay ...". */
 ran_t run_command(const char *arguments, ...) __attribute__((__format__(__printf__, 1, 2)));
+/* Likewise; it must end with 0. */
+#define run_well(...) run_command_well(__FILE__, __LINE__, __VA_ARGS__)
+ran_t run_command_well(const char *file, int line, const char *arguments, ...) __attribute__((__format__(__printf__, 3, 4)));
 /* The built command, or the one that STRATA_TEST_COMMAND names (scripts/mutants: the command with a mutant in it). */
 const char *command_path(void);
 /* A trace of the project. Valid for the next four calls. */

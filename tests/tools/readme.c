@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
@@ -109,7 +110,7 @@ TEST(readme, shows_what_the_command_prints) {
     static const char prompt[] = "    $ strata ";
     static char shown[SHOWN];
     size_t length = 0, commands = 0;
-    char *page = read_bytes(STRATA_SOURCE_DIR "/README.md", &length);
+    char *page CLOSED_BY(text_gone) = read_bytes(STRATA_SOURCE_DIR "/README.md", &length);
     ASSERT_NE(page, NULL);
     page[length] = '\0';
     write_strategies(page);
@@ -129,5 +130,4 @@ TEST(readme, shows_what_the_command_prints) {
         expect_shown(command, shown);
     }
     EXPECT_GE(commands, 5);
-    free(page);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
@@ -22,23 +23,18 @@ TEST(shards, each_takes_its_traces) {
     snprintf(traces, sizeof traces, "--device sim --repeat 1 --strategy paddle --strategy system %s %s %s",
              project_trace_path("alexnet-training.csv.gz"), project_trace_path("lm-small-bf16-forward.csv.gz"),
              project_trace_path("lm-benchmark-step.csv.gz"));
-    ran_t ran = run_command("compare --shard 0/2 --json 0.json %s", traces);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("compare --shard 0/2 --json 0.json %s", traces);
     EXPECT_CONTAINS(ran.out, "alexnet-training.csv.gz\n");
     EXPECT_CONTAINS(ran.out, "lm-benchmark-step.csv.gz\n");
     EXPECT_LACKS(ran.out, "lm-small");
-    ran = run_command("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 -- compare --shard auto --json 1.json %s", traces);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 -- compare --shard auto --json 1.json %s", traces);
     EXPECT_CONTAINS(ran.out, "lm-small-bf16-forward.csv.gz\n");
-    ran = run_command("compare --shard 7/9 --json 7.json %s", traces);
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("compare --shard 7/9 --json 7.json %s", traces);
     EXPECT_STREQ(ran.out, "");
-    ran = run_command("merge 0.json 1.json 7.json");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("merge 0.json 1.json 7.json");
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 6);
     EXPECT_EQ(count_of(ran.out, "\"schema\": 1"), 1);
-    ran = run_command("merge --json all.json 0.json 1.json");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("merge --json all.json 0.json 1.json");
     EXPECT_STREQ(ran.out, "");
     ran = run_command("merge all.json 7.json"); /* what was merged can be merged again */
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 6);
@@ -59,16 +55,14 @@ TEST(shards, traces_of_one_name_are_told_apart) {
     }
     write_text("y.csv", rows);
     for (int shard = 0; shard < 2; shard++) {
-        ran_t ran = run_command("compare --strategy system --device sim --repeat 1 --draw --shard %d/2 --json %d.json a/x.csv "
-                                "a/b/x.csv y.csv c/b/x.csv ./c/x.csv",
-                                shard, shard);
-        EXPECT_EQ(ran.exit_status, 0);
+        ran_t ran = run_well("compare --strategy system --device sim --repeat 1 --draw --shard %d/2 --json %d.json a/x.csv "
+                             "a/b/x.csv y.csv c/b/x.csv ./c/x.csv",
+                             shard, shard);
         EXPECT_CONTAINS(ran.out, shard ? "a/b/x.csv\n" : "a/x.csv\n");
         EXPECT_CONTAINS(ran.out, shard ? "\nc/b/x.csv\n" : "\nc/x.csv\n");
         EXPECT_CONTAINS(ran.out, shard ? "c/b/x.csv, where most" : "\ny.csv, where most");
     }
-    ran_t ran = run_command("merge 0.json 1.json");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("merge 0.json 1.json");
     EXPECT_EQ(count_of(ran.out, "\"label\": "), 5);
     EXPECT_CONTAINS(ran.out, "\"trace\": \"a/b/x.csv\"");
     EXPECT_CONTAINS(ran.out, "\"trace\": \"y.csv\"");
@@ -89,8 +83,7 @@ TEST(shards, wrong_ones_are_refused) {
 TEST(shards, runs_are_merged_as_they_are) {
     write_text("a.json", JSON(RUN("t", "x") ", " RUN("t", "y")));
     write_text("b.json", " {\"runs\": [" RUN("u", "x") "],\n\"schema\" : 1, \"more\": [[], {}, -0.5, true]} \n");
-    ran_t ran = run_command("merge a.json b.json");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("merge a.json b.json");
     EXPECT_STREQ(ran.out, JSON(RUN("t", "x") ", " RUN("t", "y") ", " RUN("u", "x")));
 }
 
@@ -180,10 +173,9 @@ TEST(shards, json_replaces_nothing_but_a_comparison) {
             EXPECT_EQ(ran.exit_status, 2);
             EXPECT_CONTAINS(ran.errors, "--json kept.csv: a file stands there that is no comparison of strata; write another name");
             size_t count;
-            char *now = read_bytes(path, &count);
+            char *now CLOSED_BY(text_gone) = read_bytes(path, &count);
             EXPECT_EQ(count, strlen(kept[i]));
             EXPECT_TRUE(now && memcmp(now, kept[i], count) == 0);
-            free(now);
         }
     }
     static const char *const replaced[] = {"", " \n{ \"schema\" :9", JSON(RUN("old", "y"))};
@@ -191,8 +183,7 @@ TEST(shards, json_replaces_nothing_but_a_comparison) {
         write_text("all.json", replaced[i]);
         EXPECT_EQ(run_command("compare --device sim --strategy system --repeat 1 --json all.json t.csv").exit_status, 0);
         EXPECT_EQ(run_command("merge --json all.json all.json").exit_status, 0); /* its own input, read by then */
-        ran_t ran = run_command("merge all.json");
-        EXPECT_EQ(ran.exit_status, 0);
+        ran_t ran = run_well("merge all.json");
         EXPECT_CONTAINS(ran.out, "\"trace\": \"t.csv\"");
     }
 }

@@ -92,8 +92,7 @@ static const char pinned_table[] = "pinned                                      
 TEST(stats, tells_places_streams_and_layers_behind_a_row) {
     char wanted[8192];
     write_files();
-    ran_t ran = run_command(STATS "--at 5 two.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(STATS "--at 5 two.csv");
     EXPECT_STREQ(ran.errors, "");
     snprintf(wanted, sizeof wanted, "two.csv after row 5 of 10 (line 6): mine on sim:h100\n\n%s\n%s", gpu_table, pinned_table);
     EXPECT_STREQ(ran.out, wanted);
@@ -101,8 +100,7 @@ TEST(stats, tells_places_streams_and_layers_behind_a_row) {
 
 TEST(stats, finds_the_peak_and_the_end) {
     write_files();
-    ran_t ran = run_command(STATS "two.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(STATS "two.csv");
     EXPECT_CONTAINS(ran.out, "two.csv after row 6 of 10 (line 7): mine on sim:h100\n");
     EXPECT_CONTAINS(ran.out, "  reserved_bytes                           32.00 MiB       24.00 MiB        8.00 MiB\n");
     ran = run_command(STATS "--at=peak two.csv");
@@ -123,8 +121,7 @@ TEST(stats, the_peak_is_the_comparisons) {
         const char *at = ran.out ? strstr(ran.out, "\"peak_reserved_bytes\": ") : NULL;
         ASSERT_NE(at, NULL);
         unsigned long long peak = strtoull(at + strlen("\"peak_reserved_bytes\": "), NULL, 10);
-        ran = run_command("stats --device sim --strategy strata --json %s", project_trace_path(names[i]));
-        EXPECT_EQ(ran.exit_status, 0);
+        ran = run_well("stats --device sim --strategy strata --json %s", project_trace_path(names[i]));
         at = ran.out ? strstr(ran.out, "\"reserved_bytes\": ") : NULL;
         ASSERT_NE(at, NULL);
         EXPECT_EQ(strtoull(at + strlen("\"reserved_bytes\": "), NULL, 10), peak);
@@ -134,8 +131,7 @@ TEST(stats, the_peak_is_the_comparisons) {
 
 TEST(stats, json_has_streams_blocks_and_the_facades_own) {
     write_files();
-    ran_t ran = run_command(STATS "--at 5 --json two.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(STATS "--at 5 --json two.csv");
     EXPECT_CONTAINS(ran.out,
                     "{\"schema\": 1, \"trace\": \"two.csv\", \"row\": 5, \"rows\": 10, \"line\": 6, \"strategy\": \"mine\", "
                     "\"device\": \"sim:h100\",\n\"failed_operations\": 0, \"oom_count\": 0,\n\"streams\": [{\"number\": 7, "
@@ -155,8 +151,7 @@ TEST(stats, json_has_streams_blocks_and_the_facades_own) {
 
 TEST(stats, prometheus_text) {
     write_files();
-    ran_t ran = run_command(STATS "--at 5 --prometheus two.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(STATS "--at 5 --prometheus two.csv");
     EXPECT_EQ(strncmp(ran.out, "# HELP strata_requested_bytes ", 30), 0);
     EXPECT_CONTAINS(ran.out, "\nstrata_requested_bytes{place=\"gpu:0\"} 1048576\n");
     EXPECT_CONTAINS(ran.out, "\nstrata_layer_limit_used_bytes{place=\"gpu:0\",layer=\"limit\",number=\"3\"} 16777216\n");
@@ -164,8 +159,7 @@ TEST(stats, prometheus_text) {
 
 TEST(stats, blocks_chunk_by_chunk) {
     write_files();
-    ran_t ran = run_command(STATS "--at 5 --blocks two.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(STATS "--at 5 --blocks two.csv");
     EXPECT_CONTAINS(ran.out, "\n  chunks and blocks\n  chunk 0x");
     EXPECT_CONTAINS(ran.out, " 8MiB, stream 7: used 4MiB (1), free 4MiB (1)\n    0x");
     EXPECT_CONTAINS(ran.out, " 4MiB free\n    0x");
@@ -184,8 +178,7 @@ TEST(stats, many_streams_take_several_tables) {
     for (int i = 0; i < 8; i++) length += (size_t)sprintf(rows + length, "alloc,%d,%d,%d,%d\n", i, (i + 1) * 256, 100 + i, i);
     write_text("many.csv", rows);
     write_text("twice.yaml", "stack:\n  - stat\n  - stat\n  - auto_growth\n  - system\n");
-    ran_t ran = run_command("stats --device sim --strategy twice.yaml --at end many.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("stats --device sim --strategy twice.yaml --at end many.csv");
     EXPECT_CONTAINS(ran.out, "stream 105\n");
     EXPECT_CONTAINS(ran.out, "\ngpu:0                                            all      stream 106      stream 107\n"
                              "  requested_bytes                           9.00 KiB        1.75 KiB        2.00 KiB\n");
@@ -199,8 +192,7 @@ TEST(stats, kernels_are_whole_and_failures_are_told) {
     write_text("kernel.csv",
                "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nalloc,2,1000,0,0,\nwork,1,0,0,5,10\nwork,2,0,0,5,10\n"
                "free,1,0,0,50,\nfree,2,0,0,50,\n");
-    ran_t ran = run_command(STATS "--at 3 kernel.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well(STATS "--at 3 kernel.csv");
     EXPECT_CONTAINS(ran.out, "kernel.csv after row 4 of 6 (line 5)");
     write_text("early.csv",
                "op,id,size,stream,time_us,dur_us\nalloc,1,1000,0,0,\nwork,1,0,0,5,10\nwork,1,0,0,5,10\nwork,1,0,0,5,10\n"
@@ -208,8 +200,7 @@ TEST(stats, kernels_are_whole_and_failures_are_told) {
     ran = run_command(STATS "--at 2 early.csv"); /* longer than all that is before it */
     EXPECT_CONTAINS(ran.out, "early.csv after row 4 of 5 (line 5)");
     write_text("large.csv", "op,id,size,stream,time_us\nalloc,1,1000,0,0\nalloc,2,200000000,0,1\n");
-    ran = run_command(STATS "--at end large.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well(STATS "--at end large.csv");
     EXPECT_CONTAINS(ran.out, "\n1 request has failed for memory so far\n");
     EXPECT_CONTAINS(ran.out, "  out_of_memory                                    1               -\n");
     write_text("align.csv", "op,id,size,stream,time_us,align\nalloc,1,100,0,0,4096\n");

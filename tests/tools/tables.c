@@ -31,8 +31,7 @@ static const char *write_streams(unsigned streams) {
 
 TEST(tables, two_strategies_stand_in_80_columns) {
     write_streams(2);
-    ran_t ran = run_command("COLUMNS=80 -- compare " TWO " t.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("COLUMNS=80 -- compare " TWO " t.csv");
     EXPECT_EQ(count_lines(ran.out, 80, "  label "), 1);
     EXPECT_EQ(count_lines(ran.out, 80, "chunk_size=20MiB"), 0);
     EXPECT_EQ(count_lines(ran.out, 80, "=20MiB"), 1); /* the value is kept */
@@ -42,8 +41,7 @@ TEST(tables, two_strategies_stand_in_80_columns) {
 
 TEST(tables, many_strategies_stand_below_each_other) {
     write_streams(2);
-    ran_t ran = run_command("COLUMNS=80 -- compare " TWO " --strategy system --strategy pytorch --strategy tensorflow t.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("COLUMNS=80 -- compare " TWO " --strategy system --strategy pytorch --strategy tensorflow t.csv");
     EXPECT_EQ(count_lines(ran.out, 80, "  label "), 2);
     EXPECT_EQ(count_lines(ran.out, 80, "  peak_reserved_bytes "), 2);
     EXPECT_CONTAINS(ran.out, "tensorflow\n");
@@ -53,10 +51,9 @@ TEST(tables, many_strategies_stand_below_each_other) {
 
 TEST(tables, long_labels_are_told_apart) {
     write_streams(1);
-    ran_t ran = run_command("COLUMNS=80 -- compare --device sim --repeat 1 "
-                            "--strategy system --label a-very-long-label-of-the-first-kind-here "
-                            "--strategy system --label a-very-long-label-of-the-other-kind-here t.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("COLUMNS=80 -- compare --device sim --repeat 1 "
+                         "--strategy system --label a-very-long-label-of-the-first-kind-here "
+                         "--strategy system --label a-very-long-label-of-the-other-kind-here t.csv");
     const char *row = strstr(ran.out, "  label ");
     char first[64] = "", second[64] = "";
     ASSERT_NE(row, NULL);
@@ -67,8 +64,7 @@ TEST(tables, long_labels_are_told_apart) {
 
 TEST(tables, six_streams_stand_in_80_columns) {
     write_streams(6);
-    ran_t ran = run_command("COLUMNS=80 -- stats --device sim:h100 --strategy strata --at end t.csv");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("COLUMNS=80 -- stats --device sim:h100 --strategy strata --at end t.csv");
     EXPECT_EQ(count_lines(ran.out, 80, "  allocated_bytes "), 3);
     for (int i = 0; i < 6; i++) {
         char name[16];
@@ -87,8 +83,7 @@ TEST(tables, streams_stand_beside_each_other_as_far_as_there_is_room) {
     } cases[] = {{20, 6}, {35, 6}, {77, 6}, {78, 3}, {91, 3}, {92, 2}, {133, 2}, {134, 1}};
     write_streams(6);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ran_t ran = run_command("COLUMNS=%d -- stats --device sim:h100 --strategy strata --at end t.csv", cases[i].columns);
-        EXPECT_EQ(ran.exit_status, 0);
+        ran_t ran = run_well("COLUMNS=%d -- stats --device sim:h100 --strategy strata --at end t.csv", cases[i].columns);
         size_t widest = cases[i].columns < 64 ? 64 : (size_t)cases[i].columns;
         EXPECT_EQ(count_lines(ran.out, widest, "  allocated_bytes "), cases[i].tables);
     }

@@ -7,8 +7,7 @@
 #define MODULES STRATA_BINARY_DIR "/modules"
 
 TEST(torture, runs_every_strategy) {
-    ran_t ran = run_command("torture --programs 6 --stacks 6 --seed 3");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("torture --programs 6 --stacks 6 --seed 3");
     EXPECT_CONTAINS(ran.out, "6 programs, ");
     EXPECT_CONTAINS(ran.out, "(6 of them random stacks), ");
     EXPECT_CONTAINS(ran.out, "\n0 hazards, 0 failed\n");
@@ -19,15 +18,13 @@ TEST(torture, runs_a_strategy_file) {
     ASSERT_TRUE(file);
     fputs("stack: [retry, stream_safe, auto_growth: {chunk_size: 2MiB}, system]\n", file);
     fclose(file);
-    ran_t ran = run_command("torture --programs 20 --jobs 1 --strategy " STRATA_BINARY_DIR "/tortured.yaml --strategy paddle");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("torture --programs 20 --jobs 1 --strategy " STRATA_BINARY_DIR "/tortured.yaml --strategy paddle");
     EXPECT_CONTAINS(ran.out, "20 programs, ");
     EXPECT_CONTAINS(ran.out, ", 2 strategies (0 of them");
 }
 
 TEST(torture, runs_the_layers_of_an_object) {
-    ran_t ran = run_command("torture --programs 12 --layers " MODULES "/my_layer.so");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran_t ran = run_well("torture --programs 12 --layers " MODULES "/my_layer.so");
     EXPECT_CONTAINS(ran.out, "24 strategies (24 of them random stacks)");
     EXPECT_CONTAINS(ran.out, "\n0 hazards, 0 failed\n");
 }
@@ -50,10 +47,8 @@ TEST(torture, finds_a_cache_that_loses_every_61st_block) {
     EXPECT_EQ(ran.exit_status, 1);
     EXPECT_CONTAINS(ran.out, "failed: program 19 under segregated_fit: at the end a device has not everything back\n");
     EXPECT_CONTAINS(ran.out, " runs: 122 operations\n"); /* 61 blocks served and freed */
-    ran = run_command("torture --programs 19 --layers " MODULES "/loses_61st.so");
-    EXPECT_EQ(ran.exit_status, 0);
-    ran = run_command("torture --programs 1 --length 1000 --layers " MODULES "/segregated_fit.so");
-    EXPECT_EQ(ran.exit_status, 0);
+    ran = run_well("torture --programs 19 --layers " MODULES "/loses_61st.so");
+    ran = run_well("torture --programs 1 --length 1000 --layers " MODULES "/segregated_fit.so");
 }
 
 /* A process that ends in the midst of its programs did not run them, whatever it says. */

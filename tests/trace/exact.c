@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/trace.h"
@@ -88,19 +89,18 @@ TEST(trace_exact, equal_numbers_of_other_devices_are_other_streams) {
     for (unsigned i = 0; i < NUMBERS; i++)
         for (unsigned d = 0; d < STRATA_TRACE_DEVICES; d++)
             length += (size_t)sprintf(text + length, "alloc,%u,8,%u,0,%u\n", i * STRATA_TRACE_DEVICES + d, i, d);
-    strata_trace_t *trace = load(text);
+    strata_trace_t *trace CLOSED_BY(trace_gone) = load(text);
     ASSERT_NE(trace, NULL);
     EXPECT_EQ(trace->stream_count, NUMBERS * STRATA_TRACE_DEVICES);
     for (size_t i = 0; i < trace->count; i++) {
         EXPECT_EQ(trace->streams[trace->events[i].stream].number, i / STRATA_TRACE_DEVICES);
         EXPECT_EQ(trace->streams[trace->events[i].stream].device, i % STRATA_TRACE_DEVICES);
     }
-    strata_trace_delete(trace);
 }
 
 /* The place is that of the alloc, whatever a later row says or leaves out; and only the alloc says how many bytes are live. */
 TEST(trace_exact, what_a_lifetime_keeps_from_its_alloc) {
-    strata_trace_t *trace = load(
+    strata_trace_t *trace CLOSED_BY(trace_gone) = load(
         "op,id,size,stream,time_us,place,dur_us\nalloc,1,100,0,0,managed,\nborrow,1,7,2,1,,\nwork,1,7,0,2,pinned,5\n"
         "free,1,7,0,3,host,\nalloc,2,60,0,4,host,\nfree,2,,0,5,,\nalloc,3,90,0,6,,\n");
     static const strata_place_kind_t places[] = {STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED, STRATA_PLACE_MANAGED,
@@ -110,5 +110,4 @@ TEST(trace_exact, what_a_lifetime_keeps_from_its_alloc) {
     for (size_t i = 0; i < trace->count; i++) EXPECT_EQ(trace->events[i].place, places[i]);
     EXPECT_EQ(trace->peak_requested, 100);
     EXPECT_EQ(trace->places, 1u << STRATA_PLACE_MANAGED | 1u << STRATA_PLACE_HOST | 1u << STRATA_PLACE_GPU);
-    strata_trace_delete(trace);
 }

@@ -1,6 +1,7 @@
 /* What a file may say cannot be chosen against the hash that finds it. */
 #include <stdio.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/ids.h"
@@ -77,12 +78,11 @@ TEST(trace_ids, tags_of_one_plain_hash_are_told_apart) {
         word_of(i, word);
         length += (size_t)sprintf(text + length, "step,,,,0,%s\n", word);
     }
-    strata_trace_t *trace = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(strata_trace_load(write_file("words.csv", text, length), &trace));
     EXPECT_EQ(trace->tag_count, WORDS + 1);
     for (uint32_t i = 0; i < WORDS; i++) {
         word_of(i, word);
         EXPECT_STREQ(trace->tags[trace->events[i].tag], word);
     }
-    strata_trace_delete(trace);
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "platform/status.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/trace.h"
@@ -16,7 +17,7 @@ TEST(trace, the_pool_of_an_alloc) {
                                "pool_end,,,0,0,5,,\nalloc,6,8,0,0,,managed,\npool_end,,,0,0,5,,\nalloc,7,8,0,0,,,\n"
                                "pool_end,,,0,0,6,,\nalloc,8,8,0,0,,,\n";
     static const uint64_t pools[] = {5, 9, 0, 0, 0, 6, 6, 0}; /* 0: none */
-    strata_trace_t *t = NULL;
+    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(strata_trace_load(write_text("pools.csv", text), &t));
     for (size_t i = 0, alloc = 0; i < t->count; i++) {
         const strata_trace_event_t *e = &t->events[i];
@@ -24,7 +25,6 @@ TEST(trace, the_pool_of_an_alloc) {
         EXPECT_EQ(e->pool == STRATA_TRACE_NO_POOL ? 0 : t->pools[e->pool], pools[alloc]);
         alloc++;
     }
-    strata_trace_delete(t);
 }
 
 TEST(trace, columns_in_any_order_and_all_operations) {
@@ -45,7 +45,7 @@ TEST(trace, columns_in_any_order_and_all_operations) {
                                ",6,7,,,pool_begin,,,44,,,,\r\n"
                                ",6,7,,,pool_end,,,44,,,,\r\n"
                                ",7,8,0,900,free,,,,,,,";
-    strata_trace_t *t = NULL;
+    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(strata_trace_load(write_text("all.csv", text), &t));
     ASSERT_EQ(t->count, 14);
     EXPECT_EQ(t->lifetimes, 2);
@@ -75,33 +75,27 @@ TEST(trace, columns_in_any_order_and_all_operations) {
     EXPECT_EQ(t->pools[e[11].pool], 44);
     EXPECT_EQ(e[13].stream, e[2].stream);
     EXPECT_EQ(e[13].line, 17);
-    strata_trace_delete(t);
 }
 
 TEST(trace, a_header_alone_is_an_empty_trace) {
-    strata_trace_t *t = NULL;
+    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(strata_trace_load(write_text("empty.csv", "op,id,size,stream,time_us"), &t));
     EXPECT_EQ(t->count, 0);
-    strata_trace_delete(t);
 }
 
 TEST(trace, gzip_members_follow_each_other) {
     static const char one[] = "op,id,size,stream,time_us\nalloc,1,8,0,0\nal", two[] = "loc,2,8,0,0\n";
     size_t first, second;
-    char *a = read_bytes(write_gzip("a.gz", one, strlen(one)), &first);
-    char *b = read_bytes(write_gzip("b.gz", two, strlen(two)), &second);
+    char *a CLOSED_BY(text_gone) = read_bytes(write_gzip("a.gz", one, strlen(one)), &first);
+    char *b CLOSED_BY(text_gone) = read_bytes(write_gzip("b.gz", two, strlen(two)), &second);
     ASSERT_TRUE(a && b);
-    char *both = malloc(first + second);
+    char *both CLOSED_BY(text_gone) = malloc(first + second);
     ASSERT_TRUE(both);
     memcpy(both, a, first);
     memcpy(both + first, b, second);
-    strata_trace_t *t = NULL;
+    strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(strata_trace_load(write_file("ab.gz", both, first + second), &t));
     EXPECT_EQ(t->count, 2);
-    strata_trace_delete(t);
-    free(a);
-    free(b);
-    free(both);
 }
 
 /* Reads every row of a trace of the project and writes it again. */
@@ -253,10 +247,9 @@ TEST(trace, round_trip_of_every_byte_of_a_tag) {
     ASSERT_OK(strata_trace_writer_open(path, 1u << STRATA_COLUMN_tag, &writer));
     ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_step, .tag = tag}));
     ASSERT_OK(strata_trace_writer_finish(writer));
-    strata_trace_t *trace = NULL;
+    strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
     ASSERT_OK(strata_trace_load(path, &trace));
     EXPECT_STREQ(trace->tags[trace->events[0].tag], tag);
-    strata_trace_delete(trace);
 }
 
 TEST(trace, a_file_is_whole_or_not_there) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/trace.h"
@@ -50,7 +51,7 @@ static void expect_read_or_refused(const char *path, size_t *read) {
 }
 
 static void mutate_often(const char *good, size_t count, int tries, size_t *read) {
-    char *bytes = malloc(count + 8 * 64);
+    char *bytes CLOSED_BY(text_gone) = malloc(count + 8 * 64);
     if (!bytes) return;
     for (int i = 0; i < tries; i++) {
         size_t now = count;
@@ -58,7 +59,6 @@ static void mutate_often(const char *good, size_t count, int tries, size_t *read
         for (uint32_t k = 1 + draw(4); k > 0 && now > 1; k--) now = mutate(bytes, now);
         expect_read_or_refused(write_file("mutated.csv", bytes, now), read);
     }
-    free(bytes);
 }
 
 TEST(trace, mutated_files_are_read_or_refused) {
@@ -73,10 +73,9 @@ TEST(trace, mutated_files_are_read_or_refused) {
     EXPECT_GT(read, 10);
     EXPECT_LT(read, 3000);
     size_t count;
-    char *packed = read_bytes(write_gzip("mutated.csv.gz", text, strlen(text)), &count);
+    char *packed CLOSED_BY(text_gone) = read_bytes(write_gzip("mutated.csv.gz", text, strlen(text)), &count);
     ASSERT_NE(packed, NULL);
     read = 0;
     mutate_often(packed, count, 1000, &read);
     EXPECT_LT(read, 100);
-    free(packed);
 }

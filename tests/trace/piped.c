@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "platform/status.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/trace.h"
@@ -57,12 +58,11 @@ TEST(piped, a_first_byte_that_comes_alone_is_read_with_the_others) {
         size_t count = 0;
         char *bytes = read_bytes(packed ? write_gzip("whole", text, strlen(text)) : write_text("whole", text), &count);
         ASSERT_NE(bytes, NULL);
-        strata_trace_t *trace = load_piped(bytes, count);
+        strata_trace_t *trace CLOSED_BY(trace_gone) = load_piped(bytes, count);
         free(bytes);
         if (!trace) continue;
         EXPECT_EQ(trace->count, 2);
         EXPECT_EQ(trace->events[0].value, 1000);
         EXPECT_EQ(trace->events[1].time_us, 7);
-        strata_trace_delete(trace);
     }
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "platform/host/host_memory.h"
+#include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
 #include "trace/trace.h"
@@ -72,11 +73,10 @@ TEST(trace, accepts_a_mark_of_utf8_and_empty_lines_before_the_header) {
         char text[200];
         snprintf(text, sizeof text, "%s" HEADER "alloc,1,8,0,0\n", before[i]);
         for (int gzip = 0; gzip < 2; gzip++) {
-            strata_trace_t *trace = NULL;
+            strata_trace_t *trace CLOSED_BY(trace_gone) = NULL;
             EXPECT_OK(
                 strata_trace_load(gzip ? write_gzip("mark.csv.gz", text, strlen(text)) : write_text("mark.csv", text), &trace));
             if (trace) EXPECT_EQ(trace->lifetimes, 1);
-            strata_trace_delete(trace);
         }
     }
     expect_text_refused("\xef\xbb\xbf", 2, 1, "the header is missing");
@@ -186,12 +186,11 @@ TEST(trace, refuses_zero_bytes_and_long_lines) {
     static const char with_zero[] = HEADER "alloc,1,8\0,0,0\n";
     expect_refused(write_file("zero.csv", with_zero, sizeof with_zero - 1), 2, 10, "a zero byte stands in the line");
     size_t huge = 3 << 20;
-    char *text = malloc(huge);
+    char *text CLOSED_BY(text_gone) = malloc(huge);
     ASSERT_TRUE(text);
     memset(text, 'a', huge);
     memcpy(text, HEADER, strlen(HEADER));
     expect_refused(write_file("long.csv", text, huge), 2, 4096, "the line is longer than 4095 bytes");
-    free(text);
 }
 
 TEST(trace, refuses_carriage_returns_within_a_line) {
@@ -213,12 +212,11 @@ TEST(trace, refuses_carriage_returns_within_a_line) {
 
 TEST(trace, refuses_too_many_streams) {
     size_t rows = STRATA_TRACE_STREAMS + 1;
-    char *text = malloc(rows * 40);
+    char *text CLOSED_BY(text_gone) = malloc(rows * 40);
     ASSERT_TRUE(text);
     size_t length = (size_t)sprintf(text, HEADER);
     for (size_t i = 0; i < rows; i++) length += (size_t)sprintf(text + length, "alloc,%zu,8,%zu,0\n", i, i);
     expect_text_refused(text, STRATA_TRACE_STREAMS + 2, 14, "more than 4000 streams");
-    free(text);
 }
 
 /* A gzip file cut at every byte, and one with each byte turned over, is refused or (a header field that means nothing to the
@@ -227,7 +225,7 @@ TEST(trace, refuses_damaged_gzip) {
     char text[4096] = HEADER;
     for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "alloc,%d,%d,0,%d\n", i, i * 977 % 512, i);
     size_t count;
-    char *whole = read_bytes(write_gzip("whole.csv.gz", text, strlen(text)), &count);
+    char *whole CLOSED_BY(text_gone) = read_bytes(write_gzip("whole.csv.gz", text, strlen(text)), &count);
     ASSERT_TRUE(whole);
     size_t refused = 0;
     for (size_t i = 2; i < count; i++) {
@@ -251,7 +249,6 @@ TEST(trace, refuses_damaged_gzip) {
     EXPECT_GE(refused + 10, count - 2);
     whole[count - 1] ^= 1;
     expect_refused(write_file("sum.csv.gz", whole, count), 102, 1, "the gzip data is damaged");
-    free(whole);
 }
 
 TEST(trace, says_what_cannot_be_read) {
