@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocation/reclaim/ladder.h"
 #include "allocation/stack/layer.h"
 
 strata_opened_t strata_call_unlock(strata_call_t *call) {
@@ -79,9 +80,8 @@ strata_status_t strata_layer_allocate(strata_layer_t *layer, const strata_reques
     bool entered = strata_call_enter(request->call, layer);
     strata_status_t status = layer->type->allocate(layer, request, record);
     if (status == STRATA_OK) strata_record_push(*record, layer);
-    else if (layer->type->gives & STRATA_TRAIT_WAITS) request->call->climbed_for = true;
     strata_call_leave(request->call, layer, entered);
-    return status;
+    return status == STRATA_E_NO_MEMORY ? strata_reclaim_for(layer, request, record) : status;
 }
 
 /* The cache below, if a cache made the record, reads its states under this lock. */
@@ -98,7 +98,7 @@ static void set_state(const strata_call_t *call, strata_record_t *record, strata
  * fills. */
 static void wait_for_guest(strata_call_t *call) {
     strata_opened_t opened = strata_call_unlock(call);
-    if (!strata_domain_wait_for(call->stack->domain, *call->guest) && call->stack->orphan) {
+    if (!strata_domain_wait_for(call->stack->domain, call->stream)) {
         strata_lock(&call->stack->lock);
         call->stack->stranded = true;
         strata_unlock(&call->stack->lock);
@@ -108,7 +108,7 @@ static void wait_for_guest(strata_call_t *call) {
 
 /* Given back behind a failure above, it never had a ref to end: whoever keeps or defers it holds nobody's block. */
 static void undo(strata_call_t *call, strata_record_t *record) {
-    if (call->guest) wait_for_guest(call);
+    if (call->stack->orphan) wait_for_guest(call);
     set_state(call, record, STRATA_RECORD_DEFERRED);
 }
 
@@ -130,7 +130,7 @@ void strata_below_undo(strata_record_t *record, strata_call_t *call) {
 
 strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                       strata_record_t **chunk) {
-    strata_call_t call = {.stack = self->stack, .for_chunk = true};
+    strata_call_t call = {.stack = self->stack, .stream = request->stream, .purpose = STRATA_FOR_CHUNK};
     strata_request_t below = *request;
     below.size = size;
     below.call = &call;

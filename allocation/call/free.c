@@ -1,7 +1,7 @@
 /* The way back: finding a record by its ref, borrows, and the walk of the decorator stack in reverse order. */
 #include "allocation/call/record_notes.h"
 #include "allocation/reclaim/above.h"
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/waiting.h"
 #include "allocation/stack/layer.h"
 #include "allocation/uses/host_wait.h"
 
@@ -174,11 +174,11 @@ static void enter(strata_call_t *call, strata_record_t *record) {
     server->inside++;
 }
 
-/* Whoever waits for memory may be in another stack, and this one may have no layer that wakes it. */
+/* Whoever waits for memory may be in another stack. */
 static void leave(strata_stack_t *server) {
     strata_domain_t *domain = server->domain;
     strata_stack_lock(server);
-    bool waited_for = server->attention_free != 0;
+    bool waited_for = server->attention_free & STRATA_ATTENTION_WAITER;
     server->inside--;
     strata_stack_unlock(server);
     if (waited_for) strata_domain_wake(domain);

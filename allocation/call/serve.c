@@ -1,6 +1,7 @@
 /* The way down for a request, and the booking of what came up. */
 #include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/waiting.h"
 #include "allocation/stack/layer.h"
 #include "platform/host/host_memory.h"
 
@@ -8,32 +9,21 @@ typedef struct serving {
     strata_stack_t *stack;
     strata_request_t request;
     strata_record_t *record;
-    const strata_layer_t *reclaimed_by; /* NULL: no layer has taken steps of its own */
-    bool climbed_for; /* the last try was refused where a layer climbs itself */
-    bool turn_due; /* and one of those was kept from it */
-    uint64_t turns; /* of such layers, in all tries (strata_call_t) */
-    bool guest; /* the stack is a forgotten stream's */
     bool booked; /* as it was left */
 } serving_t;
 
 static strata_status_t down(serving_t *serving, uint32_t extra_flags) {
-    strata_call_t call = {
-        .stack = serving->stack, .guest = serving->guest ? &serving->request.stream : NULL, .turns = serving->turns};
+    strata_call_t call = {.stack = serving->stack, .stream = serving->request.stream};
     strata_request_t request = serving->request;
     request.call = &call;
     request.flags |= extra_flags;
-    strata_status_t status = strata_layer_allocate(serving->stack->top, &request, &serving->record);
-    serving->reclaimed_by = call.reclaimed_by;
-    serving->climbed_for = call.climbed_for;
-    serving->turn_due = call.turn_due;
-    serving->turns = call.turns;
-    return status;
+    return strata_layer_allocate(serving->stack->top, &request, &serving->record);
 }
 
 /* The stream of the request uses a block of `server` that it does not own. Where nothing could note that, the block went back as if it
  * had never been served. Where no layer knows borrows the core does. */
 static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *record, strata_stream_t stream) {
-    strata_call_t call = {.stack = server, .owning = true, .guest = &stream};
+    strata_call_t call = {.stack = server, .stream = stream, .purpose = STRATA_FOR_FIRST_USE};
     strata_lock(&server->lock);
     call.held[0] = server;
     /* Another guest's use that nothing tells the end of may be of this very block. */
@@ -41,6 +31,7 @@ static strata_status_t borrow_served(strata_stack_t *server, strata_record_t *re
     (void)strata_call_unlock(&call);
     if (status == STRATA_OK || status == STRATA_E_UNSUPPORTED) return STRATA_OK;
     strata_below_undo(record, &call);
+    strata_domain_wake(server->domain);
     return status;
 }
 
@@ -62,7 +53,7 @@ static void book(strata_record_t *record) {
 static bool serve_from_orphan(serving_t *serving, strata_stack_t *orphan) {
     strata_pending_t pending = {.ready_at = UINT64_MAX};
     strata_stack_poll(orphan, &pending);
-    serving_t theirs = {.stack = orphan, .request = serving->request, .guest = true};
+    serving_t theirs = {.stack = orphan, .request = serving->request};
     if (down(&theirs, STRATA_NO_GROW) != STRATA_OK) return false;
     if (borrow_served(orphan, theirs.record, serving->request.stream) != STRATA_OK) return false;
     book(theirs.record);
@@ -121,49 +112,13 @@ static bool serve_left_behind(serving_t *serving) {
     return false;
 }
 
-static strata_status_t one_try(void *context, uint32_t extra_flags) {
-    serving_t *serving = context;
-    if (!strata_domain_has_orphans(serving->stack->domain)) return down(serving, extra_flags);
-    strata_status_t status = down(serving, extra_flags | STRATA_NO_GROW | STRATA_NO_RETRY);
+static strata_status_t one_way(serving_t *serving) {
+    if (!strata_domain_has_orphans(serving->stack->domain)) return down(serving, 0);
+    strata_status_t status = down(serving, STRATA_NO_GROW | STRATA_NO_RETRY);
     if (status != STRATA_E_NO_MEMORY) return status;
     if (serve_from_orphans(serving)) return STRATA_OK;
     strata_domain_sweep_orphans(serving->stack->domain);
-    return down(serving, extra_flags);
-}
-
-static bool keeps_or_defers(const strata_group_t *group, const strata_layer_t *but) {
-    for (uint32_t n = 1; n <= group->plan->count; n++) {
-        const strata_layer_type_t *type = group->plan->nodes[n].type;
-        bool same = group == but->stack->group && n == but->number;
-        if (!same && (type->release || type->poll)) return true;
-    }
-    return false;
-}
-
-/* Whether a layer's own steps have left nothing that a ladder could find: no other layer of the domain keeps or defers. */
-static bool is_all_reclaimed(const serving_t *serving) {
-    strata_domain_t *domain = serving->stack->domain;
-    if (!serving->reclaimed_by) return false;
-    for (strata_group_t *group = NULL; (group = strata_domain_next_group(domain, group)) != NULL;)
-        if (keeps_or_defers(group, serving->reclaimed_by)) return false;
-    return true;
-}
-
-/* A layer that climbs itself waits as long as its options say: not at every try of this ladder, which has none of its own. */
-static strata_status_t try_without_waits(void *context, uint32_t extra_flags) {
-    return one_try(context, extra_flags | STRATA_NO_RETRY);
-}
-
-/* For what no layer has climbed for. Where the ladder has helped above layers that climb themselves, and those are refused now,
- * they do so in one more try: each that had no turn before. */
-static strata_status_t climb(serving_t *serving) {
-    strata_ladder_t ladder = {.domain = serving->stack->domain,
-                              .stack = serving->stack,
-                              .size = serving->request.size,
-                              .try_again = try_without_waits,
-                              .context = serving};
-    strata_status_t status = strata_ladder_climb(&ladder);
-    return status == STRATA_E_NO_MEMORY && serving->turn_due ? one_try(serving, 0) : status;
+    return down(serving, 0);
 }
 
 /* Whether the requests of `stack` go through what `other` shares. */
@@ -192,14 +147,10 @@ strata_status_t strata_stack_serve(strata_stack_t *stack, const strata_serve_t *
                                      .tag = serve->tag,
                                      .flags = serve->flags,
                                      .freed_before = serve->freed_before}};
-    uint64_t reserved = strata_domain_reserved(stack->domain), given = atomic_load(&stack->domain->given_bytes);
-    strata_ladder_begin();
+    uint64_t reserved = strata_domain_reserved(stack->domain);
+    strata_ladder_begin(atomic_load(&stack->domain->given_bytes));
     strata_refusal_begin();
-    strata_status_t status = one_try(&serving, 0);
-    bool no_ladder = (serve->flags & (STRATA_NO_RETRY | STRATA_NO_GROW)) != 0 || is_all_reclaimed(&serving);
-    if (status == STRATA_E_NO_MEMORY && !no_ladder && !serving.climbed_for) status = climb(&serving);
-    if (status == STRATA_E_NO_MEMORY && serving.reclaimed_by)
-        strata_ladder_note_own(serving.reclaimed_by->number, atomic_load(&stack->domain->given_bytes) - given);
+    strata_status_t status = one_way(&serving);
     /* What the ladder waited for may lie in a forgotten stream's stack. */
     if (status == STRATA_E_NO_MEMORY && strata_domain_has_orphans(stack->domain) && serve_left_behind(&serving)) status = STRATA_OK;
     if (status == STRATA_E_NO_MEMORY && serve_from_pools(&serving)) status = STRATA_OK;

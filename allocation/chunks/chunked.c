@@ -130,9 +130,6 @@ static uint64_t growth_size(chunked_t *self, uint64_t rounded, uint32_t flags) {
 static strata_status_t grow(chunked_t *self, uint64_t size, uint64_t rounded, const strata_request_t *request,
                             strata_record_t **record) {
     uint32_t number;
-    if (strata_patience_holds_back(request->call, self->base.stack, size))
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
-                           (unsigned long long)size);
     strata_status_t status = strata_chunks_grow(&self->chunks, size, self->unit, request, &number);
     if (status != STRATA_OK) return status;
     const strata_chunk_t *chunk = strata_chunk_at(&self->chunks, number);
@@ -146,6 +143,7 @@ static strata_status_t grow(chunked_t *self, uint64_t size, uint64_t rounded, co
 strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     chunked_t *self = (chunked_t *)base;
     uint64_t rounded;
+    strata_patience_t patience = {0};
     if (request->alignment > self->unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "%s serves alignments up to %llu", base->type->name,
                            (unsigned long long)self->unit);
@@ -155,6 +153,7 @@ strata_status_t strata_chunked_allocate(strata_layer_t *base, const strata_reque
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)rounded);
+        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, size)) continue;
         if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = grow(self, size, rounded, request, record);
         strata_chunks_end_growth(&self->chunks, &self->chunks.growing);

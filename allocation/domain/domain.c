@@ -1,7 +1,7 @@
 #include "allocation/domain/domain.h"
 
-#include "allocation/reclaim/ladder.h"
 #include "allocation/reclaim/refusal.h"
+#include "allocation/reclaim/waiting.h"
 #include "allocation/report/log.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/stack_list.h"
@@ -116,7 +116,7 @@ void strata_domain_leave_stack(strata_domain_t *domain, strata_stack_t *stack) {
 /* What a stack is born with: the waiter bit while somebody waits, and the directory once somebody frees by pointer. */
 static void inherit(strata_domain_t *domain, strata_stack_t *stack) {
     strata_lock(strata_stack_home_lock(stack));
-    if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_ALL;
+    if (domain->waiters > 0) stack->attention_free = STRATA_ATTENTION_WAITER;
     if (atomic_load(&domain->above)) {
         stack->attention_free |= STRATA_ATTENTION_LIMIT;
         stack->attention_allocate |= STRATA_ATTENTION_CORE;

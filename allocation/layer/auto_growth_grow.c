@@ -27,9 +27,6 @@ static uint64_t growth_size(const auto_growth_t *self, uint64_t rounded, uint32_
 
 static strata_status_t grow_as_the_options_say(auto_growth_t *self, uint64_t size, uint32_t pool, const strata_request_t *request) {
     const auto_growth_options_t *o = strata_auto_growth_options(self);
-    if (strata_patience_holds_back(request->call, self->base.stack, size))
-        return strata_fail(STRATA_E_NO_MEMORY, 0, "growth by %llu bytes waits for memory that is freed already",
-                           (unsigned long long)size);
     if (o->free_when_no_cache_hit) (void)strata_chunks_release(&self->base, request->call);
     strata_status_t status = grow(self, size, pool, request);
     if (status != STRATA_E_NO_MEMORY || o->free_when_no_cache_hit) return status;
@@ -42,6 +39,7 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
     auto_growth_t *self = (auto_growth_t *)base;
     uint64_t rounded;
     bool grown = false;
+    strata_patience_t patience = {0};
     if (request->alignment > self->chunks.unit)
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "auto_growth serves alignments up to %llu",
                            (unsigned long long)self->chunks.unit);
@@ -55,6 +53,7 @@ strata_status_t strata_auto_growth_allocate(strata_layer_t *base, const strata_r
         if (size == 0)
             return strata_fail(STRATA_E_NO_MEMORY, 0, "no free block of %llu bytes, and no growth is allowed",
                                (unsigned long long)rounded);
+        if (!self->chunks.growing && strata_patience_waited(&patience, base, request, size)) continue;
         if (!strata_chunks_begin_growth(&self->chunks, &self->chunks.growing, request->call)) continue;
         strata_status_t status = grow_as_the_options_say(self, size, pool, request);
         strata_chunks_end_growth(&self->chunks, &self->chunks.growing);

@@ -268,7 +268,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_recor
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
     status = collect_and_extend(self, want, record);
     /* Nobody else climbs after these. */
-    if (status == STRATA_E_NO_MEMORY) want->request->call->reclaimed_by = &self->base;
+    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
     return status;
 }
 

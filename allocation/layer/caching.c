@@ -245,7 +245,7 @@ static strata_status_t grow_at_need(caching_t *self, const want_t *want, uint64_
     if (status == STRATA_E_NO_MEMORY && o->pools_on_oom && caching_bank_at(self, want->bank)->pool == 0 &&
         (*record = search_pools(self, want)) != NULL)
         status = STRATA_OK;
-    if (status == STRATA_E_NO_MEMORY) call->reclaimed_by = &self->base;
+    if (status == STRATA_E_NO_MEMORY) strata_layer_has_reclaimed(&self->base);
     return status;
 }
 
@@ -266,7 +266,7 @@ static bool ask_callbacks(caching_t *self, const strata_request_t *request) {
     strata_domain_t *domain = self->base.domain;
     if (!domain->free_memory || caching_options_of(self)->reclaim != STRATA_CACHING_RECLAIM_OWN) return false;
     /* What a callback asks of a cache above that is growing waits for that, in this very thread: the core asks, if that fails. */
-    if (request->call->for_chunk) return false;
+    if (request->call->purpose == STRATA_FOR_CHUNK) return false;
     uint64_t growths = self->base.stack->figures.growths;
     strata_opened_t opened = strata_call_unlock(request->call);
     uint64_t freed = strata_callbacks_ask(domain, request->size);

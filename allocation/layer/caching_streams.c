@@ -116,7 +116,8 @@ strata_status_t strata_caching_record_stream(strata_layer_t *base, strata_record
     bool entered = strata_call_enter(call, base);
     uint32_t node = strata_caching_stream(self, stream);
     strata_status_t status = node ? STRATA_OK : STRATA_E_LIMIT;
-    if (node && node != owner_of(self, block)) status = strata_caching_note_borrow(self, block, node, call->owning);
+    if (node && node != owner_of(self, block))
+        status = strata_caching_note_borrow(self, block, node, call->purpose == STRATA_FOR_FIRST_USE);
     strata_call_leave(call, base, entered);
     return status;
 }

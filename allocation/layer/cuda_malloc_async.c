@@ -171,7 +171,8 @@ static strata_status_t record_stream(strata_layer_t *base, strata_record_t *reco
     bool entered = strata_call_enter(call, base);
     uint32_t use, user = strata_uses_user(&self->uses, stream);
     strata_status_t status = user ? STRATA_OK : STRATA_E_LIMIT;
-    if (user && user != record->bin_next) status = strata_uses_note(&self->uses, &record->borrows, user, call->owning, &use);
+    if (user && user != record->bin_next)
+        status = strata_uses_note(&self->uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE, &use);
     strata_call_leave(call, base, entered);
     return status;
 }

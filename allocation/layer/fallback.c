@@ -1,9 +1,7 @@
 /* fallback: a stack that is out of memory is followed by the next one. Which one served is recorded, and the free goes there.
  *
  * The stacks may be of other kinds of memory than the place's (device, then managed or pinned). Where growing is forbidden only
- * the first is asked: a block that a later one has cached must not be taken before the first was asked for new memory. So it is where
- * the first has put its growth off (patience).
- */
+ * the first is asked: a block that a later one has cached must not be taken before the first was asked for new memory. */
 #include <stdatomic.h>
 
 #include "allocation/stack/layer.h"
@@ -20,19 +18,14 @@ static const strata_stat_row_t stats[] = {
 
 static strata_status_t allocate(strata_layer_t *base, const strata_request_t *request, strata_record_t **record) {
     fallback_t *self = (fallback_t *)base;
-    request->call->held_back = false; /* as an earlier try left it */
     strata_status_t status = strata_layer_allocate(base->below[0], request, record);
-    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW) || request->call->held_back) return status;
-    bool climbed_for = request->call->climbed_for;
+    if (status != STRATA_E_NO_MEMORY || (request->flags & STRATA_NO_GROW)) return status;
     for (uint32_t i = 1; i < base->below_count; i++) {
-        request->call->climbed_for = false;
         status = strata_layer_allocate(base->below[i], request, record);
         if (status == STRATA_OK) atomic_fetch_add_explicit(&self->fell_back, 1, memory_order_relaxed);
         /* A kind of memory that this device does not have serves nobody; that is no other fault than having none left. */
         if (status != STRATA_E_NO_MEMORY && status != STRATA_E_UNSUPPORTED) return status;
-        if (status == STRATA_E_NO_MEMORY) climbed_for = climbed_for && request->call->climbed_for;
     }
-    request->call->climbed_for = climbed_for;
     return strata_fail(STRATA_E_NO_MEMORY, 0, "none of %u stacks has %zu bytes", base->below_count, request->size);
 }
 

@@ -156,7 +156,7 @@ static strata_status_t tell(strata_layer_t *base, strata_record_t *record, strat
                             strata_call_t *call, strata_status_t status) {
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;
     bool entered = strata_call_enter(call, base);
-    bool by_owner = call->owning && !call->stack->ownerless;
+    bool by_owner = call->purpose == STRATA_FOR_FIRST_USE && !call->stack->ownerless;
     if (!by_owner) note_use((trace_layer_t *)base, record, op, stream);
     strata_call_leave(call, base, entered);
     return status;

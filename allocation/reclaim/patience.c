@@ -19,15 +19,35 @@ static uint64_t needed_with(strata_domain_t *domain, uint64_t size) {
     return needed > peak ? needed : peak;
 }
 
-bool strata_patience_holds_back(strata_call_t *call, strata_stack_t *stack, uint64_t size) {
-    const strata_patience_t *patience = call->patience;
-    uint64_t pending = stack->figures.deferred_bytes, depth;
-    call->held_back = false;
-    if (!patience || __builtin_mul_overflow(patience->depth, size, &depth) || pending < depth) return false;
-    strata_domain_t *domain = stack->domain;
+/* The call's locks are open. */
+static bool is_more_than_needed(const strata_stack_t *stack, const strata_reclaim_t *says, uint64_t growth) {
+    double allowed = (double)needed_with(stack->domain, growth) * (1.0 + says->slack);
+    return (double)(strata_domain_reserved(stack->domain) + growth) > allowed;
+}
+
+static bool wait_for_pending(strata_patience_t *patience, strata_stack_t *stack, const strata_reclaim_t *says, size_t size) {
+    strata_waiting_t *waiting = &patience->waiting;
+    if (!waiting->domain) *waiting = strata_waiting_begin(stack->domain, says->timeout);
+    for (bool heard = false;;) {
+        strata_pending_t pending = {.ready_at = UINT64_MAX};
+        strata_stack_poll(stack, &pending);
+        if (heard || pending.freed_bytes > 0) return true;
+        if (pending.pending_bytes < size || strata_waiting_is_over(waiting)) return false;
+        heard = strata_waiting_pass(waiting, pending.ready_at, strata_domain_epoch(stack->domain));
+    }
+}
+
+bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
+                            uint64_t growth) {
+    strata_call_t *call = request->call;
+    const strata_reclaim_t *says = cache->stack->group->plan->nodes[cache->number].reclaim;
+    uint64_t depth;
+    /* Others wait for a chunk that a cache above has asked for. */
+    bool may = says && says->patience && !(request->flags & STRATA_NO_RETRY) && call->purpose != STRATA_FOR_CHUNK;
+    if (!may || __builtin_mul_overflow(says->depth, growth, &depth)) return false;
+    if (cache->stack->figures.deferred_bytes < depth) return false;
     strata_opened_t opened = strata_call_unlock(call);
-    double allowed = (double)needed_with(domain, size) * (1.0 + patience->slack);
-    call->held_back = (double)(strata_domain_reserved(domain) + size) > allowed;
+    bool again = is_more_than_needed(cache->stack, says, growth) && wait_for_pending(patience, call->stack, says, request->size);
     strata_call_lock(call, opened);
-    return call->held_back;
+    return again;
 }

@@ -5,8 +5,17 @@
 #define STRATA_ALLOCATION_PATIENCE_H
 
 #include "allocation/domain/domain.h"
+#include "allocation/reclaim/waiting.h"
 
-/* Whether growth of a stack by `size` should wait. The path holds the stack's lock; it may be opened, and is held again. */
-bool strata_patience_holds_back(strata_call_t *call, strata_stack_t *stack, uint64_t size);
+/* Of one request, while it is in one cache; begins as zero. */
+typedef struct strata_patience {
+    strata_waiting_t waiting; /* its domain is NULL until it has begun */
+} strata_patience_t;
+
+/* A cache of stream scope is about to grow by `growth` for a request. Where its stack is patient, this waits while frees are pending
+ * that could serve, within the timeout. True: something was freed, look again; false: grow. The lock of the cache's stack is held; it
+ * may be opened, and is held again. */
+bool strata_patience_waited(strata_patience_t *patience, const strata_layer_t *cache, const strata_request_t *request,
+                            uint64_t growth);
 
 #endif

@@ -10,6 +10,21 @@ enum {
     STRATA_ROUTE_LAYERS = 8 /* layers in one decorator stack: from the top, or from below a cache, to the next boundary */
 };
 
+typedef enum strata_reclaim_steps { STRATA_RECLAIM_ALL, STRATA_RECLAIM_WAIT } strata_reclaim_steps_t;
+
+/* What `out_of_memory:` of a stack says, or `retry` in its list of layers: the options of that layer. */
+typedef struct strata_reclaim {
+    uint64_t timeout; /* ns of the device's clock; 0: no waiting at all */
+    uint32_t steps; /* strata_reclaim_steps_t; WAIT: polls and waits for frees, nothing is asked or given back */
+    bool wait_first; /* wait for pending frees that could serve before anything is released */
+    bool patience; /* docs/patience.md */
+    uint64_t depth;
+    double slack;
+} strata_reclaim_t;
+
+/* The layer that says so: it does nothing else. */
+extern const strata_layer_type_t strata_retry_type;
+
 typedef struct strata_plan_node {
     const strata_layer_type_t *type;
     const void *options; /* owned by the strategy, which outlives every stack */
@@ -17,6 +32,8 @@ typedef struct strata_plan_node {
     strata_scope_t scope; /* whose the instances are: the type's, or a stream's where the options say so */
     uint32_t below_count;
     uint8_t below[STRATA_PLAN_BRANCHES]; /* numbers of nodes */
+    const strata_reclaim_t *reclaim; /* of the stack that it stands in, or of the nearest around it that says so; NULL: none does */
+    bool climbs; /* a stack that says so begins here, or the whole: what it refuses is climbed for (allocation/reclaim/ladder.h) */
 } strata_plan_node_t;
 
 /* Node numbers are layer numbers of decorator stacks: 1 is the top, 0 none. A node's number is smaller than those below it. */
@@ -27,5 +44,8 @@ typedef struct strata_plan {
     uint64_t alignment; /* the largest that a request may ask for */
     strata_plan_node_t nodes[STRATA_PLAN_NODES + 1];
 } strata_plan_t;
+
+/* Finds `reclaim` and `climbs` of every node, once all else is filled: a router's branches are stacks of their own. */
+void strata_plan_settle(strata_plan_t *plan);
 
 #endif

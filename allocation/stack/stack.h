@@ -19,6 +19,7 @@ enum {
     STRATA_STACKS = 4096, /* numbers; 0 names none */
     STRATA_ATTENTION_CORE = 1u << 15, /* of a record: the core itself has work at its free */
     STRATA_ATTENTION_NOTES = 1u << 14, /* of a record: it has an entry in the side table (allocation/call/record_notes.h) */
+    STRATA_ATTENTION_WAITER = 1u << 15, /* of a stack's frees: somebody waits for memory */
     STRATA_ATTENTION_LIMIT = 1u << 14, /* of a stack's frees: its place is above its limit (allocation/reclaim/above.h) */
     STRATA_ATTENTION_OWNERLESS = 1u << 14, /* of a stack's requests: a stream that is given is a borrower */
     STRATA_ATTENTION_LAYERS = 14, /* bits below those, one a layer */

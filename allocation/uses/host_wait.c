@@ -44,7 +44,7 @@ strata_status_t strata_host_wait_note(strata_call_t *call, strata_record_t *reco
     strata_uses_t *uses = call->stack->host_uses;
     uint32_t user = strata_uses_user(uses, stream);
     if (user == 0) return STRATA_E_LIMIT;
-    status = strata_uses_note(uses, &record->borrows, user, call->owning, &use);
+    status = strata_uses_note(uses, &record->borrows, user, call->purpose == STRATA_FOR_FIRST_USE, &use);
     if (status == STRATA_OK) record->attention |= STRATA_ATTENTION_CORE;
     return status;
 }

@@ -195,10 +195,9 @@ static void say_owners(report_t *r) {
 /* ---- what was tried ---- */
 
 static void say_own_steps(report_t *r) {
-    const strata_plan_t *plan = r->refused->stack->group->plan;
     const strata_climbed_t *c = &r->facts.climbed;
-    if (c->own == 0 || c->own > plan->count) return;
-    strata_text_say(&r->text, "\n  tried: %s's own steps", plan->nodes[c->own].name);
+    if (!c->own) return;
+    strata_text_say(&r->text, "\n  tried: %s's own steps", r->refused->stack->group->plan->nodes[c->own->number].name);
     STRATA_SAY_AMOUNTS(&r->text, "; the device got % back meanwhile", c->own_gave);
 }
 
@@ -214,7 +213,7 @@ static void say_ladder(report_t *r) {
     say_own_steps(r);
     if (!c->climbed) {
         bool forbidden = r->refused->flags & (STRATA_NO_RETRY | STRATA_NO_GROW);
-        if (c->own == 0) strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
+        if (!c->own) strata_text_say(&r->text, "\n  nothing was tried%s", forbidden ? ": the request forbids it" : "");
         return;
     }
     char took[64];

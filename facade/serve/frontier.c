@@ -1,5 +1,5 @@
 /* Frees that carry a count: the program's counter of a place, and the count up to which the GPU has done its work. */
-#include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/waiting.h"
 #include "facade/facade.h"
 #include "facade/serve/arguments.h"
 

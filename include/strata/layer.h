@@ -57,29 +57,20 @@ typedef struct strata_record strata_record_t; /* one block, live or free */
 
 /* ---- the call that is under way ---------------------------------------------------------------------------------------- */
 
-/* When a cache shall wait instead of growing (docs/patience.md). */
-typedef struct strata_patience {
-    uint64_t depth; /* blocks of the request's size that its own stack must have on the way */
-    double slack; /* growth up to (1 + slack) x what the program needed so far never waits */
-} strata_patience_t;
+/* What a call is for. */
+typedef enum strata_purpose {
+    STRATA_FOR_PROGRAM, /* what the program asked for */
+    STRATA_FOR_CHUNK, /* a cache is growing, for which others wait: no callback of the program is asked, and nobody waits for memory */
+    STRATA_FOR_FIRST_USE /* record_stream of the stream that was served a block of a stack which is not its own: the event is taken
+                            at free whatever the options, and erase_stream does not end the borrow */
+} strata_purpose_t;
 
-/* Which stack is served and which locks this call holds. On the C stack of whoever began the call. */
+/* Which stack is served, for whom, and which locks this call holds. On the C stack of whoever began the call. */
 typedef struct strata_call {
     strata_stack_t *stack; /* whose layer numbers the record's decorator stack uses */
     strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a shared stack; NULL: open */
-    const strata_patience_t *patience; /* NULL: growth never waits */
-    bool held_back; /* a cache would have grown, and was told to wait */
-    bool owning; /* record_stream: the borrower is the block's new owner, in want of one of its stack's own: the
-                                event is taken at free whatever the options, and erase_stream does not end the borrow */
-    bool for_chunk; /* a cache is growing, for which others wait: no callback of the program is asked meanwhile */
-    const strata_layer_t *reclaimed_by; /* has failed after out-of-memory steps of its own: of the core's only those are wanted
-                                           that other layers of the stack have something to give for; NULL: nobody */
-    bool climbed_for; /* what was refused came from a layer that climbs the ladder itself (STRATA_TRAIT_WAITS): a router
-                                that asks several layers says whether it did for each that refused */
-    bool turn_due; /* such a layer was refused, and kept from climbing by STRATA_NO_RETRY alone */
-    uint64_t turns; /* such layers of the stack that have climbed for this request, by their numbers: bit N & 63. Each
-                                has one turn */
-    const strata_stream_t *guest; /* the stream that a forgotten one's stack serves, which owns none of it; NULL: the stack's own */
+    strata_stream_t stream; /* of a request: that it is for; another than the stack's own where that was forgotten */
+    strata_purpose_t purpose;
 } strata_call_t;
 
 /* A flag of a request beside those of the program (STRATA_NO_RETRY, STRATA_NO_GROW, STRATA_ZERO). */
@@ -380,6 +371,10 @@ STRATA_API void strata_chunk_free(strata_record_t *chunk);
 
 /* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
+
+/* Of a cache that takes out-of-memory steps of its own: they have not helped the request. Where no other layer of the place keeps or
+ * defers anything, the core climbs no ladder for it that the strategy has not asked for. */
+STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self);
 
 /* ---- locks ---- */
 

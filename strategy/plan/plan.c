@@ -142,9 +142,21 @@ static uint32_t given_below(const building_t *built, uint32_t n) {
     return given;
 }
 
+/* Once for each stack. */
+static strata_status_t check_reclaim(const building_t *built, uint32_t n) {
+    const strata_model_layer_t *layer = built->layers[n];
+    if (layer->type != &strata_retry_type) return STRATA_OK;
+    for (uint32_t m = built->above[n]; m && built->layers[m]->type->role != STRATA_ROUTER; m = built->above[m])
+        if (built->layers[m]->type == layer->type)
+            return strata_fail_origin(&layer->origin, "\"%s\" says what \"%s\" above it in the same stack says; take one out",
+                                      layer->name, built->layers[m]->name);
+    return STRATA_OK;
+}
+
 static strata_status_t check_order(building_t *built) {
     for (uint32_t n = built->count; n > 0; n--) {
         strata_status_t status = check_below(built, n);
+        if (status == STRATA_OK) status = check_reclaim(built, n);
         if (status) return status;
         built->given[n] = strata_traits_above(built->layers[n]->type, given_below(built, n));
     }
@@ -330,6 +342,7 @@ static void fill_plan(const building_t *built, strata_plan_t *plan) {
         strata_plan_node_t *above = built->above[n] ? &plan->nodes[built->above[n]] : NULL;
         if (above) above->below[above->below_count++] = (uint8_t)n;
     }
+    strata_plan_settle(plan);
 }
 
 /* Branches are bounded where they are read; a model that was made by hand is checked again. */

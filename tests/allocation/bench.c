@@ -50,6 +50,7 @@ void bench_open(bench_t *bench, uint64_t capacity) {
     static const strata_domain_said_t nothing = {.limit = UINT64_MAX};
     ASSERT_OK(strata_sim_new(&options, &bench->world));
     ASSERT_OK(strata_sim_open(bench->world, 0, &bench->device));
+    strata_plan_settle(&bench->plan);
     ASSERT_OK(strata_domain_create(bench->device, strata_gpu(0), BENCH_FACADE, &bench->plan, NULL, &nothing, &bench->domain));
     ASSERT_OK(strata_stack_create(&bench->domain->ordinary, &(strata_stack_for_t){.stream = NULL}, &bench->stack));
 }

@@ -1,5 +1,6 @@
 /* The ladder alone, with tries that fail to order. */
 #include "allocation/reclaim/ladder.h"
+#include "allocation/reclaim/waiting.h"
 
 #include "tests/allocation/bench.h"
 
@@ -29,13 +30,8 @@ static strata_status_t climb_on(tries_t *tries) {
     bench_begin(&tries->bench);
     bench_straight(&tries->bench, types, NULL);
     bench_open(&tries->bench, 64 * MIB);
-    strata_ladder_t ladder = {.domain = tries->bench.domain,
-                              .stack = tries->bench.stack,
-                              .size = MIB,
-                              .timeout = 50 * 1000 * 1000,
-                              .waiter = 1,
-                              .try_again = try_and_miss,
-                              .context = tries};
+    const strata_reclaim_t says = {.timeout = 50 * 1000 * 1000};
+    strata_ladder_t ladder = {.stack = tries->bench.stack, .size = MIB, .says = &says, .try_again = try_and_miss, .context = tries};
     strata_status_t status = strata_ladder_climb(&ladder);
     EXPECT_EQ(tries->bench.domain->waiters, 0);
     bench_close(&tries->bench);

@@ -85,7 +85,8 @@ TEST(fallback, all_without_memory_is_out_of_memory) {
     uint64_t asked = test_source_calls();
     test_source_fail(1, true, STRATA_E_NO_MEMORY);
     strata_call_t call = {.stack = bench.stack};
-    strata_request_t request = {.struct_size = sizeof request, .size = 4096, .alignment = 256, .call = &call};
+    strata_request_t request = {
+        .struct_size = sizeof request, .size = 4096, .alignment = 256, .call = &call, .flags = STRATA_NO_RETRY};
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_layer_allocate(bench.stack->top, &request, &record));
     EXPECT_EQ(test_source_calls() - asked, 3);
     EXPECT_CONTAINS(strata_last_error()->text, "none of 3 stacks has 4096 bytes");

@@ -57,7 +57,7 @@ static void drop_all(strata_layer_t *base, strata_record_t *record) {
 static strata_status_t bent_record_stream(strata_layer_t *base, strata_record_t *record, strata_stream_t stream,
                                           strata_call_t *call) {
     if (chosen == MUTATION_NO_BORROW) return STRATA_OK;
-    if (chosen == MUTATION_OWNER_FORGOTTEN && call->owning) return STRATA_OK;
+    if (chosen == MUTATION_OWNER_FORGOTTEN && call->purpose == STRATA_FOR_FIRST_USE) return STRATA_OK;
     if (chosen == MUTATION_FORGETS_SECOND && record->borrows) return STRATA_OK;
     if (chosen == MUTATION_FORGETS_FIRST) drop_all(base, record);
     return record_stream(base, record, stream, call);

@@ -171,8 +171,10 @@ TEST(errors, order_is_told_at_the_upper_layer) {
                    "\"auto_growth\" holds a lock and stands above \"retry\"", "put \"retry\" above \"auto_growth\"");
     expect_refused("places:\n  pinned:\n    - stream_safe\n    - auto_growth: {name: small}\n    - retry\n    - system\n", 4, 7,
                    "\"small\" holds a lock", "put \"retry\" above \"small\"");
-    expect_refused("stack:\n- retry\n- retry\n- retry\n- retry\n- retry\n- retry\n- retry\n- retry\n- system\n", 10, 3,
+    expect_refused("stack:\n- fault\n- fault\n- fault\n- fault\n- fault\n- fault\n- fault\n- fault\n- system\n", 10, 3,
                    "layer 9 since the top", "take a layer out");
+    expect_refused("stack:\n  - retry\n  - fault\n  - retry\n  - system\n", 4, 5,
+                   "says what \"retry\" above it in the same stack says", "take one out");
 }
 
 TEST(errors, extends) {

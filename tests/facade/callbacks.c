@@ -93,10 +93,14 @@ TEST(facade_callbacks, a_stack_that_is_being_made_asks_nobody) {
     EXPECT_EQ(a.calls, 0);
 }
 
+/* A stack that climbs below a limit: what it climbs for is claimed there. */
+#define CLIMBS               "fallback: {stacks: [[retry, system]]}"
+#define CLIMBS_ABOVE_ANOTHER "fallback: {stacks: [[retry, limit, system]]}"
+
 /* The claim of the request outside is under way, and would leave room for the callback's if it failed. */
 TEST(facade_callbacks, a_request_of_a_callback_does_not_wait_for_its_own_threads_claim) {
-    static const char *const stacks[] = {"limit: {bytes: 64MiB}, retry, system", "limit: {bytes: 64MiB}, retry, limit, system",
-                                         "retry, limit: {bytes: 64MiB}, retry: {timeout: 0}, system"};
+    static const char *const stacks[] = {"limit: {bytes: 64MiB}, " CLIMBS, "limit: {bytes: 64MiB}, " CLIMBS_ABOVE_ANOTHER,
+                                         "retry, limit: {bytes: 64MiB}, " CLIMBS};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         rig_t rig;
         open_stack(&rig, stacks[i], 48 * MIB);
@@ -131,7 +135,7 @@ static uint64_t wait_for_another(strata_place_t place, size_t size, void *contex
 }
 
 TEST(facade_callbacks, a_request_that_a_callback_waits_for_does_not_wait_for_the_claim_outside) {
-    static const char *const stacks[] = {"limit: {bytes: 64MiB}, retry, system", "limit: {bytes: 64MiB}, retry, limit, system"};
+    static const char *const stacks[] = {"limit: {bytes: 64MiB}, " CLIMBS, "limit: {bytes: 64MiB}, " CLIMBS_ABOVE_ANOTHER};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         rig_t rig;
         strata_block_t block;

@@ -65,7 +65,7 @@ static const struct {
     const char *layer, *option, *test;
 } elsewhere[] = {
     {"guard", "report", "guard.silent_when_told_so"},
-    {"retry", "patience", "facade_patience.it_waits_for_enough_alone_and_not_too_long"},
+    {"retry", "patience", "facade_patience.it_waits_for_enough_alone"},
     {"auto_growth", "split_pools", "auto_growth_pools.a_split_keeps_the_holes_of_large_chunks"},
     {"system", "huge_pages", "places_host.huge_pages"},
     {"cuda_malloc_async", "reuse_follow_events", "async_pool.retry"},

@@ -1,40 +1,43 @@
-/* Patience of retry: growth waits for what is freed already and only waits for the GPU. */
+/* Patience: growth waits for what is freed already and only waits for the GPU. */
 #include <stdio.h>
 
-#include "allocation/reclaim/ladder.h"
 #include "tests/facade/fixture.h"
 
-static strata_status_t find_nothing(void *context, uint32_t extra_flags) {
-    (void)extra_flags;
-    ++*(int *)context;
-    return STRATA_E_NO_MEMORY;
+static const uint64_t ms = 1000 * 1000;
+
+static void free_while_in_use(rig_t *rig, strata_block_t block, strata_stream_t borrower, uint64_t ns) {
+    EXPECT_OK(strata_record_stream(rig->s, block.ref, borrower));
+    rig_work(rig, borrower, ns, block.ref);
+    EXPECT_OK(strata_free(rig->s, block.ref));
 }
 
-/* Patience is for what will do, and no longer than the timeout: 5 MiB are pending for 10 ms. */
-TEST(facade_patience, it_waits_for_enough_alone_and_not_too_long) {
-    int tries = 0;
-    uint64_t ms = 1000 * 1000;
-    RIG(rig, "strata", 0);
+/* Patience is for what will do: once a part has come that does not serve, and what is left is too little, the cache grows. */
+TEST(facade_patience, it_waits_for_enough_alone) {
+    RIG(rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", 0);
+    strata_stream_t owner = rig_stream(&rig), soon = rig_stream(&rig), late = rig_stream(&rig);
+    strata_block_t blocks[2] = {rig_allocate(&rig, owner, 5 * MIB), rig_allocate(&rig, owner, 5 * MIB)};
+    free_while_in_use(&rig, blocks[0], soon, 2 * ms);
+    free_while_in_use(&rig, blocks[1], late, 100 * ms);
+    uint64_t began = strata_sim_now(rig.world), end = strata_sim_stream_end(rig.devices[0], soon);
+    strata_block_t block = rig_allocate(&rig, owner, 6 * MIB);
+    EXPECT_EQ(rig_figures(&rig).growths, 3);
+    EXPECT_GE(strata_sim_now(rig.world), end);
+    EXPECT_LT(strata_sim_now(rig.world), began + 4 * ms);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_pass(&rig, 100 * ms);
+}
+
+TEST(facade_patience, it_waits_no_longer_than_the_timeout) {
+    RIG(rig, "stack: [retry: {patience: true, depth: 1, timeout: 5ms}, stream_safe, auto_growth, system]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
-    strata_block_t a = rig_allocate(&rig, owner, 5 * MIB);
-    EXPECT_OK(strata_record_stream(rig.s, a.ref, borrower));
-    rig_work(&rig, borrower, 10 * ms, a.ref);
-    EXPECT_OK(strata_free(rig.s, a.ref));
-    strata_ladder_t ladder = {.domain = rig_domain(&rig),
-                              .stack = rig_stack(&rig, owner),
-                              .size = 6 * MIB,
-                              .timeout = 5 * ms,
-                              .try_again = find_nothing,
-                              .context = &tries};
+    free_while_in_use(&rig, rig_allocate(&rig, owner, 5 * MIB), borrower, 10 * ms);
     uint64_t began = strata_sim_now(rig.world);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
-    EXPECT_LT(strata_sim_now(rig.world), began + ms);
-    ladder.size = 5 * MIB;
-    began = strata_sim_now(rig.world);
-    EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_ladder_be_patient(&ladder));
+    strata_block_t block = rig_allocate(&rig, owner, 5 * MIB);
+    EXPECT_EQ(rig_figures(&rig).growths, 2);
     EXPECT_GE(strata_sim_now(rig.world), began + 5 * ms);
     EXPECT_LT(strata_sim_now(rig.world), began + 9 * ms);
-    EXPECT_EQ(tries, 0);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    rig_pass(&rig, 10 * ms);
 }
 
 /* One chunk in the cache waits for its borrower's work, which runs until `end` ns after the request began: does the cache grow? */
@@ -95,7 +98,6 @@ TEST(facade_patience, with_no_timeout_it_looks_once_more) {
 
 /* What the program needed once it may have again without a wait, whatever it needs now: 5 MiB are on the way for a long time. */
 TEST(facade_patience, growth_up_to_what_was_needed_once_never_waits) {
-    uint64_t ms = 1000 * 1000;
     RIG(rig, "stack: [retry: {patience: true, depth: 1}, stream_safe, auto_growth: {chunk_size: 1MiB}, system]", 0);
     strata_stream_t owner = rig_stream(&rig), borrower = rig_stream(&rig);
     strata_block_t much = rig_allocate(&rig, owner, 40 * MIB), blocks[2];

@@ -131,10 +131,10 @@ TEST(facade_waiting, a_free_ends_the_wait_of_a_layer_that_has_no_bit_of_its_own)
     a_holder_frees(routed, true);
 }
 
-/* What a request has claimed that sleeps for memory below a limit is not given up soon: who asks for the rest of it hears so, and
+/* What a request has claimed that sleeps in a stack below a limit is not given up soon: who asks for the rest of it hears so, and
  * may free what the sleeper waits for. */
 TEST(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps) {
-    RIG(rig, "stack:\n  - limit: {bytes: 80MiB}\n  - retry: {timeout: 10s}\n  - system\n", 64 * MIB);
+    RIG(rig, "stack: [limit: {bytes: 80MiB}, fallback: {stacks: [[retry: {timeout: 10s}, system]]}]\n", 64 * MIB);
     strata_stream_t stream = rig_stream(&rig);
     strata_block_t held = rig_allocate(&rig, stream, 30 * MIB), none;
     actor_t waiter = {.rig = &rig, .stream = stream, .size = 40 * MIB};
@@ -144,6 +144,22 @@ TEST(facade_waiting, nobody_waits_for_the_claim_of_one_that_sleeps) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(rig.s, rig.gpu, stream, 20 * MIB, &none));
     EXPECT_CONTAINS(strata_last_error()->text, "limit");
     EXPECT_LT(strata_real_now() - began, 5000 * MILLISECOND);
+    EXPECT_OK(strata_free(rig.s, held.ref));
+    pthread_join(waiter.thread, NULL);
+    EXPECT_EQ(waiter.status, STRATA_OK);
+    EXPECT_OK(strata_free(rig.s, waiter.block.ref));
+}
+
+/* One that sleeps where the limit stands has claimed nothing there. */
+TEST(facade_waiting, who_sleeps_above_a_limit_leaves_its_room_to_others) {
+    RIG(rig, "stack: [limit: {bytes: 80MiB}, retry: {timeout: 10s}, system]\n", 64 * MIB);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t held = rig_allocate(&rig, stream, 30 * MIB);
+    actor_t waiter = {.rig = &rig, .stream = stream, .size = 40 * MIB};
+    start(&waiter, allocate_now);
+    see_a_sleeper(&rig);
+    strata_block_t small = rig_allocate(&rig, stream, 20 * MIB);
+    EXPECT_OK(strata_free(rig.s, small.ref));
     EXPECT_OK(strata_free(rig.s, held.ref));
     pthread_join(waiter.thread, NULL);
     EXPECT_EQ(waiter.status, STRATA_OK);

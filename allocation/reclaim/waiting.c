@@ -1,0 +1,138 @@
+#include "allocation/reclaim/waiting.h"
+
+#include "allocation/stack/threads.h"
+
+enum {
+    BACKOFF_LEAST_NS = 20 * 1000, /* between polls of a device that cannot say when an event passes */
+    BACKOFF_MOST_NS = 1000 * 1000
+};
+
+static uint64_t after(uint64_t now, uint64_t ns) { return ns > UINT64_MAX - now ? UINT64_MAX : now + ns; }
+
+strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout) {
+    strata_clock_t *clock = domain->device->clock;
+    (void)strata_threads_self();
+    return (strata_waiting_t){.domain = domain,
+                              .deadline = after(clock->now(clock), timeout),
+                              .real_deadline = after(strata_real_now(), timeout),
+                              .backoff = BACKOFF_LEAST_NS};
+}
+
+bool strata_waiting_is_over(const strata_waiting_t *waiting) {
+    strata_clock_t *clock = waiting->domain->device->clock;
+    return clock->now(clock) >= waiting->deadline || strata_real_now() >= waiting->real_deadline;
+}
+
+/* ---- the epoch, and who moves it ---- */
+
+uint64_t strata_domain_epoch(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    uint64_t epoch = domain->epoch;
+    strata_unlock(&domain->lock);
+    return epoch;
+}
+
+void strata_domain_wake(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    if (domain->waiters > 0) {
+        domain->epoch++;
+        strata_condition_broadcast(&domain->freed);
+    }
+    strata_unlock(&domain->lock);
+}
+
+/* Sets the waiter bit in every stack, each under its lock, or clears it when the last waiter has gone. */
+static void mark(strata_domain_t *domain, bool set) {
+    STRATA_DOMAIN_EACH(domain, stack) {
+        strata_stack_lock(stack);
+        uint16_t others = (uint16_t)(stack->attention_free & ~STRATA_ATTENTION_WAITER);
+        if (stack->open) stack->attention_free = set ? others | STRATA_ATTENTION_WAITER : others;
+        strata_stack_unlock(stack);
+    }
+}
+
+void strata_waiting_mark(strata_waiting_t *waiting) {
+    strata_domain_t *domain = waiting->domain;
+    strata_lock(&domain->lock);
+    domain->waiters++;
+    strata_unlock(&domain->lock);
+    mark(domain, true);
+    waiting->marked = true;
+}
+
+static bool has_waiters(strata_domain_t *domain) {
+    strata_lock(&domain->lock);
+    bool has = domain->waiters > 0;
+    strata_unlock(&domain->lock);
+    return has;
+}
+
+/* The last waiter clears the bits. One that comes meanwhile may find them cleared after it: they are set once more for it, and
+ * it tries again; and it may have gone before that, so the end is what the count says. */
+void strata_waiting_unmark(strata_waiting_t *waiting) {
+    if (!waiting->marked) return;
+    strata_domain_t *domain = waiting->domain;
+    strata_lock(&domain->lock);
+    bool last = --domain->waiters == 0;
+    strata_condition_broadcast(&domain->freed);
+    strata_unlock(&domain->lock);
+    while (last) {
+        mark(domain, false);
+        if (!has_waiters(domain)) return;
+        mark(domain, true);
+        strata_domain_wake(domain);
+        last = !has_waiters(domain);
+    }
+}
+
+/* ---- letting time pass ---- */
+
+/* Sleeps up to `ns` of real time; answers whether a free has moved the epoch. */
+static bool hear_a_free(strata_domain_t *domain, uint64_t epoch, uint64_t ns) {
+    strata_lock(&domain->lock);
+    if (domain->epoch == epoch) strata_condition_wait(&domain->freed, &domain->lock, ns);
+    bool moved = domain->epoch != epoch;
+    strata_unlock(&domain->lock);
+    return moved;
+}
+
+/* A virtual clock jumps to the event; it stands still for a moment of real time first where other threads are at work, who may
+ * free before. */
+static bool pass(const strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
+    strata_clock_t *clock = waiting->domain->device->clock;
+    bool listens = !clock->is_virtual || strata_threads_registered() > 1;
+    bool heard = listens && hear_a_free(waiting->domain, epoch, waiting->backoff);
+    if (heard || !clock->is_virtual) return heard;
+    /* An event that should have passed, of a device that does not say so, is asked for again later. */
+    uint64_t now = clock->now(clock), until = ready_at == UINT64_MAX || ready_at <= now ? now + waiting->backoff : ready_at;
+    clock->sleep_until(clock, until < waiting->deadline ? until : waiting->deadline);
+    return false;
+}
+
+bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch) {
+    atomic_fetch_add(&waiting->domain->held_up, 1);
+    bool heard = pass(waiting, ready_at, epoch);
+    atomic_fetch_sub(&waiting->domain->held_up, 1);
+    waiting->backoff = waiting->backoff * 2 < BACKOFF_MOST_NS ? waiting->backoff * 2 : BACKOFF_MOST_NS;
+    return heard;
+}
+
+bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch) {
+    strata_domain_t *domain = waiting->domain;
+    bool moved = false, alone = false;
+    atomic_fetch_add(&domain->held_up, 1);
+    strata_lock(&domain->lock);
+    domain->sleeping++;
+    while (!moved && !alone && strata_real_now() < waiting->real_deadline) {
+        moved = domain->epoch != epoch;
+        alone = domain->sleeping >= strata_threads_registered();
+        if (!moved && !alone) strata_condition_wait(&domain->freed, &domain->lock, BACKOFF_MOST_NS);
+    }
+    moved = domain->epoch != epoch;
+    domain->sleeping--;
+    atomic_fetch_sub(&domain->held_up, 1);
+    /* Whoever sleeps on is told that one more has given up: it looks again whether it is alone. */
+    if (alone) strata_condition_broadcast(&domain->freed);
+    strata_unlock(&domain->lock);
+    return moved;
+}

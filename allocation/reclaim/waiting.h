@@ -1,0 +1,34 @@
+/* Waiting for memory: time that passes until a free, and who hears of one (docs/contracts.md §3). No lock is held. */
+#ifndef STRATA_ALLOCATION_WAITING_H
+#define STRATA_ALLOCATION_WAITING_H
+
+#include "allocation/domain/domain.h"
+
+/* One wait of one request. Its timeout also holds in real time, so that nothing hangs. */
+typedef struct strata_waiting {
+    strata_domain_t *domain;
+    uint64_t deadline, real_deadline;
+    uint64_t backoff; /* ns of real time until the next poll */
+    bool marked; /* this thread is among the domain's waiters, and every stack tells its frees */
+} strata_waiting_t;
+
+strata_waiting_t strata_waiting_begin(strata_domain_t *domain, uint64_t timeout);
+bool strata_waiting_is_over(const strata_waiting_t *waiting);
+
+/* Moves with every free that a waiter hears of. */
+uint64_t strata_domain_epoch(strata_domain_t *domain);
+/* A free found the waiter bit: the epoch moves, every waiter tries again. */
+void strata_domain_wake(strata_domain_t *domain);
+
+/* From here on every free is heard of, and moves the epoch. */
+void strata_waiting_mark(strata_waiting_t *waiting);
+void strata_waiting_unmark(strata_waiting_t *waiting);
+
+/* Lets time pass until the earliest pending free may be done (`ready_at`; UINT64_MAX: nobody knows), or a free has moved the epoch:
+ * true. */
+bool strata_waiting_pass(strata_waiting_t *waiting, uint64_t ready_at, uint64_t epoch);
+/* Sleeps until a free moves the epoch: true. False at the deadline, and as soon as nobody is left who could free: every other
+ * registered thread sleeps here too. */
+bool strata_waiting_sleep(strata_waiting_t *waiting, uint64_t epoch);
+
+#endif
