@@ -22,8 +22,8 @@ typedef struct subject {
 
 /* Told of a stack that the builder refuses; the thread's last error says why. */
 typedef void (*subject_refused_fn)(void *context, const char *name);
-/* Appends the stacks in which a layer is checked; their number. What does not fit in SUBJECTS is counted and not written. `refused` may
- * be NULL. */
+/* Appends the stacks in which a layer is checked; their number. What does not fit in SUBJECTS is counted and not written.
+ * `refused` may be NULL. */
 size_t subjects_of_layer(subject_t *list, size_t *count, const strata_layer_type_t *type, subject_refused_fn refused,
                          void *context);
 void subject_of_preset(subject_t *list, size_t *count, const char *preset);
@@ -33,8 +33,8 @@ void subjects_of_routers(subject_t *list, size_t *count);
 void subject_open(const subject_t *subject, uint64_t capacity, rig_t *rig);
 /* The k-th time that memory is asked from the bottom fails; with `onward` all behind it too. k 0: no more. */
 void subject_fail(const subject_t *subject, rig_t *rig, uint64_t k, bool onward, strata_status_t status);
-/* A request was refused that should have been served: where a stack that nobody has used refuses it too, conform_unfit() is told, which
- * does not come back. */
+/* A request was refused that should have been served: where a stack that nobody has used refuses it too, conform_unfit() is
+ * told, which does not come back. */
 void conform_refused(const rig_t *rig, size_t size, strata_status_t status);
 /* Ends the check under way, with the reason. NULL: a refusal is a failure like any other. */
 extern void (*conform_unfit)(const char *reason);

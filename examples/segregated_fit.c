@@ -1,6 +1,6 @@
-/* A cache written outside Strata's tree: segregated fit. Free blocks stand in lists by size, four lists for each power of two, and a bit
- * for each list says whether there are any. A request looks for a block in the list of its own size; where that has none it takes the
- * first block of the next list that has one, all of which fit.
+/* A cache written outside Strata's tree: segregated fit. Free blocks stand in lists by size, four lists for each power of two,
+ * and a bit for each list says whether there are any. A request looks for a block in the list of its own size; where that has
+ * none it takes the first block of the next list that has one, all of which fit.
  *
  *     cc -O2 -shared -fPIC segregated_fit.c $(pkg-config --cflags strata) -o libsegregated_fit.so
  *     strata conform ./libsegregated_fit.so

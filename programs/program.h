@@ -59,8 +59,8 @@ bool torture_program_reserve(torture_program_t *program, uint32_t operations);
 bool torture_program_copy(torture_program_t *to, const torture_program_t *from);
 void torture_program_delete(torture_program_t *program);
 
-/* Makes a lawful program of any: leaves out what cannot be done, adds waits and borrows where the streams' own order would be missing,
- * frees at the end what is still there. A lawful program stays as it is. False: the host has no memory. */
+/* Makes a lawful program of any: leaves out what cannot be done, adds waits and borrows where the streams' own order would be
+ * missing, frees at the end what is still there. A lawful program stays as it is. False: the host has no memory. */
 bool torture_law(torture_program_t *program, torture_dialect_t dialect);
 
 /* A stream's device, and whether it can be destroyed. */

@@ -61,7 +61,8 @@ void torture_each_run(const torture_campaign_t *campaign, uint64_t number, tortu
 
 /* In this process, one after the other; the first failures are kept. Answers how many there are in `failures`. */
 uint32_t torture_run_here(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures, uint32_t room);
-/* In processes of their own, so that a crash or a hang is a failure like any other. No facade has been opened in this process. E_IO. */
+/* In processes of their own, so that a crash or a hang is a failure like any other. No facade has been opened in this process.
+ * E_IO. */
 strata_status_t torture_run_apart(const torture_campaign_t *campaign, torture_sum_t *sum, torture_failure_t *failures,
                                   uint32_t *failure_count);
 

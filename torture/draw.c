@@ -193,8 +193,8 @@ static void draw_loan(drawing_t *d) {
     if (!one_in(d, 4)) ask_again(d, block);
 }
 
-/* Programs differ: one borrows all the time, one never renews a stream, one has blocks of one size alone. What rarely comes together
- * in programs that do a little of everything comes together in some of these. */
+/* Programs differ: one borrows all the time, one never renews a stream, one has blocks of one size alone. What rarely comes
+ * together in programs that do a little of everything comes together in some of these. */
 static void draw_taste(drawing_t *d) {
     static const uint64_t longest[] = {60, 600, 4000};
     static const uint32_t youngest[] = {1, 2, 4, 16}, lends[] = {2, 4, 8, 64};

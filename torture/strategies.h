@@ -26,7 +26,8 @@ strata_status_t torture_add_text(torture_strategies_t *list, const char *name, c
 /* A text that names layers of a shared object; what loads it is put before the text. */
 strata_status_t torture_add_loading(torture_strategies_t *list, const char *name, const char *text, const char *object);
 strata_status_t torture_add_file(torture_strategies_t *list, const char *file, bool allow_code);
-/* `count` random legal stacks; where `with` is not NULL all hold that layer, of the shared object `object` (NULL: of this program). */
+/* `count` random legal stacks; where `with` is not NULL all hold that layer, of the shared object `object` (NULL: of this
+ * program). */
 strata_status_t torture_add_drawn(torture_strategies_t *list, uint64_t seed, uint32_t count, const strata_layer_type_t *with,
                                   const char *object);
 void torture_strategies_delete(torture_strategies_t *list);

@@ -1,5 +1,5 @@
-/* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed block merges
- * with the free blocks beside it. */
+/* A request takes the high end of the block that the author's index finds; the rest, however small, keeps its place. A freed
+ * block merges with the free blocks beside it. */
 #include "allocation/chunks/chunked.h"
 
 #include "allocation/reclaim/patience.h"

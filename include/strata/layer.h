@@ -1,4 +1,5 @@
-/* How to write a layer. This header is all that a layer outside Strata's tree needs, and every layer in the tree is written against it.
+/* How to write a layer. This header is all that a layer outside Strata's tree needs, and every layer in the tree is written
+ * against it.
  *
  * WHAT A LAYER IS. An allocator of Strata is a stack of layers. Each layer is one of four kinds:
  *
@@ -7,12 +8,13 @@
  *     decorator   changes how the one layer below it is used: it counts, bounds, fills, waits
  *     router      has several stacks below it and chooses one for each request
  *
- * A request goes down the stack until somebody serves it. What comes back up is a record: address, size, and the route, which names the
- * layers that took part. A free takes the same route in reverse. A cache ends the way: the record that it returns is a block of its own,
- * and the chunk in which the block lies is another record, which the cache got from below and keeps.
+ * A request goes down the stack until somebody serves it. What comes back up is a record: address, size, and the route, which
+ * names the layers that took part. A free takes the same route in reverse. A cache ends the way: the record that it returns is
+ * a block of its own, and the chunk in which the block lies is another record, which the cache got from below and keeps.
  *
  * HOW TO BEGIN. A decorator is four functions and a struct (examples/my_layer.c). A cache is a policy for free blocks on top of
- * strata_chunked_*() (examples/segregated_fit.c). Put a STRATA_LAYERS() line at the end of the file, build a shared object, check it:
+ * strata_chunked_*() (examples/segregated_fit.c). Put a STRATA_LAYERS() line at the end of the file, build a shared object,
+ * check it:
  *
  *     cc -O2 -shared -fPIC mine.c $(pkg-config --cflags strata) -o libmine.so
  *     strata conform ./libmine.so              docs/conform.md
@@ -20,26 +22,28 @@
  *
  * A strategy names the object and the layer: `load: [./libmine.so]` and `stack: [stream_safe, mine, system]`.
  *
- * INSTANCES. The builder makes instances of a layer by its scope: one for each stream, for each thread, or for each device. An instance
- * is a struct of yours that begins with strata_layer_t. It belongs to a stack, and its records lie in that stack's slab.
+ * INSTANCES. The builder makes instances of a layer by its scope: one for each stream, for each thread, or for each device. An
+ * instance is a struct of yours that begins with strata_layer_t. It belongs to a stack, and its records lie in that stack's
+ * slab.
  *
- * LOCKS. Each stack has one lock. If the type says `guarded`, every operation runs with it held, unless its comment says otherwise, and
- * the instance needs no lock of its own. Two rules follow:
+ * LOCKS. Each stack has one lock. If the type says `guarded`, every operation runs with it held, unless its comment says
+ * otherwise, and the instance needs no lock of its own. Two rules follow:
  *
- *     - Never block under the lock. Device calls that are not marked quick, calls into the layer below a cache, and your own waits are
- *       made between strata_call_unlock() and strata_call_lock().
- *     - Every call into the layers below may open the lock. Leave nothing half done before such a call, and read your state anew after it.
+ *     - Never block under the lock. Device calls that are not marked quick, calls into the layer below a cache, and your own
+ *       waits are made between strata_call_unlock() and strata_call_lock().
+ *     - Every call into the layers below may open the lock. Leave nothing half done before such a call, and read your state
+ *       anew after it.
  *
  * A type that is not guarded locks for itself. It still must not block while a lock of the call is held.
  *
- * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was. A request
- * that cannot be served for want of memory is STRATA_E_NO_MEMORY, however large it is: then the core looks for memory and asks again.
- * `free` cannot fail.
+ * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was.
+ * A request that cannot be served for want of memory is STRATA_E_NO_MEMORY, however large it is: then the core looks for memory
+ * and asks again. `free` cannot fail.
  *
  * UNITS. Sizes are bytes, times are nanoseconds, addresses are uint64_t.
  *
- * VERSIONS. Structs grow at their end alone, and begin with their size where you fill them. Requests that you change are copies with
- * struct_size = sizeof(strata_request_t); records and calls are made by the core.
+ * VERSIONS. Structs grow at their end alone, and begin with their size where you fill them. Requests that you change are copies
+ * with struct_size = sizeof(strata_request_t); records and calls are made by the core.
  */
 #ifndef STRATA_LAYER_H
 #define STRATA_LAYER_H
@@ -104,8 +108,9 @@ typedef enum strata_record_state {
 /* A slot whose record has this generation is used up. A cache that gets such a block back must not hand it out again. */
 enum { STRATA_GENERATION_LAST = (1u << 28) - 1 };
 
-/* One block, live or free: 64 bytes in the slab of the stack that made it. Slots are numbers into that slab. Guarded by that stack's lock;
- * whoever holds a live record may read ptr, size and slack without it. A layer writes only what the comments give it. */
+/* One block, live or free: 64 bytes in the slab of the stack that made it. Slots are numbers into that slab. Guarded by that
+ * stack's lock; whoever holds a live record may read ptr, size and slack without it. A layer writes only what the comments give
+ * it. */
 struct strata_record {
     uint64_t ptr;
     uint64_t size; /* granted bytes */
@@ -140,11 +145,12 @@ typedef enum strata_option_kind {
 
 enum { STRATA_OPTION_TEXT_BYTES = 256 /* with the closing zero */, STRATA_OPTION_CHOICES = 32 /* words of one option */ };
 
-/* One option. From these rows come the reading of strategy files and of settings, `strata layers`, and the bounds that are checked.
+/* One option. From these rows come the reading of strategy files and of settings, `strata layers`, and the bounds that are
+ * checked.
  *
- * A router whose branches have values of their own has options that end in the number of the branch: `most_1`, `most_2`, up to `most_8`.
- * A strategy writes `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`; the last branch takes the rest and has no
- * value. A router without such options is written `stacks: [[...], [...]]`. */
+ * A router whose branches have values of their own has options that end in the number of the branch: `most_1`, `most_2`, up to
+ * `most_8`. A strategy writes `routes: [{most: 4, stack: [...]}, {most: 9, stack: [...]}, {stack: [...]}]`; the last branch
+ * takes the rest and has no value. A router without such options is written `stacks: [[...], [...]]`. */
 typedef struct strata_option_row {
     const char *name;
     strata_option_kind_t kind;
@@ -166,12 +172,12 @@ typedef struct strata_stat_row {
 /* ---- the type of a layer ----------------------------------------------------------------------------------------------- */
 
 typedef enum strata_role { STRATA_SOURCE, STRATA_CACHE, STRATA_DECORATOR, STRATA_ROUTER } strata_role_t;
-/* What has an instance of its own, within one facade: each stream, each thread, or each device. NONE: the layer keeps nothing, so it does
- * not matter. THREAD is for caches; every thread has stacks of its own above such a cache. */
+/* What has an instance of its own, within one facade: each stream, each thread, or each device. NONE: the layer keeps nothing,
+ * so it does not matter. THREAD is for caches; every thread has stacks of its own above such a cache. */
 typedef enum strata_scope { STRATA_SCOPE_NONE, STRATA_SCOPE_STREAM, STRATA_SCOPE_THREAD, STRATA_SCOPE_DEVICE } strata_scope_t;
 
-/* What a layer needs of the layers below, and gives to those above. The builder refuses a stack in which a need is not met, and names both
- * layers. X(name, bit, meaning) */
+/* What a layer needs of the layers below, and gives to those above. The builder refuses a stack in which a need is not met, and
+ * names both layers. X(name, bit, meaning) */
 #define STRATA_TRAIT_MAP(X)                                                                                                        \
     X(STREAM_ORDERED, 0, "memory freed may be served again to the same stream without a wait")                                     \
     X(CROSS_STREAM_SAFE, 1, "borrows are respected")                                                                               \
@@ -208,8 +214,8 @@ typedef struct strata_telling {
     size_t size; /* bytes asked */
     const char *layer; /* as the strategy names it */
     void (*say)(const struct strata_telling *telling, const char *text); /* adds to the report, as far as there is room */
-    /* What strata_annotate() had said when a live block was asked for ("": nothing), and in which step. Under the lock of the block's
-     * stack. */
+    /* What strata_annotate() had said when a live block was asked for ("": nothing), and in which step. Under the lock of the
+     * block's stack. */
     const char *(*noted)(const struct strata_telling *telling, const strata_record_t *record, uint64_t *step);
     void *context;
 } strata_telling_t;
@@ -244,8 +250,8 @@ typedef struct strata_layer_type {
     const strata_option_row_t *options; /* ended by a row without a name; NULL: none */
     const strata_stat_row_t *stats; /* likewise */
 
-    /* Mandatory. No lock is held in create and destroy. destroy gives everything back, whatever is still live; it is called only after
-     * a create that succeeded. */
+    /* Mandatory. No lock is held in create and destroy. destroy gives everything back, whatever is still live; it is called
+     * only after a create that succeeded. */
     strata_status_t (*create)(strata_layer_t *self);
     void (*destroy)(strata_layer_t *self);
     /* Serves a request and sets *record, or fails and leaves it alone. A decorator calls strata_below_allocate(), a router
@@ -255,19 +261,19 @@ typedef struct strata_layer_type {
     void (*free)(strata_layer_t *self, strata_record_t *record, strata_call_t *call);
 
     /* Optional. The core asks each layer of a stack that has the operation; NULL: this one has nothing to do. */
-    /* Of a cache: serves a request of `stack`, at the place's own alignment, from what it has. NULL, and nothing has changed: allocate is
-     * called. It makes no device call and opens no lock. The core writes the record's route and stack. An instance that several stacks
-     * share asks strata_stack_stream() whose request it is. */
+    /* Of a cache: serves a request of `stack`, at the place's own alignment, from what it has. NULL, and nothing has changed:
+     * allocate is called. It makes no device call and opens no lock. The core writes the record's route and stack. An instance
+     * that several stacks share asks strata_stack_stream() whose request it is. */
     strata_record_t *(*hit)(strata_layer_t *self, size_t size, const strata_stack_t *stack);
-    /* Of a cache: takes back a record in which no other layer took part, as free does. False, and nothing has changed: the lock would have to
-     * be opened, and free is called. */
+    /* Of a cache: takes back a record in which no other layer took part, as free does. False, and nothing has changed: the lock
+     * would have to be opened, and free is called. */
     bool (*quick_free)(strata_layer_t *self, strata_record_t *record);
     /* Gives back all memory that is idle; returns the bytes. The lock is opened for the calls below. */
     uint64_t (*release)(strata_layer_t *self, strata_call_t *call);
     /* Finishes the frees that wait for no stream any more; adds to *pending. */
     void (*poll)(strata_layer_t *self, strata_call_t *call, strata_pending_t *pending);
-    /* Another stream uses a live block, or no longer does. The topmost layer of the record's route that has record_stream is called. If
-     * there is none, the free waits on the host for that stream. */
+    /* Another stream uses a live block, or no longer does. The topmost layer of the record's route that has record_stream is
+     * called. If there is none, the free waits on the host for that stream. */
     strata_status_t (*record_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     strata_status_t (*erase_stream)(strata_layer_t *self, strata_record_t *record, strata_stream_t stream, strata_call_t *call);
     /* The stream of the stack is about to be destroyed: record what events you need of it now. */
@@ -287,8 +293,9 @@ typedef struct strata_layer_type {
     uint64_t (*idle_bytes)(strata_layer_t *self);
     /* Checks everything that must hold of the instance: E_CORRUPT, with what is wrong. No call is under way in it. */
     strata_status_t (*validate)(strata_layer_t *self);
-    /* What the option rows cannot check: whether the options fit one another and the place. E_STRATEGY, with what is wrong and what to
-     * write instead; set *option to the name of the option that is to blame. There is no instance yet, and no lock is held. */
+    /* What the option rows cannot check: whether the options fit one another and the place. E_STRATEGY, with what is wrong and
+     * what to write instead; set *option to the name of the option that is to blame. There is no instance yet, and no lock is
+     * held. */
     strata_status_t (*check)(const void *options, strata_place_kind_t place, const char **option);
     /* Brings the figures of `stats` up to date before they are read. */
     void (*figures)(strata_layer_t *self);
@@ -296,21 +303,21 @@ typedef struct strata_layer_type {
     const strata_record_t *(*find)(strata_layer_t *self, uint64_t address);
     /* Names each stream for which a free still waits, free by free. */
     void (*waits)(strata_layer_t *self, strata_wait_fn wait, void *context);
-    /* Of a cache whose frees carry a count (strata_next_count()): all work from before smaller counts is over. Ignore a frontier below the
-     * last one. Returns false if the frees of this instance carry none. */
+    /* Of a cache whose frees carry a count (strata_next_count()): all work from before smaller counts is over. Ignore a
+     * frontier below the last one. Returns false if the frees of this instance carry none. */
     bool (*set_frontier)(strata_layer_t *self, uint64_t count);
     /* Adds to the report of a request that failed what this layer alone knows. No lock is held. */
     void (*tell)(strata_layer_t *self, const strata_telling_t *telling);
-    /* The largest alignment that the layer serves with these options, if the layers below serve `below`; UINT64_MAX: any. *wanted is what it
-     * needs of them itself, at first the place's: the builder refuses a stack that serves less. NULL: decorators and routers serve
-     * `below`, sources and caches up to 256. There is no instance, and no lock is held. */
+    /* The largest alignment that the layer serves with these options, if the layers below serve `below`; UINT64_MAX: any.
+     * *wanted is what it needs of them itself, at first the place's: the builder refuses a stack that serves less. NULL:
+     * decorators and routers serve `below`, sources and caches up to 256. There is no instance, and no lock is held. */
     uint64_t (*alignment)(const void *options, strata_place_kind_t place, uint64_t below, uint64_t *wanted);
     /* Of a layer that knows borrows and does not keep them in record->borrows: whether a live record has one. */
     bool (*is_borrowed)(const strata_layer_t *self, const strata_record_t *record);
     /* Peaks among the figures begin anew at what is now. */
     void (*reset_peaks)(strata_layer_t *self);
-    /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is. NULL: nothing
-     * does, apart from whose stack it is. */
+    /* Of a cache: what keeps a free block from requests of `size` bytes, STRATA_REACH_*; with STREAM, *stream is whose it is.
+     * NULL: nothing does, apart from whose stack it is. */
     uint32_t (*reach)(strata_layer_t *self, const strata_record_t *block, uint64_t size, strata_stream_t *stream);
     /* For caches of the tree: hit and quick_free compiled into the core's own way (allocation/stack/direct.h). NULL elsewhere. */
     const struct strata_direct *direct;
@@ -330,8 +337,8 @@ struct strata_layer {
     strata_record_t *records; /* those of the stack, by slot. They never move */
 };
 
-/* A record by its slot, and back. Slot 0 is no block: links use it for "none". Its record may be written to, which saves a question when
- * a list is changed, and what is read there means nothing. */
+/* A record by its slot, and back. Slot 0 is no block: links use it for "none". Its record may be written to, which saves a
+ * question when a list is changed, and what is read there means nothing. */
 static inline strata_record_t *strata_record_at(const strata_layer_t *self, uint32_t slot) { return &self->records[slot]; }
 static inline uint32_t strata_record_slot(const strata_layer_t *self, const strata_record_t *record) {
     return (uint32_t)(record - self->records);
@@ -353,18 +360,18 @@ static inline strata_status_t strata_below_allocate(strata_layer_t *self, const 
                                                     strata_record_t **record) {
     return strata_layer_allocate(self->below[0], request, record);
 }
-/* Gives a record that came from below back to where it came from: in free, and in an allocate that fails after the layer below has served.
- * The record is gone then. The lock may be opened meanwhile. */
+/* Gives a record that came from below back to where it came from: in free, and in an allocate that fails after the layer below
+ * has served. The record is gone then. The lock may be opened meanwhile. */
 STRATA_API void strata_below_free(strata_record_t *record, strata_call_t *call);
-/* For a record_stream or erase_stream that only looks on: passes the call on to the next layer below that knows borrows. E_UNSUPPORTED:
- * there is none. */
+/* For a record_stream or erase_stream that only looks on: passes the call on to the next layer below that knows borrows.
+ * E_UNSUPPORTED: there is none. */
 STRATA_API strata_status_t strata_below_record_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                       strata_call_t *call);
 STRATA_API strata_status_t strata_below_erase_stream(strata_layer_t *self, strata_record_t *record, strata_stream_t stream,
                                                      strata_call_t *call);
 
-/* Of a cache: a chunk from the layer below, and its way back. `size` takes the place of the request's; everything else is as in the request.
- * No lock may be held: strata_call_unlock() first. The chunk is the cache's until it gives it back. */
+/* Of a cache: a chunk from the layer below, and its way back. `size` takes the place of the request's; everything else is as in
+ * the request. No lock may be held: strata_call_unlock() first. The chunk is the cache's until it gives it back. */
 STRATA_API strata_status_t strata_chunk_allocate(strata_layer_t *self, uint64_t size, const strata_request_t *request,
                                                  strata_record_t **chunk);
 STRATA_API void strata_chunk_free(strata_record_t *chunk);
@@ -389,8 +396,8 @@ STRATA_API void strata_call_lock(strata_call_t *call, strata_opened_t opened);
 
 /* ---- records of sources; under the lock of the layer's stack ---- */
 
-/* A live record for a request, of memory that the source has got. NULL: the stack has as many records as it may have; E_LIMIT is set, and
- * allocate returns it. */
+/* A live record for a request, of memory that the source has got. NULL: the stack has as many records as it may have; E_LIMIT
+ * is set, and allocate returns it. */
 STRATA_API strata_record_t *strata_record_new(strata_layer_t *self, const strata_request_t *request, uint64_t ptr, uint64_t size);
 STRATA_API void strata_record_delete(strata_layer_t *self, strata_record_t *record);
 /* For the destroy of a source: shows every record that somebody still has. Give its memory back, and delete no record. */
@@ -398,18 +405,18 @@ STRATA_API void strata_layer_each_left(strata_layer_t *self, strata_walk_fn reco
 
 /* ---- decorators that change the address or the size; under the lock of the layer's stack ---- */
 
-/* The record that goes up in place of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`, inside those
- * of `inner`. Of the new record `next`, `prev` and `pool` are the layer's own. Borrows of it reach the layers that took part in `inner`.
- * NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails. */
+/* The record that goes up in place of `inner`, which came from strata_below_allocate() for this request: `size` bytes at `ptr`,
+ * inside those of `inner`. Of the new record `next`, `prev` and `pool` are the layer's own. Borrows of it reach the layers that
+ * took part in `inner`. NULL: as strata_record_new(); `inner` is as it was, and the layer frees it and fails. */
 STRATA_API strata_record_t *strata_record_wrap(strata_layer_t *self, const strata_request_t *request, strata_record_t *inner,
                                                uint64_t ptr, uint64_t size);
 /* What a record made by strata_record_wrap() holds. Only the layer that made it may ask. */
 STRATA_API strata_record_t *strata_record_held(const strata_record_t *record);
-/* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer keeps it for a
- * while. A layer that wraps only some requests knows its own records in free by record->route == 0. */
+/* Ends such a record and returns what it held, which goes to strata_below_free(): in the layer's free, or later if the layer
+ * keeps it for a while. A layer that wraps only some requests knows its own records in free by record->route == 0. */
 STRATA_API strata_record_t *strata_record_unwrap(strata_layer_t *self, strata_record_t *record);
-/* Whether other streams have borrowed what such a record holds. If so, a layer below will wait for them, and until then they may still be
- * using the bytes. */
+/* Whether other streams have borrowed what such a record holds. If so, a layer below will wait for them, and until then they
+ * may still be using the bytes. */
 STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 
 /* ---- `idle` layers; under the lock of the layer's stack ---- */
@@ -417,28 +424,30 @@ STRATA_API bool strata_record_borrowed_below(const strata_record_t *record);
 /* Whether allocate is to be called from now on. Free is called for the records in whose `attention` the layer sets its bit. */
 STRATA_API void strata_layer_wants_allocate(strata_layer_t *self, bool wants);
 
-/* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack -------------------------------------
+/* ---- caches: chunks cut into blocks, for one stream; under the lock of the layer's stack
+ * -------------------------------------
  *
- * A cache gets chunks from the layer below and serves blocks of them. What every such cache does is done here: chunks come (one thread
- * asks, others that miss wait for it), are cut into blocks, merged again and given back; the figures (cache_hits, growths, chunks,
- * reserved bytes) are kept; blocks are walked and found. The author keeps the index of the free blocks: where they are put, and which one
- * serves a request (examples/segregated_fit.c).
+ * A cache gets chunks from the layer below and serves blocks of them. What every such cache does is done here: chunks come (one
+ * thread asks, others that miss wait for it), are cut into blocks, merged again and given back; the figures (cache_hits,
+ * growths, chunks, reserved bytes) are kept; blocks are walked and found. The author keeps the index of the free blocks: where
+ * they are put, and which one serves a request (examples/segregated_fit.c).
  *
- * A free block is a record in state FREE. `ptr` and `size` say where it lies, `prev` and `next` are the slots of its neighbours in the
- * chunk. Its index may use `bin_prev`, `bin_next`, `pool` and `borrows` as it likes, and nothing else of it.
+ * A free block is a record in state FREE. `ptr` and `size` say where it lies, `prev` and `next` are the slots of its neighbours
+ * in the chunk. Its index may use `bin_prev`, `bin_next`, `pool` and `borrows` as it likes, and nothing else of it.
  */
 
 /* The author's index of free blocks. Every operation runs under the lock, changes nothing but the index, and opens no lock. */
 typedef struct strata_chunked_policy {
     size_t struct_size;
-    /* Addresses and sizes of blocks are multiples of it: a power of two, at least the place's alignment. For more than 256 the type's
-     * `alignment` must want as much of the layers below. */
+    /* Addresses and sizes of blocks are multiples of it: a power of two, at least the place's alignment. For more than 256 the
+     * type's `alignment` must want as much of the layers below. */
     uint64_t unit;
     bool joins_chunks; /* chunks that touch become one, where the layers below allow it (STRATA_TRAIT_CONTIGUOUS) */
     /* A free block comes into the index, or leaves it. Its size does not change while it is there. */
     void (*insert)(strata_layer_t *self, strata_record_t *block);
     void (*remove)(strata_layer_t *self, strata_record_t *block);
-    /* A free block of at least `size` bytes, a multiple of the unit; it stays in the index. NULL: none is found, and the cache grows. */
+    /* A free block of at least `size` bytes, a multiple of the unit; it stays in the index. NULL: none is found, and the cache
+     * grows. */
     strata_record_t *(*find)(strata_layer_t *self, uint64_t size);
     /* Bytes to ask from below where nothing serves `size` bytes. NULL, or less than `size`: `size`. */
     uint64_t (*growth)(strata_layer_t *self, uint64_t size);
@@ -452,8 +461,8 @@ typedef struct strata_chunked {
     uint64_t own[64]; /* the mechanism's */
 } strata_chunked_t;
 
-/* For the type's create, before anything else: `policy` stays as it is until the layer ends. No lock is held. E_INVALID: an operation is
- * missing or the unit is none; E_HOST_MEMORY. */
+/* For the type's create, before anything else: `policy` stays as it is until the layer ends. No lock is held. E_INVALID: an
+ * operation is missing or the unit is none; E_HOST_MEMORY. */
 STRATA_API strata_status_t strata_chunked_create(strata_layer_t *self, const strata_chunked_policy_t *policy);
 /* The operations of the type. An author who wants more of one calls it from an operation of their own. */
 STRATA_API void strata_chunked_destroy(strata_layer_t *self);
@@ -480,8 +489,8 @@ STRATA_API strata_status_t strata_chunked_validate(strata_layer_t *self);
 
 /* ---- caches that keep their chunks themselves; under the lock of the layer's stack ---- */
 
-/* A free block of the chunk that the cache calls `chunk`, any number but 0; its links are 0. strata_record_delete() ends it. NULL: the stack
- * has as many records as it may have, and E_LIMIT is set. */
+/* A free block of the chunk that the cache calls `chunk`, any number but 0; its links are 0. strata_record_delete() ends it.
+ * NULL: the stack has as many records as it may have, and E_LIMIT is set. */
 STRATA_API strata_record_t *strata_block_new(strata_layer_t *self, uint32_t chunk, uint64_t ptr, uint64_t size);
 /* The block is served to a request of `requested` bytes. */
 static inline void strata_block_hand_out(strata_record_t *block, uint64_t requested) {
@@ -491,10 +500,11 @@ static inline void strata_block_hand_out(strata_record_t *block, uint64_t reques
     block->borrows = 0;
     block->state = STRATA_RECORD_LIVE;
 }
-/* What a chunk adds to `reserved_bytes`: its bytes, or 0 if a cache further down cut it from a chunk of its own, which counts them. */
+/* What a chunk adds to `reserved_bytes`: its bytes, or 0 if a cache further down cut it from a chunk of its own, which counts
+ * them. */
 STRATA_API uint64_t strata_record_reserved(const strata_record_t *record);
-/* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by adding to them;
- * the core keeps the others. */
+/* The figures of the layer's stack. A cache keeps cache_hits, growths, chunks, reserved_bytes and peak_reserved_bytes, by
+ * adding to them; the core keeps the others. */
 STRATA_API strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self);
 
 /* ---- the device ----------------------------------------------------------------------------------------------------------
@@ -503,16 +513,16 @@ STRATA_API strata_statistics_t *strata_layer_stack_figures(strata_layer_t *self)
 
 /* Quick. */
 STRATA_API strata_place_t strata_layer_place(const strata_layer_t *self);
-/* Of a source: memory of the place's kind, aligned at least as the place, from the device and back. It counts as reserved, and E_NO_MEMORY
- * is returned where the place's limit would be exceeded. If the device refuses to take memory back, it still counts and is still the
- * layer's; it must not be served again. */
+/* Of a source: memory of the place's kind, aligned at least as the place, from the device and back. It counts as reserved, and
+ * E_NO_MEMORY is returned where the place's limit would be exceeded. If the device refuses to take memory back, it still counts
+ * and is still the layer's; it must not be served again. */
 STRATA_API strata_status_t strata_layer_get_memory(strata_layer_t *self, size_t size, size_t alignment, uint64_t *address);
 STRATA_API strata_status_t strata_layer_give_memory(strata_layer_t *self, uint64_t address, size_t size);
 
 /* ---- sources of memory that others made ---- */
 
-/* Called once with what was adopted: when its last holder has freed it and no stream uses it any more, or when the layer ends. No lock is
- * held. It may call any facade but this one. */
+/* Called once with what was adopted: when its last holder has freed it and no stream uses it any more, or when the layer ends.
+ * No lock is held. It may call any facade but this one. */
 typedef void (*strata_deleter_fn)(uint64_t address, size_t size, void *context);
 typedef struct strata_adopted {
     uint64_t address;
@@ -521,10 +531,10 @@ typedef struct strata_adopted {
     void *context;
 } strata_adopted_t;
 
-/* For the allocate of a guarded source: memory of the place's kind that did not come from the device, a foreign pointer, becomes a live
- * record. It counts as reserved, within the place's limit, and can be freed by pointer. The lock is opened meanwhile. E_INVALID: it is
- * smaller, or aligned to less, than the request wants; E_NO_MEMORY: the limit would be exceeded; E_LIMIT, E_HOST_MEMORY. After an error the
- * memory is the caller's as before. */
+/* For the allocate of a guarded source: memory of the place's kind that did not come from the device, a foreign pointer,
+ * becomes a live record. It counts as reserved, within the place's limit, and can be freed by pointer. The lock is opened
+ * meanwhile. E_INVALID: it is smaller, or aligned to less, than the request wants; E_NO_MEMORY: the limit would be exceeded;
+ * E_LIMIT, E_HOST_MEMORY. After an error the memory is the caller's as before. */
 STRATA_API strata_status_t strata_record_adopt(strata_layer_t *self, const strata_request_t *request,
                                                const strata_adopted_t *memory, strata_record_t **record);
 /* The free and the destroy of such a source: the deleter gets the memory. free opens the lock meanwhile. */
@@ -541,11 +551,11 @@ STRATA_API strata_status_t strata_layer_fill(strata_layer_t *self, uint64_t addr
 
 /* The stream whose requests a stack serves; NULL: the legacy stream, or any stream in pinned and host places. Quick. */
 STRATA_API strata_stream_t strata_stack_stream(const strata_stack_t *stack);
-/* The stream that owns what the layer's stack serves, if this thread can name it. False in pinned and host places, for what a forgotten
- * stream left, and for another thread's own default stream. Quick. */
+/* The stream that owns what the layer's stack serves, if this thread can name it. False in pinned and host places, for what a
+ * forgotten stream left, and for another thread's own default stream. Quick. */
 STRATA_API bool strata_layer_owner(const strata_layer_t *self, strata_stream_t *stream);
-/* The host waits until the work submitted to a stream is done, or where that fails until all work of the device is. False: neither could
- * be had, and the memory that the stream used must not be served again. */
+/* The host waits until the work submitted to a stream is done, or where that fails until all work of the device is. False:
+ * neither could be had, and the memory that the stream used must not be served again. */
 STRATA_API bool strata_layer_wait_for(strata_layer_t *self, strata_stream_t stream);
 /* The same bytes as the host sees them; NULL: it cannot see them (a GPU's memory, a simulated device without contents). Quick. */
 STRATA_API void *strata_layer_host_view(strata_layer_t *self, uint64_t address, size_t size);
@@ -555,8 +565,8 @@ typedef void *strata_event_t;
 STRATA_API strata_status_t strata_layer_take_event(strata_layer_t *self, strata_event_t *event);
 /* Quick, like the functions that follow. */
 STRATA_API void strata_layer_give_event(strata_layer_t *self, strata_event_t event);
-/* The event stands for all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place while several
- * devices are open, each of which has one of that name. */
+/* The event stands for all work submitted to the stream so far. E_UNSUPPORTED: a default stream in a pinned or host place while
+ * several devices are open, each of which has one of that name. */
 STRATA_API strata_status_t strata_layer_record_event(strata_layer_t *self, strata_event_t event, strata_stream_t stream);
 /* STRATA_OK: the work is done. E_NOT_READY: not yet. */
 STRATA_API strata_status_t strata_layer_query_event(strata_layer_t *self, strata_event_t event);
@@ -565,15 +575,15 @@ STRATA_API strata_status_t strata_layer_await_event(strata_layer_t *self, strata
 
 /* ---- how a layer becomes known ------------------------------------------------------------------------------------------- */
 
-/* Strategies that are read from now on may name the layer. Any thread. The type is copied; the strings, rows and functions that it points to
- * must stay until the process ends. If it fails, nothing is registered: E_INVALID, the name is taken or is none, a mandatory operation
- * is missing, or a row does not fit its struct; E_UNSUPPORTED, the struct is longer than this Strata's and its tail is not zero; E_LIMIT,
- * there are 128 layers. */
+/* Strategies that are read from now on may name the layer. Any thread. The type is copied; the strings, rows and functions that
+ * it points to must stay until the process ends. If it fails, nothing is registered: E_INVALID, the name is taken or is none, a
+ * mandatory operation is missing, or a row does not fit its struct; E_UNSUPPORTED, the struct is longer than this Strata's and
+ * its tail is not zero; E_LIMIT, there are 128 layers. */
 STRATA_API strata_status_t strata_register_layer(const strata_layer_type_t *type);
 
 /* The layers of a shared object, once in it: STRATA_LAYERS(&mine_type, &other_type); It is loaded where a strategy names it
- * (`load: [./libmine.so]`) and the reader allows code (STRATA_OPEN_ALLOW_CODE, strata --allow-code), and stays loaded until the process ends.
- * Link it with libstrata.so, or with nothing if the program that loads it has the library in itself. */
+ * (`load: [./libmine.so]`) and the reader allows code (STRATA_OPEN_ALLOW_CODE, strata --allow-code), and stays loaded until the
+ * process ends. Link it with libstrata.so, or with nothing if the program that loads it has the library in itself. */
 #if defined(__cplusplus)
 #define STRATA_LAYERS_TABLE extern "C" STRATA_API
 #else

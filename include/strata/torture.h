@@ -115,10 +115,10 @@ typedef struct strata_torture_program {
     bool may_refuse; /* layers may refuse requests although there is memory */
 } strata_torture_program_t;
 
-/* Runs a program in a simulated world of its own and puts into `report` what went wrong: hazards, lost contents, calls that failed,
- * memory that did not go back. STRATA_OK and an empty report: nothing. E_CORRUPT: something did. E_INVALID names the operation that
- * names what there is not; other errors are those of opening the strategy. The report is cut to `size` bytes with its closing zero. A
- * program that hangs or crashes does so here. Any thread; runs beside one another are independent. */
+/* Runs a program in a simulated world of its own and puts into `report` what went wrong: hazards, lost contents, calls that
+ * failed, memory that did not go back. STRATA_OK and an empty report: nothing. E_CORRUPT: something did. E_INVALID names the
+ * operation that names what there is not; other errors are those of opening the strategy. The report is cut to `size` bytes
+ * with its closing zero. A program that hangs or crashes does so here. Any thread; runs beside one another are independent. */
 STRATA_API strata_status_t strata_torture_run(const strata_torture_program_t *program, char *report, size_t size);
 
 #ifdef __cplusplus

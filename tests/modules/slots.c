@@ -1,5 +1,5 @@
-/* A cache that keeps its chunks itself, by the public header alone: chunks of 64 KiB cut into slots of one size, a size for each of the
- * first eight powers of two from 256 bytes; what is larger is a chunk of its own. */
+/* A cache that keeps its chunks itself, by the public header alone: chunks of 64 KiB cut into slots of one size, a size for
+ * each of the first eight powers of two from 256 bytes; what is larger is a chunk of its own. */
 #include "tests/modules/pass.h"
 
 enum { CLASSES = 8, UNIT = 256, CHUNK = 64 << 10, CHUNKS = 4096 };
