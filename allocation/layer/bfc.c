@@ -76,9 +76,10 @@ static const strata_stat_row_t stats[] = {
 
 /* One request on its way through the layer. */
 typedef struct want {
-    const strata_request_t *request;
-    uint64_t rounded;
+    const strata_request_t *request; /* NULL: a hit, which waits for nothing */
+    uint64_t size, rounded, alignment, freed_before;
     uint32_t user;
+    uint16_t server; /* the stack that asks */
     strata_status_t waited; /* of the last search: what the host's wait for users said */
     bool asked; /* below: what it finds is no hit */
 } want_t;
@@ -86,16 +87,16 @@ typedef struct want {
 /* ---- search ---- */
 
 /* Bytes before the first address of a block that is aligned as wanted. */
-static uint64_t padding(const strata_record_t *block, const want_t *want) { return -block->ptr & (want->request->alignment - 1); }
+static uint64_t padding(const strata_record_t *block, const want_t *want) { return -block->ptr & (want->alignment - 1); }
 
 /* Whether the host must wait first: a request that says what it may have knows that work to be over. */
 static bool is_in_use(const bfc_t *self, const strata_record_t *block, const want_t *want) {
-    bool vouched = want->request->freed_before > 0 && bfc_stamp_of(block) != 0;
+    bool vouched = want->freed_before > 0 && bfc_stamp_of(block) != 0;
     return !vouched && strata_bfc_is_in_use(self, block, want->user);
 }
 
 static bool suits(const bfc_t *self, const strata_record_t *block, const want_t *want) {
-    uint64_t before = want->request->freed_before;
+    uint64_t before = want->freed_before;
     bool may_wait = self->captures == 0 && want->waited == STRATA_OK;
     if (before > 0 && before < bfc_freed_at(self, block)) return false;
     if (!may_wait && is_in_use(self, block, want)) return false;
@@ -105,7 +106,7 @@ static bool suits(const bfc_t *self, const strata_record_t *block, const want_t 
 /* The smallest free block that suits; 0: none. */
 static uint32_t fitting(const bfc_t *self, const want_t *want) {
     const strata_slab_t *slab = bfc_slab(self);
-    uint32_t slot = strata_tree_find(&self->idle, slab, want->rounded);
+    uint32_t slot = strata_tree_fit(&self->idle, slab, want->rounded);
     while (slot && !suits(self, bfc_block(self, slot), want))
         slot = strata_tree_after(&self->idle, slab, bfc_block(self, slot)->size, bfc_block(self, slot)->ptr);
     return slot;
@@ -152,14 +153,27 @@ static void hand_out(bfc_t *self, strata_record_t *block, const want_t *want) {
     strata_bfc_unstamp(self, block);
     block->bin_prev = 0;
     strata_bfc_begin_use(self, block, want->user);
-    strata_block_hand_out(block, want->request->size);
-    block->stack = want->request->call->stack->number;
+    strata_block_hand_out(block, want->size);
+    block->stack = want->server;
     self->used_bytes += block->size;
     if (self->used_bytes > self->peak_used) self->peak_used = self->used_bytes;
     bfc_region_at(self, block->chunk)->live++;
     if (block->size > self->largest_allocation) self->largest_allocation = block->size;
     self->ids++;
     if (self->history) strata_bfc_note(self, block, true);
+}
+
+/* NULL: no slot is left to cut the block. */
+static strata_record_t *take(bfc_t *self, uint32_t slot, const want_t *want) {
+    strata_bfc_unindex(self, slot);
+    uint32_t own = carve(self, slot, want);
+    if (own == 0) {
+        strata_bfc_index(self, slot);
+        return NULL;
+    }
+    hand_out(self, bfc_block(self, own), want);
+    self->base.stack->figures.cache_hits += !want->asked;
+    return bfc_block(self, own);
 }
 
 /* NULL: no block fits, or no slot is left to cut one. Once a wait has failed those in use are passed over. */
@@ -170,16 +184,17 @@ static strata_record_t *search(bfc_t *self, want_t *want) {
         if (!strata_bfc_wait_for_users(self, want->request->call)) want->waited = strata_last_error()->status;
         slot = fitting(self, want);
     }
-    if (slot == 0) return NULL;
-    strata_bfc_unindex(self, slot);
-    uint32_t own = carve(self, slot, want);
-    if (own == 0) {
-        strata_bfc_index(self, slot);
-        return NULL;
-    }
-    hand_out(self, bfc_block(self, own), want);
-    self->base.stack->figures.cache_hits += !want->asked;
-    return bfc_block(self, own);
+    return slot ? take(self, slot, want) : NULL;
+}
+
+/* What allocate() would find first, with nothing to merge before it and none to wait for. */
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    bfc_t *self = (bfc_t *)base;
+    want_t want = {.size = size, .alignment = 1, .user = strata_bfc_known_user(self, stack), .server = stack->number};
+    if (want.user == 0 || self->frontier_moved) return NULL;
+    want.rounded = (size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1);
+    uint32_t slot = fitting(self, &want);
+    return slot && !is_in_use(self, bfc_block(self, slot), &want) ? take(self, slot, &want) : NULL;
 }
 
 /* ---- growth ---- */
@@ -206,7 +221,7 @@ static strata_status_t ask_for_less_and_less(bfc_t *self, uint64_t size, uint64_
 
 /* What a region must have so that the request fits wherever it begins. */
 static uint64_t needed(const want_t *want) {
-    uint64_t alignment = want->request->alignment;
+    uint64_t alignment = want->alignment;
     return want->rounded + (alignment > STRATA_BFC_UNIT ? alignment - STRATA_BFC_UNIT : 0);
 }
 
@@ -262,7 +277,7 @@ static strata_status_t grow_by_the_rules(bfc_t *self, want_t *want, strata_recor
     const bfc_options_t *o = bfc_options_of(self);
     strata_status_t status = extend_and_search(self, want, record);
     if (status != STRATA_E_NO_MEMORY) return status;
-    if (want->request->freed_before == 0 && self->stamp_count > 0 && strata_bfc_merge_by_force(self, want->rounded) &&
+    if (want->freed_before == 0 && self->stamp_count > 0 && strata_bfc_merge_by_force(self, want->rounded) &&
         (*record = search(self, want)) != NULL)
         return STRATA_OK;
     if (o->reclaim == STRATA_BFC_RECLAIM_LADDER) return status;
@@ -291,8 +306,12 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
     if (request->size > MOST_BYTES || request->alignment > MOST_BYTES)
         return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     want_t want = {.request = request,
+                   .size = request->size,
+                   .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1),
+                   .alignment = request->alignment,
+                   .freed_before = request->freed_before,
                    .user = strata_bfc_user(self, request),
-                   .rounded = (request->size + STRATA_BFC_UNIT - 1) & ~(uint64_t)(STRATA_BFC_UNIT - 1)};
+                   .server = request->call->stack->number};
     strata_record_t *block = NULL;
     strata_status_t status = serve(self, &want, &block);
     if (status == STRATA_OK) *record = block;
@@ -303,6 +322,11 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     bfc_t *self = (bfc_t *)base;
     (void)call;
     strata_bfc_put_back(self, block);
+}
+
+static bool quick_free(strata_layer_t *base, strata_record_t *block) {
+    strata_bfc_put_back((bfc_t *)base, block);
+    return true;
 }
 
 /* ---- life ---- */
@@ -383,6 +407,8 @@ const strata_layer_type_t strata_bfc_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
+    .hit = hit,
+    .quick_free = quick_free,
     .check = check,
     .release = strata_chunks_release,
     .stream_gone = strata_bfc_stream_gone,

@@ -107,8 +107,8 @@ void strata_bfc_take_in(bfc_t *self, uint32_t region, uint32_t user);
 void strata_bfc_put_back(bfc_t *self, strata_record_t *block);
 /* Free blocks side by side become one, of those that are anybody's, with `all` of any. The slot of what comes of it. */
 uint32_t strata_bfc_coalesce(bfc_t *self, uint32_t slot, bool all);
-static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_insert(&self->idle, bfc_slab(self), slot); }
-static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_remove(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_index(bfc_t *self, uint32_t slot) { strata_tree_add(&self->idle, bfc_slab(self), slot); }
+static inline void strata_bfc_unindex(bfc_t *self, uint32_t slot) { strata_tree_take(&self->idle, bfc_slab(self), slot); }
 /* The bytes of regions without a live block. */
 uint64_t strata_bfc_releasable(const bfc_t *self);
 
@@ -116,6 +116,13 @@ uint64_t strata_bfc_releasable(const bfc_t *self);
 
 /* Whom a request's stream is; 0: nobody knows. */
 uint32_t strata_bfc_user(bfc_t *self, const strata_request_t *request);
+/* Likewise of a stack's own stream, if the hint of the stack knows it; 0: ask strata_bfc_user(). */
+static inline uint32_t strata_bfc_known_user(const bfc_t *self, const strata_stack_t *stack) {
+    uint32_t hint = self->hints[stack->number];
+    const strata_user_t *user = strata_user_at(&self->users, hint);
+    bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
+    return hint && own ? hint : 0;
+}
 /* A user has a block from now on, until it is freed; and the user that its mark then names. */
 static inline void strata_bfc_begin_use(bfc_t *self, strata_record_t *block, uint32_t user) {
     block->bin_next = user;

@@ -16,6 +16,7 @@
 #include "allocation/reclaim/callbacks.h"
 #include "allocation/reclaim/refusal.h"
 
+#define HOT       inline __attribute__((always_inline))
 #define ROW(name) offsetof(caching_options_t, name)
 
 static const strata_option_row_t options[] = {
@@ -72,9 +73,11 @@ static const strata_stat_row_t stats[] = {
 
 /* One request on its way through the layer. */
 typedef struct want {
-    const strata_request_t *request;
-    uint64_t rounded;
+    const strata_request_t *request; /* NULL: a hit, which waits for nothing */
+    uint64_t size, rounded;
+    strata_stream_t stream;
     uint32_t kind, bank;
+    uint16_t server; /* the stack that asks */
 } want_t;
 
 /* ---- serving from a free block ---- */
@@ -84,7 +87,7 @@ static bool is_of_pool(const caching_t *self, uint32_t bank) {
     return self->base.stack->group->pool != 0 || caching_bank_at(self, bank)->pool != 0;
 }
 
-static bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
+static HOT bool is_divisible(const caching_t *self, const strata_record_t *block, const want_t *want) {
     const caching_options_t *o = caching_options_of(self);
     uint64_t rest = block->size - want->rounded;
     if (o->pool_no_split && is_of_pool(self, caching_bank_of(self, block))) return false;
@@ -92,55 +95,59 @@ static bool is_divisible(const caching_t *self, const strata_record_t *block, co
     return want->rounded < o->max_split_size && rest > STRATA_CACHING_SMALL_LIMIT;
 }
 
-/* What is behind the request goes into the bank. False: the slab is full. */
-static bool cut(caching_t *self, uint32_t slot, uint64_t size) {
+/* What is behind the request goes into the block's tree. False: the slab is full. */
+static HOT bool cut(caching_t *self, strata_tree_t *idle, uint32_t slot, uint64_t size) {
     uint32_t behind = strata_pieces_cut(caching_slab(self), slot, size);
     if (behind == 0) return false;
     const strata_record_t *block = caching_block(self, slot);
-    bool marked = caching_ignores_streams(self);
-    caching_block(self, behind)->pool = block->pool;
-    strata_mark(caching_block(self, behind), marked ? strata_mark_count(block) : self->searches,
-                marked ? strata_mark_stream(block) : 0);
-    strata_caching_index(self, behind);
+    strata_record_t *rest = caching_block(self, behind);
+    rest->pool = block->pool;
+    if (caching_ignores_streams(self)) strata_mark(rest, strata_mark_count(block), strata_mark_stream(block));
+    else strata_mark(rest, self->searches, 0);
+    strata_tree_add(idle, caching_slab(self), behind);
     return true;
 }
 
-/* Hands out a free block that is in no index. NULL: it cannot be, and is as it was. */
-static strata_record_t *hand_out(caching_t *self, uint32_t slot, const want_t *want) {
+/* Hands out a free block that is out of its tree. NULL: it cannot be, and is as it was. */
+static HOT strata_record_t *hand_out(caching_t *self, strata_tree_t *idle, uint32_t slot, const want_t *want) {
     strata_record_t *block = caching_block(self, slot);
-    if (is_divisible(self, block, want) && !cut(self, slot, want->rounded)) return NULL;
-    if (block->size - want->request->size > UINT32_MAX) return NULL;
+    if (is_divisible(self, block, want) && !cut(self, idle, slot, want->rounded)) return NULL;
+    if (block->size - want->size > UINT32_MAX) return NULL;
     block->bin_prev = block->bin_next = 0;
-    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->request->stream);
-    strata_block_hand_out(block, want->request->size);
-    block->stack = want->request->call->stack->number;
+    if (caching_ignores_streams(self)) strata_caching_begin_use(self, block, want->stream);
+    strata_block_hand_out(block, want->size);
+    block->stack = want->server;
     self->used_bytes += block->size;
     return block;
 }
 
 /* ---- search ---- */
 
-/* The smallest block of a bank that fits; 0: none, or one that is too large by the rules. */
-static uint32_t fitting(const caching_t *self, const caching_bank_t *bank, const want_t *want) {
+/* The smallest block of a tree that fits; 0: none, or one that is too large by the rules. */
+static HOT uint32_t fitting(const caching_t *self, const strata_tree_t *idle, const want_t *want) {
     const caching_options_t *o = caching_options_of(self);
-    uint32_t slot = strata_tree_find(&bank->idle[want->kind], caching_slab(self), want->rounded);
+    uint32_t slot = strata_tree_fit(idle, caching_slab(self), want->rounded);
     if (slot == 0) return 0;
     uint64_t size = caching_block(self, slot)->size;
     if (want->rounded < o->max_split_size) return size < o->max_split_size ? slot : 0;
     return size - want->rounded < o->max_non_split_rounding ? slot : 0;
 }
 
-static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want) {
-    strata_caching_unindex(self, slot);
-    strata_record_t *block = hand_out(self, slot, want);
+static HOT strata_record_t *take_from(caching_t *self, strata_tree_t *idle, uint32_t slot, const want_t *want) {
+    strata_tree_take(idle, caching_slab(self), slot);
+    strata_record_t *block = hand_out(self, idle, slot, want);
     if (block) self->base.stack->figures.cache_hits++;
-    else strata_caching_index(self, slot);
+    else strata_tree_add(idle, caching_slab(self), slot);
     return block;
+}
+
+static strata_record_t *take(caching_t *self, uint32_t slot, const want_t *want) {
+    return take_from(self, caching_tree_of(self, caching_block(self, slot)), slot, want);
 }
 
 /* From a bank that is not the request's own: its stream borrows. */
 static strata_record_t *take_foreign(caching_t *self, uint32_t slot, const want_t *want) {
-    uint32_t user = strata_caching_stream(self, want->request->stream);
+    uint32_t user = strata_caching_stream(self, want->stream);
     strata_record_t *block = user ? take(self, slot, want) : NULL;
     if (!block || strata_caching_note_borrow(self, block, user, true) == STRATA_OK) return block;
     strata_caching_put_back(self, block);
@@ -152,7 +159,7 @@ static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     uint64_t pool = caching_bank_at(self, want->bank)->pool;
     for (uint32_t node = self->gone_banks ? caching_first_bank(self) : 0; node; node = caching_next_bank(self, node)) {
         const caching_bank_t *bank = caching_bank_at(self, node);
-        uint32_t slot = bank->pool == pool ? fitting(self, bank, want) : 0;
+        uint32_t slot = bank->pool == pool ? fitting(self, &bank->idle[want->kind], want) : 0;
         if (!slot || !strata_caching_bank_is_anybodys(self, bank)) continue;
         strata_record_t *block = take_foreign(self, slot, want);
         if (block) return block;
@@ -160,15 +167,34 @@ static strata_record_t *search_gone(caching_t *self, const want_t *want) {
     return NULL;
 }
 
+/* Whether a search makes what lies idle older. */
+static bool ages(const caching_bank_t *bank, const want_t *want) { return want->kind == STRATA_CACHING_LARGE && bank->pool == 0; }
+
 static strata_record_t *search(caching_t *self, const want_t *want) {
     const caching_bank_t *bank = caching_bank_at(self, want->bank);
-    self->searches += want->kind == STRATA_CACHING_LARGE && bank->pool == 0;
-    uint32_t slot = fitting(self, bank, want);
-    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream)) {
+    self->searches += ages(bank, want);
+    uint32_t slot = fitting(self, &bank->idle[want->kind], want);
+    while (slot && strata_caching_is_in_use(self, caching_block(self, slot), want->stream)) {
         if (!strata_caching_wait_for_users(self, want->request->call)) return NULL;
-        slot = fitting(self, bank, want);
+        slot = fitting(self, &bank->idle[want->kind], want);
     }
     return slot ? take(self, slot, want) : search_gone(self, want);
+}
+
+/* What allocate() would find first: in the bank of the stack's stream, with no use to be polled and none to be waited for. */
+static strata_record_t *hit(strata_layer_t *base, size_t size, const strata_stack_t *stack) {
+    caching_t *self = (caching_t *)base;
+    want_t want = {.size = size, .stream = stack->stream, .bank = strata_caching_known_bank(self, stack), .server = stack->number};
+    if (want.bank == 0 || self->use_count > 0) return NULL;
+    want.rounded = strata_caching_round(self, size);
+    want.kind = strata_caching_kind(want.rounded);
+    const caching_bank_t *bank = caching_bank_at(self, want.bank);
+    uint32_t slot = fitting(self, caching_tree(self, want.bank, want.kind), &want);
+    if (slot == 0 || strata_caching_is_in_use(self, caching_block(self, slot), want.stream)) return NULL;
+    self->searches += ages(bank, &want);
+    strata_record_t *block = take_from(self, caching_tree(self, want.bank, want.kind), slot, &want);
+    if (!block) self->searches -= ages(bank, &want);
+    return block;
 }
 
 /* Private pools that are still held, in order: existing blocks alone. */
@@ -177,8 +203,8 @@ static strata_record_t *search_pools(caching_t *self, const want_t *want) {
         const caching_bank_t *bank = caching_bank_at(self, node);
         bool same_stream = bank->stream == caching_bank_at(self, want->bank)->stream;
         bool held = same_stream && !strata_caching_pool_is_free(self, bank->pool);
-        uint32_t slot = held ? fitting(self, bank, want) : 0;
-        bool in_use = slot && strata_caching_is_in_use(self, caching_block(self, slot), want->request->stream);
+        uint32_t slot = held ? fitting(self, &bank->idle[want->kind], want) : 0;
+        bool in_use = slot && strata_caching_is_in_use(self, caching_block(self, slot), want->stream);
         strata_record_t *block = slot && !in_use ? take(self, slot, want) : NULL;
         if (block) return block;
     }
@@ -202,11 +228,12 @@ static strata_record_t *take_in(caching_t *self, uint32_t number, const want_t *
     segment->kind = want->kind;
     caching_bank_at(self, want->bank)->segments++;
     caching_block(self, slot)->pool = caching_code(want->bank, want->kind);
-    mark_fresh(self, caching_block(self, slot), want->request->stream);
+    mark_fresh(self, caching_block(self, slot), want->stream);
     self->oversize_segments += want->rounded >= caching_options_of(self)->max_split_size;
-    strata_record_t *block = hand_out(self, slot, want);
+    strata_tree_t *idle = caching_tree_of(self, caching_block(self, slot));
+    strata_record_t *block = hand_out(self, idle, slot, want);
     if (block) return block;
-    strata_caching_index(self, slot);
+    strata_tree_add(idle, caching_slab(self), slot);
     strata_fail(STRATA_E_LIMIT, 0, "a device holds %u blocks, its most", caching_slab(self)->capacity);
     return NULL;
 }
@@ -296,7 +323,11 @@ static strata_status_t allocate(strata_layer_t *base, const strata_request_t *re
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "caching serves alignments up to %d", STRATA_CACHING_ALIGNMENT);
     if (request->size > UINT64_MAX / 4) return strata_fail(STRATA_E_INVALID, 0, "the size is too large");
     (void)strata_caching_poll_uses(self);
-    want_t want = {.request = request, .rounded = strata_caching_round(self, request->size)};
+    want_t want = {.request = request,
+                   .size = request->size,
+                   .rounded = strata_caching_round(self, request->size),
+                   .stream = request->stream,
+                   .server = request->call->stack->number};
     want.kind = strata_caching_kind(want.rounded);
     want.bank = strata_caching_bank(self, request);
     if (want.bank == 0) return STRATA_E_LIMIT;
@@ -320,6 +351,14 @@ static void free_block(strata_layer_t *base, strata_record_t *block, strata_call
     }
     if (block->borrows && !strata_caching_free_borrowed(self, block, call)) return;
     strata_caching_put_back(self, block);
+}
+
+/* A borrowed block waits for its events first. */
+static bool quick_free(strata_layer_t *base, strata_record_t *block) {
+    caching_t *self = (caching_t *)base;
+    if (!caching_ignores_streams(self) && block->bin_next) return false;
+    strata_caching_put_back(self, block);
+    return true;
 }
 
 static uint64_t release(strata_layer_t *base, strata_call_t *call) {
@@ -405,6 +444,8 @@ const strata_layer_type_t strata_caching_type = {
     .destroy = destroy,
     .allocate = allocate,
     .free = free_block,
+    .hit = hit,
+    .quick_free = quick_free,
     .release = release,
     .poll = strata_caching_poll,
     .record_stream = strata_caching_record_stream,

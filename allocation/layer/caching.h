@@ -78,6 +78,7 @@ typedef struct caching {
     uint64_t retries, waits_for_all, collected_bytes, oversize_segments; /* figures */
     uint64_t of_kind[STRATA_CACHING_KINDS], active[STRATA_CACHING_KINDS],
         split[STRATA_CACHING_KINDS]; /* likewise, when they are read */
+    strata_tree_t *trees[256]; /* by the code of a bank and a kind: caching_code() */
     uint32_t hints[STRATA_STACKS]; /* by number of a stack the bank that it used last, if that is still there; to be checked */
 } caching_t;
 
@@ -171,7 +172,10 @@ static inline bool caching_ignores_streams(const caching_t *self) {
 void strata_caching_begin_use(caching_t *self, strata_record_t *block, strata_stream_t stream);
 uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block);
 /* Whether the host must wait before the stream gets the free block. */
-bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream);
+bool strata_caching_is_marked(caching_t *self, const strata_record_t *block, strata_stream_t stream);
+static inline bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
+    return caching_ignores_streams(self) && strata_caching_is_marked(self, block, stream);
+}
 /* The host waits for whoever uses free blocks, with the locks open. False: the device fails. */
 bool strata_caching_wait_for_users(caching_t *self, strata_call_t *call);
 
@@ -181,6 +185,16 @@ bool strata_caching_wait_for_users(caching_t *self, strata_call_t *call);
 strata_order_key_t strata_caching_bank_key(const caching_t *self, uint64_t pool, uint32_t stream);
 /* The bank of a request, made if need be; 0: E_LIMIT. */
 uint32_t strata_caching_bank(caching_t *self, const strata_request_t *request);
+/* The bank of a stack's own stream in no pool of its own, if the hint of the stack knows it; 0: ask strata_caching_bank(). */
+static inline uint32_t strata_caching_known_bank(const caching_t *self, const strata_stack_t *stack) {
+    uint32_t hint = self->hints[stack->number];
+    const caching_bank_t *bank = caching_bank_at(self, hint);
+    if (hint == 0 || bank->pool != 0) return 0;
+    if (bank->stream == 0) return hint;
+    const strata_user_t *user = caching_stream_at(self, bank->stream);
+    bool own = user->state == STRATA_USER_NAMED && user->stream == stack->stream && user->thread == stack->thread;
+    return own ? hint : 0;
+}
 /* Ends a bank without segments whose stream is gone. */
 void strata_caching_bank_settle(caching_t *self, uint32_t node);
 /* While somebody holds a pool its idle segments stay, but for requests of that pool; the graph of a capture is such a holder.
@@ -199,9 +213,15 @@ extern const strata_chunk_policy_t strata_caching_policy;
 
 /* A block comes back: it merges with its free neighbours and into the bank. */
 void strata_caching_put_back(caching_t *self, strata_record_t *block);
-/* Into the bank of its segment, and out of it. */
-void strata_caching_index(caching_t *self, uint32_t slot);
-void strata_caching_unindex(caching_t *self, uint32_t slot);
+/* The free blocks of its bank that are of its kind. All blocks of a segment are in one tree. */
+static inline strata_tree_t *caching_tree(const caching_t *self, uint32_t bank, uint32_t kind) {
+    uint8_t code = caching_code(bank, kind);
+    return code ? self->trees[code] : &caching_bank_at(self, bank)->idle[kind];
+}
+static inline strata_tree_t *caching_tree_of(const caching_t *self, const strata_record_t *block) {
+    if (block->pool) return self->trees[block->pool];
+    return caching_tree(self, caching_bank_of(self, block), caching_kind_of(self, block));
+}
 /* These open the lock to give segments back; the bytes. All of them spare blocks that are split. */
 uint64_t strata_caching_release_all(caching_t *self, strata_call_t *call);
 /* Blocks of a bank that are larger than may be split: one that is enough, or several. Whether it was enough. */

@@ -1,6 +1,8 @@
 /* The banks of caching: free blocks by pool and stream; and the private pools that somebody holds. */
 #include "allocation/layer/caching.h"
 
+#define NO_POOL UINT64_MAX /* no request names it */
+
 /* ---- banks ---- */
 
 static strata_stream_t handle_of(const caching_t *self, const caching_bank_t *bank) {
@@ -51,6 +53,7 @@ static uint32_t make(caching_t *self, bool streams, const strata_request_t *requ
     }
     caching_bank_t *bank = caching_bank_at(self, node);
     *bank = (caching_bank_t){.pool = pool_of(self, request), .stream = stream};
+    for (uint32_t kind = 0; kind < STRATA_CACHING_KINDS; kind++) self->trees[caching_code(node, kind)] = &bank->idle[kind];
     if (stream) caching_stream_at(self, stream)->holds++;
     strata_order_key_t key = strata_caching_bank_key(self, bank->pool, stream);
     strata_order_add(&self->bank_order, node, &key);
@@ -75,14 +78,13 @@ bool strata_caching_bank_is_anybodys(caching_t *self, const caching_bank_t *bank
 }
 
 void strata_caching_bank_settle(caching_t *self, uint32_t node) {
-    const caching_bank_t *bank = caching_bank_at(self, node);
+    caching_bank_t *bank = caching_bank_at(self, node);
     if (bank->segments > 0 || bank->busy > 0 || bank->stream == 0) return;
     if (caching_stream_at(self, bank->stream)->state == STRATA_USER_NAMED) return;
     strata_order_remove(&self->bank_order, node);
     uint32_t stream = bank->stream;
     self->gone_banks--;
-    for (uint32_t i = 0; i < STRATA_STACKS; i++)
-        if (self->hints[i] == node) self->hints[i] = 0;
+    bank->pool = NO_POOL; /* hints that lead here find that it serves nobody */
     strata_nodes_give(&self->banks, node);
     strata_caching_stream_let_go(self, stream);
 }

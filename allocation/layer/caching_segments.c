@@ -7,40 +7,26 @@
 
 /* ---- blocks ---- */
 
-static strata_tree_t *tree_of(const caching_t *self, const strata_record_t *block) {
-    return &caching_bank_at(self, caching_bank_of(self, block))->idle[caching_kind_of(self, block)];
-}
-
-void strata_caching_index(caching_t *self, uint32_t slot) {
-    strata_tree_insert(tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
-}
-
-void strata_caching_unindex(caching_t *self, uint32_t slot) {
-    strata_tree_remove(tree_of(self, caching_block(self, slot)), caching_slab(self), slot);
-}
-
-/* Without streams the mark tells who used the block last, and when; else since when the block is idle. */
-static void mark_freed(caching_t *self, strata_record_t *block) {
-    if (caching_ignores_streams(self)) strata_mark(block, ++self->frees, strata_caching_end_use(self, block));
-    else strata_mark(block, self->searches, 0);
+/* A free block takes its neighbour in, which leaves the tree. Without streams the mark tells who used the block last, and when. */
+static void take_in(caching_t *self, strata_tree_t *idle, strata_record_t *block, uint32_t neighbour) {
+    strata_tree_take(idle, caching_slab(self), neighbour);
+    if (caching_ignores_streams(self)) strata_mark_merge(block, caching_block(self, neighbour), self->waited);
 }
 
 void strata_caching_put_back(caching_t *self, strata_record_t *block) {
     strata_slab_t *slab = caching_slab(self);
-    uint32_t slot = strata_slab_slot(slab, block);
+    uint32_t slot = strata_slab_slot(slab, block), low = block->prev;
     uint64_t size = block->size;
     bool no_streams = caching_ignores_streams(self);
-    mark_freed(self, block);
+    strata_tree_t *idle = caching_tree_of(self, block);
+    if (no_streams) strata_mark(block, ++self->frees, strata_caching_end_use(self, block));
     if (strata_slab_is_idle(slab, block->next)) {
-        strata_caching_unindex(self, block->next);
-        if (no_streams) strata_mark_merge(block, caching_block(self, block->next), self->waited);
+        take_in(self, idle, block, block->next);
         strata_pieces_join(slab, slot);
     }
-    if (strata_slab_is_idle(slab, block->prev)) {
-        uint32_t low = block->prev;
-        strata_caching_unindex(self, low);
-        if (no_streams) strata_mark_merge(block, caching_block(self, low), self->waited);
-        strata_mark(caching_block(self, low), strata_mark_count(block), strata_mark_stream(block));
+    if (strata_slab_is_idle(slab, low)) {
+        take_in(self, idle, block, low);
+        if (no_streams) strata_mark(caching_block(self, low), strata_mark_count(block), strata_mark_stream(block));
         strata_pieces_join(slab, low);
         slot = low;
     } else if (block->generation >= STRATA_GENERATION_LAST && (slot = strata_chunks_move_block(&self->chunks, slot)) == 0) {
@@ -48,9 +34,11 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
         self->used_bytes += block->size - size; /* with the neighbour that it took */
         return;
     }
+    /* With streams it tells since when the block is idle. */
+    if (!no_streams) strata_mark(caching_block(self, slot), self->searches, 0);
     self->used_bytes -= size;
     caching_block(self, slot)->state = STRATA_RECORD_FREE;
-    strata_caching_index(self, slot);
+    strata_tree_add(idle, slab, slot);
 }
 
 /* ---- segments that may go ---- */
@@ -58,7 +46,8 @@ void strata_caching_put_back(caching_t *self, strata_record_t *block) {
 static void leave(strata_layer_t *base, const strata_chunk_t *chunk) {
     caching_t *self = (caching_t *)base;
     uint32_t bank = ((const caching_segment_t *)chunk)->bank;
-    strata_caching_unindex(self, chunk->first);
+    const strata_record_t *block = caching_block(self, chunk->first);
+    strata_tree_take(caching_tree_of(self, block), caching_slab(self), chunk->first);
     caching_bank_at(self, bank)->segments--;
     strata_caching_bank_settle(self, bank);
 }

@@ -158,8 +158,8 @@ uint32_t strata_caching_end_use(caching_t *self, const strata_record_t *block) {
     return named ? node : 0;
 }
 
-bool strata_caching_is_in_use(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
-    if (!caching_ignores_streams(self) || strata_mark_count(block) <= self->waited) return false;
+bool strata_caching_is_marked(caching_t *self, const strata_record_t *block, strata_stream_t stream) {
+    if (strata_mark_count(block) <= self->waited) return false;
     return strata_mark_stream(block) == 0 || strata_mark_stream(block) != strata_caching_stream(self, stream);
 }
 

@@ -16,29 +16,6 @@ uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, 
     return slot;
 }
 
-uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size) {
-    strata_record_t *block = strata_slab_record(slab, slot);
-    uint32_t behind = strata_pieces_begin(slab, block->chunk, block->ptr + size, block->size - size);
-    if (behind == 0) return 0;
-    strata_record_t *rest = strata_slab_record(slab, behind);
-    rest->prev = slot;
-    rest->next = block->next;
-    strata_slab_record(slab, block->next)->prev = behind; /* of the sentinel it is never read */
-    block->next = behind;
-    block->size = size;
-    return behind;
-}
-
-void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
-    strata_record_t *block = strata_slab_record(slab, low);
-    uint32_t gone = block->next;
-    const strata_record_t *high = strata_slab_record(slab, gone);
-    block->size += high->size;
-    block->next = high->next;
-    strata_slab_record(slab, high->next)->prev = low;
-    strata_slab_give(slab, gone);
-}
-
 uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t old_slot) {
     uint32_t slot = strata_slab_take(slab);
     if (slot == 0) return 0;

@@ -11,9 +11,35 @@
 uint32_t strata_pieces_begin(strata_slab_t *slab, uint32_t chunk, uint64_t ptr, uint64_t size);
 /* The block becomes `size` bytes long; what is behind becomes a block in state FREE, whose slot is answered. 0: the slab is
  * full. */
-uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size);
+static inline uint32_t strata_pieces_cut(strata_slab_t *slab, uint32_t slot, uint64_t size) {
+    uint32_t behind = strata_slab_take(slab);
+    if (__builtin_expect(behind == 0, 0)) return 0;
+    strata_record_t *block = strata_slab_record(slab, slot), *rest = strata_slab_record(slab, behind);
+    uint32_t next = block->next, generation = rest->generation;
+    *rest = (strata_record_t){.ptr = block->ptr + size,
+                              .size = block->size - size,
+                              .generation = generation,
+                              .home = slab->home,
+                              .stack = slab->home,
+                              .prev = slot,
+                              .next = next,
+                              .chunk = block->chunk,
+                              .state = STRATA_RECORD_FREE};
+    strata_slab_record(slab, next)->prev = behind; /* of the sentinel it is never read */
+    block->next = behind;
+    block->size = size;
+    return behind;
+}
 /* `low` takes the bytes of the block behind it, whose slot is given back. */
-void strata_pieces_join(strata_slab_t *slab, uint32_t low);
+static inline void strata_pieces_join(strata_slab_t *slab, uint32_t low) {
+    strata_record_t *block = strata_slab_record(slab, low);
+    uint32_t gone = block->next;
+    const strata_record_t *high = strata_slab_record(slab, gone);
+    block->size += high->size;
+    block->next = high->next;
+    strata_slab_record(slab, high->next)->prev = low;
+    strata_slab_give(slab, gone);
+}
 /* A block whose slot's generations are used up moves to another slot, which is answered; 0: the slab is full, nothing
  * changed. */
 uint32_t strata_pieces_move(strata_slab_t *slab, uint32_t slot);
