@@ -313,12 +313,7 @@ int main(int argc, char **argv) {
         {"instructions_per_pair", "of the hot pair", instructions, 0},
         {"mimalloc_pair_ns", "mimalloc's own pair of 64 KiB", mimalloc_pair_ns(), 1},
     };
-    size_t count = sizeof figures / sizeof *figures;
-    if (json) {
-        print_json(figures, count);
-        return 0;
-    }
-    print_table(figures, count);
-    printf("two threads as measured: %.2f; two empty loops: %.2f\n", threads, loops);
+    (json ? print_json : print_table)(figures, sizeof figures / sizeof *figures);
+    if (!json) printf("two threads as measured: %.2f; two empty loops: %.2f\n", threads, loops);
     return 0;
 }

@@ -69,16 +69,9 @@ static strata_stack_t *stack_struct(uint16_t number) {
     return stack;
 }
 
-strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
+/* Everything but its layers and its slab; under the lock of a stack of this number that has ended. */
+static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_rank_t rank) {
     strata_domain_t *domain = group->domain;
-    uint16_t number = take_number(rank);
-    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
-    strata_stack_t *stack = stack_struct(number);
-    if (!stack) goto fail;
-    stack->layers = strata_host_new(group->plan->count + 1, sizeof(strata_layer_t *));
-    if (!stack->layers) goto fail;
-    if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
-    strata_lock(&stack->lock);
     stack->domain = domain;
     stack->group = group;
     stack->facade = domain->facade;
@@ -111,6 +104,18 @@ strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t ran
     stack->lock.rank = rank;
     stack->lock.observer = domain->device->lock_observer;
     stack->lock.observed = 0; /* the last observer's word means nothing to this one */
+}
+
+strata_status_t strata_stack_begin(strata_group_t *group, strata_lock_rank_t rank, strata_stack_t **out) {
+    uint16_t number = take_number(rank);
+    if (number == 0) return strata_fail(STRATA_E_LIMIT, 0, "the process has %d stacks, its most", STRATA_STACKS - 1);
+    strata_stack_t *stack = stack_struct(number);
+    if (!stack) goto fail;
+    stack->layers = strata_host_new(group->plan->count + 1, sizeof(strata_layer_t *));
+    if (!stack->layers) goto fail;
+    if (strata_slab_init(&stack->slab, number, first_generation[number], STRATA_SLAB_SLOTS) != STRATA_OK) goto fail_slab;
+    strata_lock(&stack->lock);
+    set_up(stack, group, rank);
     strata_unlock(&stack->lock);
     *out = stack;
     return STRATA_OK;

@@ -34,8 +34,23 @@ TEST(facade_pools, blocks_go_by_their_refs_whatever_is_current) {
     EXPECT_OK(strata_free(rig.s, next.ref));
 }
 
-TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
+static void expect_pools_in_texts(const rig_t *rig) {
     static char text[65536];
+    EXPECT_OK(strata_statistics_json(rig->s, text, sizeof text, NULL));
+    EXPECT_CONTAINS(
+        text, "{\"stream\": \"0x0\", \"pool\": \"weights\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 100000, ");
+    EXPECT_CONTAINS(text, "\"pools\": [\n    {\"pool\": \"weights\", \"requested_bytes\": 200000, ");
+    EXPECT_OK(strata_statistics_prometheus(rig->s, text, sizeof text, NULL));
+    EXPECT_CONTAINS(text, "# TYPE strata_pool_requested_bytes gauge\n"
+                          "strata_pool_requested_bytes{place=\"gpu:0\",pool=\"weights\"} 200000\n");
+    EXPECT_CONTAINS(text, "strata_pool_allocations_total{place=\"gpu:0\",pool=\"weights\"} 2\n");
+    /* Layers' own figures are told apart by their pool. */
+    EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"3\"} ");
+    EXPECT_CONTAINS(text,
+                    "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",pool=\"weights\",layer=\"auto_growth\",number=\"2\"} ");
+}
+
+TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     RIG(rig, POOLED, 0);
     uint64_t weights = pool_of(&rig, "weights");
     strata_stream_t stream = rig_stream(&rig);
@@ -54,18 +69,7 @@ TEST(facade_pools, figures_are_the_pools_and_add_up_to_the_places) {
     EXPECT_OK(strata_pool_begin(rig.s, rig.gpu, weights));
     EXPECT_EQ(pool_figures(&rig, 0).requested_bytes, 2 * SIZE);
     EXPECT_OK(strata_pool_end(rig.s, rig.gpu));
-    EXPECT_OK(strata_statistics_json(rig.s, text, sizeof text, NULL));
-    EXPECT_CONTAINS(
-        text, "{\"stream\": \"0x0\", \"pool\": \"weights\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 100000, ");
-    EXPECT_CONTAINS(text, "\"pools\": [\n    {\"pool\": \"weights\", \"requested_bytes\": 200000, ");
-    EXPECT_OK(strata_statistics_prometheus(rig.s, text, sizeof text, NULL));
-    EXPECT_CONTAINS(text, "# TYPE strata_pool_requested_bytes gauge\n"
-                          "strata_pool_requested_bytes{place=\"gpu:0\",pool=\"weights\"} 200000\n");
-    EXPECT_CONTAINS(text, "strata_pool_allocations_total{place=\"gpu:0\",pool=\"weights\"} 2\n");
-    /* Layers' own figures are told apart by their pool. */
-    EXPECT_CONTAINS(text, "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",layer=\"auto_growth\",number=\"3\"} ");
-    EXPECT_CONTAINS(text,
-                    "strata_layer_auto_growth_idle_bytes{place=\"gpu:0\",pool=\"weights\",layer=\"auto_growth\",number=\"2\"} ");
+    expect_pools_in_texts(&rig);
     /* What has ended stays counted. */
     EXPECT_OK(strata_free(rig.s, b.ref));
     EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, stream));

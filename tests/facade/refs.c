@@ -6,56 +6,71 @@
 
 #include "tests/facade/fixture.h"
 
+static void expect_stale_to_calls_of_blocks(strata_t s, strata_block_t a) {
+    strata_block_t b;
+    strata_stream_t stream;
+    uint64_t pool;
+    char text[16];
+    EXPECT_STATUS(STRATA_E_STALE, strata_allocate(s, strata_gpu(0), NULL, 8, &b));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free(s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free_on(s, a.ref, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, a.ptr));
+    EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_block_of(s, a.ptr, &b));
+    EXPECT_STATUS(STRATA_E_STALE, strata_base_pointer(s, a.ptr, &b));
+    EXPECT_STATUS(STRATA_E_STALE, strata_allocation_route(s, a.ref, text, sizeof text));
+    EXPECT_STATUS(STRATA_E_STALE, strata_retain(s, a.ref));
+    EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(s, a.ref, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_erase_stream(s, a.ref, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_stream_of(s, a.ref, &stream));
+    EXPECT_STATUS(STRATA_E_STALE, strata_pool_of(s, a.ref, &pool));
+}
+
+static void expect_stale_to_calls_of_streams(strata_t s) {
+    strata_stream_t stream;
+    bool same;
+    EXPECT_STATUS(STRATA_E_STALE, strata_same_stream(s, strata_gpu(0), NULL, NULL, &same));
+    EXPECT_STATUS(STRATA_E_STALE, strata_set_default_stream(s, strata_gpu(0), (strata_stream_t)64));
+    EXPECT_STATUS(STRATA_E_STALE, strata_stream_create(s, strata_gpu(0), 0, &stream));
+    EXPECT_STATUS(STRATA_E_STALE, strata_stream_synchronize(s, strata_gpu(0), NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_stream_forget(s, strata_gpu(0), (strata_stream_t)64));
+    EXPECT_STATUS(STRATA_E_STALE, strata_stream_name(s, strata_gpu(0), (strata_stream_t)64, "copy0"));
+}
+
+static void expect_stale_to_other_calls(strata_t s) {
+    strata_statistics_t f = {.struct_size = sizeof f};
+    uint64_t pool;
+    char text[16];
+    EXPECT_STATUS(STRATA_E_STALE, strata_trim(s, strata_gpu(0), 0, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_explain(s, text, sizeof text, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_statistics_json(s, text, sizeof text, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_statistics_prometheus(s, text, sizeof text, NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_step(s));
+    EXPECT_STATUS(STRATA_E_STALE, strata_facade_ready(s));
+    EXPECT_STATUS(STRATA_E_STALE, strata_annotate(s, "operator"));
+    EXPECT_STATUS(STRATA_E_STALE, strata_release(s, strata_gpu(0), NULL));
+    EXPECT_STATUS(STRATA_E_STALE, strata_statistics_all(s, strata_gpu(0), &f));
+    EXPECT_STATUS(STRATA_E_STALE, strata_statistics_pool(s, strata_gpu(0), STRATA_POOL_ORDINARY, &f));
+    EXPECT_STATUS(STRATA_E_STALE, strata_pool(s, "weights", &pool));
+    EXPECT_STATUS(STRATA_E_STALE, strata_pool_begin(s, strata_gpu(0), STRATA_POOL_ORDINARY));
+    EXPECT_STATUS(STRATA_E_STALE, strata_pool_end(s, strata_gpu(0)));
+    EXPECT_STATUS(STRATA_E_STALE, strata_pool_current(s, strata_gpu(0), &pool));
+    EXPECT_STATUS(STRATA_E_STALE, strata_validate(s));
+    EXPECT_STATUS(STRATA_E_STALE, strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
+}
+
 TEST(facade_refs, a_closed_facade_is_stale_to_every_call) {
     rig_t rig;
     rig_open(&rig, "strata", NULL, 0, 0, 1);
-    strata_block_t a = rig_allocate(&rig, NULL, 1000), b;
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
     EXPECT_OK(strata_free_pointer(rig.s, a.ptr));
     strata_t closed = rig.s;
     rig_close(&rig);
     const strata_t names[] = {closed, 0, UINT64_MAX, closed + 256};
     for (size_t i = 0; i < 4; i++) {
-        strata_t s = names[i];
-        strata_stream_t stream;
-        strata_statistics_t f = {.struct_size = sizeof f};
-        char text[16];
-        EXPECT_STATUS(STRATA_E_STALE, strata_allocate(s, strata_gpu(0), NULL, 8, &b));
-        EXPECT_STATUS(STRATA_E_STALE, strata_free(s, a.ref));
-        EXPECT_STATUS(STRATA_E_STALE, strata_free_on(s, a.ref, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, a.ptr));
-        EXPECT_STATUS(STRATA_E_STALE, strata_free_pointer(s, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_block_of(s, a.ptr, &b));
-        EXPECT_STATUS(STRATA_E_STALE, strata_base_pointer(s, a.ptr, &b));
-        EXPECT_STATUS(STRATA_E_STALE, strata_allocation_route(s, a.ref, text, sizeof text));
-        EXPECT_STATUS(STRATA_E_STALE, strata_retain(s, a.ref));
-        EXPECT_STATUS(STRATA_E_STALE, strata_trim(s, strata_gpu(0), 0, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_explain(s, text, sizeof text, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_json(s, text, sizeof text, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_prometheus(s, text, sizeof text, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_step(s));
-        EXPECT_STATUS(STRATA_E_STALE, strata_facade_ready(s));
-        EXPECT_STATUS(STRATA_E_STALE, strata_annotate(s, "operator"));
-        bool same;
-        EXPECT_STATUS(STRATA_E_STALE, strata_same_stream(s, strata_gpu(0), NULL, NULL, &same));
-        EXPECT_STATUS(STRATA_E_STALE, strata_set_default_stream(s, strata_gpu(0), (strata_stream_t)64));
-        EXPECT_STATUS(STRATA_E_STALE, strata_stream_create(s, strata_gpu(0), 0, &stream));
-        EXPECT_STATUS(STRATA_E_STALE, strata_stream_synchronize(s, strata_gpu(0), NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_record_stream(s, a.ref, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_erase_stream(s, a.ref, NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_stream_forget(s, strata_gpu(0), (strata_stream_t)64));
-        EXPECT_STATUS(STRATA_E_STALE, strata_stream_of(s, a.ref, &stream));
-        EXPECT_STATUS(STRATA_E_STALE, strata_release(s, strata_gpu(0), NULL));
-        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_all(s, strata_gpu(0), &f));
-        EXPECT_STATUS(STRATA_E_STALE, strata_statistics_pool(s, strata_gpu(0), STRATA_POOL_ORDINARY, &f));
-        EXPECT_STATUS(STRATA_E_STALE, strata_stream_name(s, strata_gpu(0), (strata_stream_t)64, "copy0"));
-        uint64_t pool;
-        EXPECT_STATUS(STRATA_E_STALE, strata_pool(s, "weights", &pool));
-        EXPECT_STATUS(STRATA_E_STALE, strata_pool_begin(s, strata_gpu(0), STRATA_POOL_ORDINARY));
-        EXPECT_STATUS(STRATA_E_STALE, strata_pool_end(s, strata_gpu(0)));
-        EXPECT_STATUS(STRATA_E_STALE, strata_pool_current(s, strata_gpu(0), &pool));
-        EXPECT_STATUS(STRATA_E_STALE, strata_pool_of(s, a.ref, &pool));
-        EXPECT_STATUS(STRATA_E_STALE, strata_validate(s));
-        EXPECT_STATUS(STRATA_E_STALE, strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
+        expect_stale_to_calls_of_blocks(names[i], a);
+        expect_stale_to_calls_of_streams(names[i]);
+        expect_stale_to_other_calls(names[i]);
     }
 }
 

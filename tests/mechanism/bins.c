@@ -245,47 +245,64 @@ static void random_program(uint64_t seed, uint64_t spread) {
 TEST(bins, random_program_of_many_sizes) { random_program(5, 4); }
 TEST(bins, random_program_of_crowded_bins) { random_program(6, 1); }
 
-TEST(bins, validate_finds_planted_faults) {
-    static world_t world;
-    world_begin(&world);
-    strata_bins_t *bins = &world.bins;
-    strata_record_t *records = world.slab.records;
-    uint32_t oldest = world_add(&world, 1024 * UNIT), middle = world_add(&world, 1025 * UNIT);
-    uint32_t youngest = world_add(&world, 1026 * UNIT);
-    uint32_t alone = world_add(&world, 5 * UNIT), bin = model_bin(1024 * UNIT);
-    uint32_t loose = world_add(&world, 1026 * UNIT);
-    uint32_t outsider = make_free(&world.slab, 1ull << 52, 1024 * UNIT);
-    EXPECT_EQ(bins->heads[bin], youngest);
-    uint32_t count = 5;
-    uint64_t bytes = world.bytes;
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), count, 4);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), count, 6);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bytes, 7);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose, 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose, youngest); /* a linked one */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose, 1u << 20); /* no slot */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->loose_bin, 5);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[loose].bin_next, youngest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[loose].state, STRATA_RECORD_LIVE);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->summary, bins->summary ^ 1);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->summary, bins->summary | 1ull << 63);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->words[0], 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->words[3], 4);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->heads[5], 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->heads[bin], alone); /* of another bin */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), bins->heads[bin], middle); /* a lost head */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, oldest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, outsider);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, loose);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_prev, 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[youngest].bin_next, 1u << 20); /* no slot */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[oldest].bin_next, youngest); /* a circle */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].bin_prev, oldest);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1027ull * UNIT); /* sum alone */
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 1025ull * UNIT + 1);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[middle].size, 2048ull * UNIT);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[alone].size, 0);
-    EXPECT_CAUGHT(strata_bins_validate(bins, &world.slab, count, bytes), records[alone].state, STRATA_RECORD_LIVE);
-    strata_slab_destroy(&world.slab);
+static world_t planted;
+static uint32_t oldest, middle, youngest, alone, loose, outsider, bin, count;
+static uint64_t bytes;
+
+/* Three of one bin, one of another, one that is loose, and one that is in no bin. */
+static void plant_bins(void) {
+    world_begin(&planted);
+    oldest = world_add(&planted, 1024 * UNIT);
+    middle = world_add(&planted, 1025 * UNIT);
+    youngest = world_add(&planted, 1026 * UNIT);
+    alone = world_add(&planted, 5 * UNIT);
+    loose = world_add(&planted, 1026 * UNIT);
+    outsider = make_free(&planted.slab, 1ull << 52, 1024 * UNIT);
+    bin = model_bin(1024 * UNIT);
+    count = 5;
+    bytes = planted.bytes;
+    EXPECT_EQ(planted.bins.heads[bin], youngest);
+}
+
+#define CAUGHT(place, value) EXPECT_CAUGHT(strata_bins_validate(&planted.bins, &planted.slab, count, bytes), place, value)
+
+TEST(bins, validate_finds_planted_faults_of_heads_and_sums) {
+    plant_bins();
+    strata_bins_t *bins = &planted.bins;
+    CAUGHT(count, 4);
+    CAUGHT(count, 6);
+    CAUGHT(bytes, 7);
+    CAUGHT(bins->loose, 0);
+    CAUGHT(bins->loose, youngest); /* a linked one */
+    CAUGHT(bins->loose, 1u << 20); /* no slot */
+    CAUGHT(bins->loose_bin, 5);
+    CAUGHT(bins->summary, bins->summary ^ 1);
+    CAUGHT(bins->summary, bins->summary | 1ull << 63);
+    CAUGHT(bins->words[0], 0);
+    CAUGHT(bins->words[3], 4);
+    CAUGHT(bins->heads[5], 0);
+    CAUGHT(bins->heads[bin], alone); /* of another bin */
+    CAUGHT(bins->heads[bin], middle); /* a lost head */
+    strata_slab_destroy(&planted.slab);
+}
+
+TEST(bins, validate_finds_planted_faults_of_blocks) {
+    plant_bins();
+    strata_record_t *records = planted.slab.records;
+    CAUGHT(records[loose].bin_next, youngest);
+    CAUGHT(records[loose].state, STRATA_RECORD_LIVE);
+    CAUGHT(records[youngest].bin_next, 0);
+    CAUGHT(records[youngest].bin_next, oldest);
+    CAUGHT(records[youngest].bin_next, outsider);
+    CAUGHT(records[youngest].bin_next, loose);
+    CAUGHT(records[youngest].bin_prev, 0);
+    CAUGHT(records[youngest].bin_next, 1u << 20); /* no slot */
+    CAUGHT(records[oldest].bin_next, youngest); /* a circle */
+    CAUGHT(records[middle].bin_prev, oldest);
+    CAUGHT(records[middle].size, 1027ull * UNIT); /* sum alone */
+    CAUGHT(records[middle].size, 1025ull * UNIT + 1);
+    CAUGHT(records[middle].size, 2048ull * UNIT);
+    CAUGHT(records[alone].size, 0);
+    CAUGHT(records[alone].state, STRATA_RECORD_LIVE);
+    strata_slab_destroy(&planted.slab);
 }

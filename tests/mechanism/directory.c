@@ -193,6 +193,13 @@ TEST(directory, every_host_allocation_may_fail) {
         strata_host_fail_at(0, 0);
         EXPECT_EQ(none, NULL);
     }
+    strata_directory_delete(directory);
+}
+
+TEST(directory, every_host_allocation_of_a_range_may_fail) {
+    strata_directory_t *directory = NULL;
+    ASSERT_OK(strata_directory_new(8, &directory));
+    ASSERT_OK(strata_directory_begin(directory));
     /* The range lies in two inner nodes; the second one fails. */
     uint64_t edge = (1ull << 39) - 4 * MIB;
     strata_host_fail_at(2, 0);
@@ -204,7 +211,7 @@ TEST(directory, every_host_allocation_may_fail) {
     strata_directory_write(directory, edge + 6 * MIB, 1, 1);
     EXPECT_TRUE(reads(directory, edge + 6 * MIB, 1, 1));
     /* What has its inner nodes and leaves makes no allocation. */
-    before = strata_host_allocations();
+    uint64_t before = strata_host_allocations();
     ASSERT_OK(strata_directory_cover(directory, edge - 4 * MIB, 16 * MIB));
     EXPECT_EQ(strata_host_allocations(), before);
     uint32_t used = directory->used;

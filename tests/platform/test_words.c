@@ -105,79 +105,35 @@ TEST(platform_words, every_status_has_its_name_and_its_words) {
 
 /* ---- characters ---- */
 
+/* Texts by the length of their first letter; each row ends with NULL. */
+static void expect_lengths(size_t length_of(const char *text), const char *const texts[5][20]) {
+    for (size_t length = 0; length < 5; length++)
+        for (size_t i = 0; texts[length][i]; i++)
+            if (length_of(texts[length][i]) != length) FAIL_TEST("text %zu of length %zu", i, length);
+}
+
 /* The first and the last of each length, and what lies beyond: overlong, of a surrogate, above U+10FFFF, cut short. */
 TEST(platform_words, what_is_utf8_is_told_by_its_bytes) {
-    static const struct {
-        const char *text;
-        size_t length;
-    } rows[] = {{"A", 1},
-                {"\x7f", 1},
-                {"\xc2\x80", 2},
-                {"\xdf\xbf", 2},
-                {"\xe0\xa0\x80", 3},
-                {"\xed\x9f\xbf", 3},
-                {"\xee\x80\x80", 3},
-                {"\xef\xbf\xbf", 3},
-                {"\xf0\x90\x80\x80", 4},
-                {"\xf4\x8f\xbf\xbf", 4},
-                {"\x80", 0},
-                {"\xbf", 0},
-                {"\xc0\x80", 0},
-                {"\xc1\xbf", 0},
-                {"\xe0\x9f\xbf", 0},
-                {"\xed\xa0\x80", 0},
-                {"\xf0\x8f\xbf\xbf", 0},
-                {"\xf4\x90\x80\x80", 0},
-                {"\xf5\x80\x80\x80", 0},
-                {"\xff", 0},
-                {"\xc2", 0},
-                {"\xc2"
-                 "A",
-                 0},
-                {"\xe2\x82", 0},
-                {"\xe2"
-                 "A\x80",
-                 0},
-                {"\xe2\x82"
-                 "A",
-                 0},
-                {"\xf0\x90\x80", 0},
-                {"\xf0\x90\x80"
-                 "A",
-                 0},
-                {"\xf8\x88\x80\x80\x80", 0}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strata_utf8_length(rows[i].text) != rows[i].length) FAIL_TEST("row %zu", i);
+    static const char *const texts[5][20] = {{"\x80", "\xbf", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                                              "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc2",
+                                              "\xc2\x41", "\xe2\x82", "\xe2\x41\x80", "\xe2\x82\x41", "\xf0\x90\x80",
+                                              "\xf0\x90\x80\x41", "\xf8\x88\x80\x80\x80"},
+                                             {"A", "\x7f"},
+                                             {"\xc2\x80", "\xdf\xbf"},
+                                             {"\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf"},
+                                             {"\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}};
+    expect_lengths(strata_utf8_length, texts);
 }
 
 /* Beside each end of what a terminal obeys stands what it shows. */
 TEST(platform_words, what_a_terminal_obeys_is_not_printable) {
-    static const struct {
-        const char *text;
-        size_t length;
-    } rows[] = {{"\x1f", 0},
-                {" ", 1},
-                {"~", 1},
-                {"\x7f", 0},
-                {"\t", 0},
-                {"\n", 0},
-                {"\xc2\x80", 0},
-                {"\xc2\x9f", 0},
-                {"\xc2\xa0", 2},
-                {"\xc3\x80", 2},
-                {"\xe2\x80\xa7", 3},
-                {"\xe2\x80\xa8", 0},
-                {"\xe2\x80\xae", 0},
-                {"\xe2\x80\xaf", 3},
-                {"\xe2\x81\xa5", 3},
-                {"\xe2\x81\xa6", 0},
-                {"\xe2\x81\xa9", 0},
-                {"\xe2\x81\xaa", 3},
-                {"\xe2\x82\xa8", 3},
-                {"\xe3\x80\xa8", 3},
-                {"\xf0\x9f\x98\x80", 4}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strata_printable_length(rows[i].text) != rows[i].length) FAIL_TEST("row %zu", i);
+    static const char *const texts[5][20] = {
+        {"\x1f", "\x7f", "\t", "\n", "\xc2\x80", "\xc2\x9f", "\xe2\x80\xa8", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"},
+        {" ", "~"},
+        {"\xc2\xa0", "\xc3\x80"},
+        {"\xe2\x80\xa7", "\xe2\x80\xaf", "\xe2\x81\xa5", "\xe2\x81\xaa", "\xe2\x82\xa8", "\xe3\x80\xa8"},
+        {"\xf0\x9f\x98\x80"}};
+    expect_lengths(strata_printable_length, texts);
 }
 
 TEST(platform_words, what_is_not_printable_becomes_a_question_mark_for_each_byte) {

@@ -27,26 +27,27 @@ TEST(trace, the_pool_of_an_alloc) {
     }
 }
 
+static const char every_column[] = "# strata-trace 1\r\n"
+                                   "x_note,time_us,stream,size,id,op,other,dur_us,pool,tag,align,place,device\r\n"
+                                   "a,3,7,100,900,alloc,,,,\"one, \"\"two\"\"\",512,,\r\n"
+                                   ",3,0,0,5,alloc,,,,,,pinned,1\r\n"
+                                   "\r\n"
+                                   ",4,8,0,900,borrow,,,,,,,\r\n"
+                                   ",4,8,0,900,work,,50,,,,,\r\n"
+                                   ",4,8,0,,work,,50,,,,,\r\n"
+                                   ",5,8,0,,wait,7,,,,,,\r\n"
+                                   ",5,8,0,900,unborrow,,,,,,,\r\n"
+                                   ",6,all,0,,sync,,,,,,,1\r\n"
+                                   ",6,7,0,,sync,,,,,,,\r\n"
+                                   ",6,,,,step,,,,,,,\r\n"
+                                   ",6,,,,release,,,,,,,\r\n"
+                                   ",6,7,,,pool_begin,,,44,,,,\r\n"
+                                   ",6,7,,,pool_end,,,44,,,,\r\n"
+                                   ",7,8,0,900,free,,,,,,,";
+
 TEST(trace, columns_in_any_order_and_all_operations) {
-    static const char text[] = "# strata-trace 1\r\n"
-                               "x_note,time_us,stream,size,id,op,other,dur_us,pool,tag,align,place,device\r\n"
-                               "a,3,7,100,900,alloc,,,,\"one, \"\"two\"\"\",512,,\r\n"
-                               ",3,0,0,5,alloc,,,,,,pinned,1\r\n"
-                               "\r\n"
-                               ",4,8,0,900,borrow,,,,,,,\r\n"
-                               ",4,8,0,900,work,,50,,,,,\r\n"
-                               ",4,8,0,,work,,50,,,,,\r\n"
-                               ",5,8,0,,wait,7,,,,,,\r\n"
-                               ",5,8,0,900,unborrow,,,,,,,\r\n"
-                               ",6,all,0,,sync,,,,,,,1\r\n"
-                               ",6,7,0,,sync,,,,,,,\r\n"
-                               ",6,,,,step,,,,,,,\r\n"
-                               ",6,,,,release,,,,,,,\r\n"
-                               ",6,7,,,pool_begin,,,44,,,,\r\n"
-                               ",6,7,,,pool_end,,,44,,,,\r\n"
-                               ",7,8,0,900,free,,,,,,,";
     strata_trace_t *t CLOSED_BY(trace_gone) = NULL;
-    ASSERT_OK(strata_trace_load(write_text("all.csv", text), &t));
+    ASSERT_OK(strata_trace_load(write_text("all.csv", every_column), &t));
     ASSERT_EQ(t->count, 14);
     EXPECT_EQ(t->lifetimes, 2);
     EXPECT_EQ(t->devices, 2);
@@ -145,27 +146,32 @@ TEST(trace, round_trip_of_real_traces) {
     }
 }
 
-TEST(trace, round_trip_of_every_field) {
-    strata_trace_record_t written = {.op = STRATA_TRACE_alloc,
-                                     .place = STRATA_PLACE_MANAGED,
-                                     .id = UINT64_MAX - 1,
-                                     .size = STRATA_TRACE_SIZE_MAX,
-                                     .stream = STRATA_TRACE_NUMBER_MAX,
-                                     .time_us = 12,
-                                     .pool = 3,
-                                     .align = 4096,
-                                     .device = 15,
-                                     .thread = UINT32_MAX,
-                                     .has_id = true,
-                                     .has_pool = true,
-                                     .tag = "a \"b\", c"};
+static const strata_trace_record_t written = {.op = STRATA_TRACE_alloc,
+                                              .place = STRATA_PLACE_MANAGED,
+                                              .id = UINT64_MAX - 1,
+                                              .size = STRATA_TRACE_SIZE_MAX,
+                                              .stream = STRATA_TRACE_NUMBER_MAX,
+                                              .time_us = 12,
+                                              .pool = 3,
+                                              .align = 4096,
+                                              .device = 15,
+                                              .thread = UINT32_MAX,
+                                              .has_id = true,
+                                              .has_pool = true,
+                                              .tag = "a \"b\", c"};
+
+static void write_every_field(const char *path) {
     strata_trace_writer_t *writer = NULL;
-    char path[256];
-    snprintf(path, sizeof path, "%s", temporary("every.csv"));
     ASSERT_OK(strata_trace_writer_open(path, UINT32_MAX, &writer));
     ASSERT_OK(strata_trace_write(writer, &written));
     ASSERT_OK(strata_trace_write(writer, &(strata_trace_record_t){.op = STRATA_TRACE_sync, .time_us = 12, .all_streams = true}));
     ASSERT_OK(strata_trace_writer_finish(writer));
+}
+
+TEST(trace, round_trip_of_every_field) {
+    char path[256];
+    snprintf(path, sizeof path, "%s", temporary("every.csv"));
+    write_every_field(path);
     strata_trace_reader_t *reader = NULL;
     ASSERT_OK(strata_trace_reader_open(path, &reader));
     strata_trace_record_t read;
