@@ -37,8 +37,8 @@
  * A type that is not guarded locks for itself. It still must not block while a lock of the call is held.
  *
  * ERRORS. A function that fails returns the reason, made with strata_fail() (strata/status.h), and leaves everything as it was.
- * A request that cannot be served for want of memory is STRATA_E_NO_MEMORY, however large it is: then the core looks for memory
- * and asks again. `free` cannot fail.
+ * A request that cannot be served for want of memory is STRATA_E_NO_MEMORY, however large it is. The core then looks for memory
+ * and asks the stack again, as the strategy says; a layer has nothing to do with that. `free` cannot fail.
  *
  * UNITS. Sizes are bytes, times are nanoseconds, addresses are uint64_t.
  *
@@ -59,21 +59,22 @@ typedef struct strata_stack strata_stack_t; /* the instances that serve one (pla
 typedef struct strata_domain strata_domain_t; /* all stacks over one physical memory */
 typedef struct strata_record strata_record_t; /* one block, live or free */
 
-/* ---- the call that is under way ---------------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------------------------------------- */
 
 /* What a call is for. */
 typedef enum strata_purpose {
-    STRATA_FOR_PROGRAM, /* what the program asked for */
-    STRATA_FOR_CHUNK, /* a cache is growing, for which others wait: no callback of the program is asked, and nobody waits for memory */
-    STRATA_FOR_FIRST_USE /* record_stream of the stream that was served a block of a stack which is not its own: the event is taken
-                            at free whatever the options, and erase_stream does not end the borrow */
+    STRATA_FOR_PROGRAM, /* the program asked for it */
+    STRATA_FOR_CHUNK, /* a cache is growing, and other threads wait for it: call no callback, and do not wait for memory */
+    STRATA_FOR_FIRST_USE /* record_stream, by the stream that was given a block of a stack which is not its own: take the event at
+                            free whatever your options say, and let erase_stream not end the borrow */
 } strata_purpose_t;
 
-/* Which stack is served, for whom, and which locks this call holds. On the C stack of whoever began the call. */
+/* The call that is under way: which stack it serves, for whom, and which locks it holds. The core makes it, and it ends with the
+ * call: pass it on, and keep no pointer to it. */
 typedef struct strata_call {
-    strata_stack_t *stack; /* whose layer numbers the record's decorator stack uses */
-    strata_stack_t *held[2]; /* locks held now: [0] a stack of stream or thread scope, [1] a shared stack; NULL: open */
-    strata_stream_t stream; /* of a request: that it is for; another than the stack's own where that was forgotten */
+    strata_stack_t *stack; /* whose layer numbers are in the route of the record */
+    strata_stack_t *held[2]; /* the stacks whose locks are held now: [0] one of a stream or thread, [1] a shared one; NULL: none */
+    strata_stream_t stream; /* whose request it is: not the stack's own stream if the program has forgotten that one */
     strata_purpose_t purpose;
 } strata_call_t;
 
@@ -379,8 +380,8 @@ STRATA_API void strata_chunk_free(strata_record_t *chunk);
 /* Whether whatever stands below gives all of these traits (STRATA_TRAIT_*), itself or by passing them on. */
 STRATA_API bool strata_below_gives(const strata_layer_t *self, uint32_t traits);
 
-/* Of a cache that takes out-of-memory steps of its own: they have not helped the request. Where no other layer of the place keeps or
- * defers anything, the core climbs no ladder for it that the strategy has not asked for. */
+/* Of a cache that looks for memory itself when the layer below has none: that has not helped. If no other layer of the place
+ * keeps or defers anything, the core then does not look again, unless the strategy asks for it. */
 STRATA_API void strata_layer_has_reclaimed(const strata_layer_t *self);
 
 /* ---- locks ---- */
