@@ -1,58 +1,7 @@
-/* The rules of bfc, against the plain model and one by one. */
+/* The rules of bfc one by one; all of them at once: tests/chunked/rules.c. */
 #include <stdio.h>
 
 #include "tests/bfc/bfc.h"
-#include "tests/bfc/model.h"
-
-enum { HELD = 120, STEPS = 4000 };
-
-static size_t draw_size(uint64_t *random) {
-    uint64_t shift = bfc_next(random, 24);
-    return 1 + bfc_next(random, 1ull << shift);
-}
-
-static strata_block_t allocate_both(rig_t *rig, model_t *model, size_t size) {
-    uint64_t region = 0, reserved = rig_figures(rig).reserved_bytes;
-    const model_block_t *expected = model_allocate(model, size, &region);
-    strata_block_t b = rig_allocate(rig, NULL, size);
-    EXPECT_EQ(rig_figures(rig).reserved_bytes - reserved, region);
-    if (!expected) expected = model_grow(model, size, (uint64_t)(uintptr_t)b.ptr, region);
-    EXPECT_EQ((uintptr_t)b.ptr, expected->at);
-    EXPECT_EQ(b.size, expected->size);
-    EXPECT_EQ(bfc_of(rig)->next_region, model->next);
-    return b;
-}
-
-static void run_against_the_model(uint64_t seed, const char *options, uint64_t first, uint64_t cap) {
-    static model_t model;
-    strata_block_t held[HELD] = {{.ref = 0}};
-    model = (model_t){.next = first, .cap = cap};
-    RIG_BY(rig, bfc_open(&rig, options, STRATA_SIM_UNLIMITED));
-    for (int i = 0; i < STEPS && !strata_test_has_failed(); i++) {
-        strata_block_t *b = &held[bfc_next(&seed, HELD)];
-        if (b->ref) {
-            model_free(&model, (uint64_t)(uintptr_t)b->ptr);
-            EXPECT_OK(strata_free(rig.s, b->ref));
-        }
-        *b = (strata_block_t){.ref = 0};
-        if (bfc_next(&seed, 5)) *b = allocate_both(&rig, &model, draw_size(&seed));
-        if (bfc_next(&seed, 400) == 0) {
-            uint64_t released;
-            EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
-            EXPECT_EQ(released, model_release(&model));
-        }
-        if (i % 100 == 0) EXPECT_OK(strata_validate(rig.s));
-    }
-    bfc_free_all(&rig, held, HELD);
-}
-
-TEST(bfc, serves_what_the_rules_say) {
-    for (uint64_t seed = 1; seed <= 6; seed++) run_against_the_model(seed, "", 2 * MIB, 128 * MIB);
-}
-TEST(bfc, serves_what_the_rules_say_with_little_slack) {
-    run_against_the_model(9, "initial_region: 300KiB, memory_limit: 1GiB, fragmentation_fraction: 0.001", 300 * KIB,
-                          (uint64_t)(0.001 * (double)GIB));
-}
 
 /* Cut where the block has twice the request, or more above it than is allowed. */
 TEST(bfc, cuts_by_the_two_rules) {
