@@ -2,7 +2,8 @@
 #ifndef STRATA_TESTS_CUDA_EVERY_CALL_H
 #define STRATA_TESTS_CUDA_EVERY_CALL_H
 
-#include "platform/device.h"
+#include "tests/cuda/fake_driver.h"
+#include "tests/harness/test.h"
 
 #define EVERY_SENTINEL UINT64_C(0xABABABABABABABAB)
 
@@ -20,6 +21,14 @@ typedef struct every_call {
 
 /* Opens gpu:0 of the fake and makes what `call` needs; a failure is the running test's. */
 bool every_call_prepare(every_call_t *things, strata_device_call_t call);
+/* Likewise on a fresh fake, for a test that ends where it fails; the device closes where the scope ends. */
+#define EVERY_CALL(things, call)                                                                                                   \
+    every_call_t things CLOSED_BY(every_call_close) = {0};                                                                         \
+    fake_reset();                                                                                                                  \
+    if (!every_call_prepare(&things, call)) return
+static inline void every_call_close(every_call_t *things) {
+    if (things->device) strata_device_close(things->device);
+}
 strata_status_t every_call_make(every_call_t *things, strata_device_call_t call);
 /* Whether the call has written an answer. */
 bool every_call_answered(const every_call_t *things);

@@ -28,6 +28,16 @@ extern fake_options_t fake_options;
 
 /* Puts everything back, and a fresh fake in the driver's place. */
 void fake_reset(void);
+/* gpu:0, which closes where the scope ends; on a fresh fake, or on the one that there is. */
+#define FAKE_DEVICE(device)                                                                                                        \
+    fake_reset();                                                                                                                  \
+    OPEN_DEVICE(device)
+#define OPEN_DEVICE(device)                                                                                                        \
+    strata_device_t *device CLOSED_BY(fake_device_close) = NULL;                                                                   \
+    ASSERT_OK(strata_cuda_open(0, &device))
+static inline void fake_device_close(strata_device_t **device) {
+    if (*device) strata_device_close(*device);
+}
 /* The fake's table, for tests that leave entries out and give it to strata_cuda_set_table_for_tests(). */
 strata_cuda_driver_t fake_table(void);
 /* cuGetProcAddress_v2 over the fake; `fake_omitted` is not there, which `fake_omission` (NOT_FOUND) says; what was asked is counted

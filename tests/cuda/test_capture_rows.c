@@ -7,9 +7,7 @@
 #include "tests/harness/test.h"
 
 TEST(cuda, row1_free_beside_a_capture_leaves_it_alone) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
     uint64_t waits = fake_count("CtxSynchronize");
     EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
@@ -17,7 +15,6 @@ TEST(cuda, row1_free_beside_a_capture_leaves_it_alone) {
     EXPECT_EQ(fake_capture_of((CUstream)things.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     EXPECT_OK(strata_device_capture_end(things.device, things.stream, &things.graph));
     EXPECT_OK(strata_device_synchronise(things.device));
-    strata_device_close(things.device);
 }
 
 /* The program captures; every call of the device's that would be unsafe is made beside it. */
@@ -53,9 +50,7 @@ TEST(cuda, row2_unsafe_calls_run_relaxed) {
 }
 
 TEST(cuda, row2_statistics_and_attributes_run_relaxed) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     uint64_t left, total;
     EXPECT_OK(strata_device_mem_info(things.device, &left, &total));
     EXPECT_OK(strata_device_pool_set(things.device, things.pool, STRATA_POOL_RELEASE_THRESHOLD, 1));
@@ -64,7 +59,6 @@ TEST(cuda, row2_statistics_and_attributes_run_relaxed) {
                                         "MemMap",     "MemSetAccess",        "MemHostAlloc",        "MemPoolCreate"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (fake_last(calls[i])->mode != CU_STREAM_CAPTURE_MODE_RELAXED) FAIL_TEST("%s ran in another mode", calls[i]);
-    strata_device_close(things.device);
 }
 
 TEST(cuda, row3_captured_event_is_never_queried) {
@@ -98,10 +92,8 @@ TEST(cuda, row3_captured_event_is_never_queried) {
 }
 
 TEST(cuda, row3_recycled_handle_is_a_new_event) {
-    fake_reset();
-    every_call_t things;
     strata_handle_t again;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
     ASSERT_OK(strata_device_event_record(things.device, things.event, things.stream));
     /* A destroy that fails changes nothing. */
     fake_fail("EventDestroy", 1, CUDA_ERROR_INVALID_VALUE);
@@ -113,7 +105,6 @@ TEST(cuda, row3_recycled_handle_is_a_new_event) {
     ASSERT_OK(strata_device_event_create(things.device, &again));
     EXPECT_EQ(again, things.event);
     EXPECT_OK(strata_device_event_query(things.device, again));
-    strata_device_close(things.device);
 }
 
 TEST(cuda, row4_legacy_stream_is_left_alone) {
@@ -152,14 +143,11 @@ TEST(cuda, row4_legacy_stream_is_left_alone) {
 }
 
 TEST(cuda, row4_destroyed_stream_captures_nothing) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     ASSERT_OK(strata_device_capture_begin(things.device, things.other_stream, STRATA_CAPTURE_RELAXED));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
     EXPECT_OK(strata_device_stream_destroy(things.device, things.other_stream));
     EXPECT_OK(strata_device_synchronise(things.device));
-    strata_device_close(things.device);
 }
 
 typedef struct elsewhere {
@@ -212,10 +200,8 @@ TEST(cuda, row5_a_capture_is_known_from_before_it_begins_until_it_has_failed_to)
 }
 
 TEST(cuda, row5_only_its_thread_ends_a_capture) {
-    fake_reset();
-    every_call_t things;
     pthread_t thread;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     elsewhere_t elsewhere = {things.device, things.other_stream, STRATA_E_IO};
     ASSERT_EQ(pthread_create(&thread, NULL, begin_elsewhere, &elsewhere), 0);
     pthread_join(thread, NULL);
@@ -226,7 +212,6 @@ TEST(cuda, row5_only_its_thread_ends_a_capture) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
     EXPECT_EQ(fake_count("CtxSynchronize"), 0);
     EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    strata_device_close(things.device);
 }
 
 static void *capture_elsewhere(void *stream) {
@@ -239,9 +224,7 @@ static void *capture_elsewhere(void *stream) {
 }
 
 TEST(cuda, row5_captures_are_told_apart) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_status)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_status);
     pthread_t thread;
     void *captured = NULL;
     ASSERT_EQ(pthread_create(&thread, NULL, capture_elsewhere, things.other_stream), 0);
@@ -258,7 +241,6 @@ TEST(cuda, row5_captures_are_told_apart) {
     /* Ending it here fails and leaves it as it was, in the device's own books too. */
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.other_stream, &things.graph));
     EXPECT_EQ(fake_capture_of((CUstream)things.other_stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    strata_device_close(things.device);
 }
 
 TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
@@ -292,12 +274,10 @@ TEST(cuda, row6_callback_runs_when_graph_and_instances_are_gone) {
 }
 
 TEST(cuda, row6_announced_capture_of_the_program_survives_a_free) {
-    fake_reset();
-    every_call_t things;
     CUstream stream;
     CUgraph graph;
     CUcontext popped;
-    if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+    EVERY_CALL(things, STRATA_CALL_free);
     strata_cuda_driver_t program = fake_table();
     program.CtxPushCurrent(fake_context(0));
     program.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
@@ -311,13 +291,10 @@ TEST(cuda, row6_announced_capture_of_the_program_survives_a_free) {
     EXPECT_OK(strata_device_synchronise(things.device));
     program.GraphDestroy(graph);
     program.CtxPopCurrent(&popped);
-    strata_device_close(things.device);
 }
 
 TEST(cuda, row7_capture_frees_only_memory_of_graphs) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_free_async(things.device, things.pool_address, things.stream));
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_capture_end(things.device, things.stream, &things.graph));
     EXPECT_EQ(strata_last_error()->device_code, 901);
@@ -325,5 +302,4 @@ TEST(cuda, row7_capture_frees_only_memory_of_graphs) {
     /* The capture is over: waiting is allowed, the memory is the pool's still. */
     EXPECT_OK(strata_device_synchronise(things.device));
     EXPECT_OK(strata_device_free_async(things.device, things.pool_address, things.stream));
-    strata_device_close(things.device);
 }

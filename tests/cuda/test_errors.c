@@ -17,15 +17,12 @@ TEST(cuda, codes_are_mapped) {
                 {719, STRATA_E_DEVICE_LOST}, {721, STRATA_E_DEVICE_LOST}, {810, STRATA_E_DEVICE_LOST}, {911, STRATA_E_DEVICE_LOST},
                 {214, STRATA_E_DEVICE_LOST}, {220, STRATA_E_DEVICE_LOST}, {709, STRATA_E_DEVICE_LOST}, {999, STRATA_E_DEVICE_LOST}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        fake_reset();
-        strata_device_t *device;
         strata_address_t address = 7;
-        ASSERT_OK(strata_cuda_open(0, &device));
+        FAKE_DEVICE(device);
         fake_fail("MemAlloc", 1, (CUresult)rows[i].code);
         EXPECT_STATUS(rows[i].status, strata_device_malloc(device, STRATA_MEMORY_DEVICE, 4096, &address));
         EXPECT_EQ(strata_last_error()->device_code, rows[i].code);
         EXPECT_EQ(address, 7);
-        strata_device_close(device);
     }
 }
 
@@ -50,9 +47,7 @@ TEST(cuda, text_names_call_code_and_reason) {
 }
 
 TEST(cuda, not_ready_is_no_failure) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     fake_submit((CUstream)things.stream);
     strata_fail(STRATA_E_IO, 0, "before");
     ASSERT_OK(strata_device_event_record(things.device, things.event, things.stream));
@@ -62,7 +57,6 @@ TEST(cuda, not_ready_is_no_failure) {
     fake_run(NULL);
     EXPECT_OK(strata_device_event_query(things.device, things.event));
     EXPECT_OK(strata_device_stream_query(things.device, things.stream));
-    strata_device_close(things.device);
 }
 
 /* Under each state of the thread: no context, another device's, this device's. */

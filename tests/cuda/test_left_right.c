@@ -73,11 +73,9 @@ TEST(cuda_left_right, a_thread_is_put_back_where_the_question_of_a_capture_fails
 /* The driver's own pool of graphs goes with the default pool, by whatever name that is called, and with no other. */
 TEST(cuda_left_right, the_default_pool_is_trimmed_by_its_handle_too) {
     for (int way = 0; way < 3; way++) {
-        fake_reset();
-        every_call_t things;
         strata_handle_t pool;
         strata_address_t inside;
-        if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+        EVERY_CALL(things, STRATA_CALL_capture_end);
         ASSERT_OK(strata_device_malloc_async(things.device, NULL, FAKE_GRANULE, things.stream, &inside));
         ASSERT_OK(strata_device_free_async(things.device, inside, things.stream));
         ASSERT_OK(strata_device_capture_end(things.device, things.stream, &things.graph));
@@ -90,19 +88,15 @@ TEST(cuda_left_right, the_default_pool_is_trimmed_by_its_handle_too) {
         EXPECT_OK(strata_device_pool_trim(things.device, named[way], UINT64_MAX));
         EXPECT_EQ(fake_count("DeviceGraphMemTrim"), way < 2);
         EXPECT_EQ(fake_used(0), way < 2 ? used : used + FAKE_GRANULE);
-        strata_device_close(things.device);
     }
 }
 
 /* Where the pool itself is refused, the graphs' memory is left alone. */
 TEST(cuda_left_right, a_trim_that_fails_trims_nothing_else) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_pool_trim)) return;
+    EVERY_CALL(things, STRATA_CALL_pool_trim);
     fake_fail("MemPoolTrimTo", 1, CUDA_ERROR_INVALID_VALUE);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_pool_trim(things.device, NULL, 0));
     EXPECT_EQ(fake_count("DeviceGraphMemTrim"), 0);
-    strata_device_close(things.device);
 }
 
 /* ---- captures that nobody told of ---- */
@@ -122,9 +116,7 @@ static CUstream captured_by_the_program(CUstreamCaptureMode mode) {
 TEST(cuda_left_right, a_free_whose_wait_meets_a_capture_still_frees) {
     static const strata_memory_t kinds[] = {STRATA_MEMORY_DEVICE, STRATA_MEMORY_MANAGED};
     for (size_t i = 0; i < 2; i++) {
-        fake_reset();
-        every_call_t things;
-        if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+        EVERY_CALL(things, STRATA_CALL_free);
         CUstream stream = captured_by_the_program(CU_STREAM_CAPTURE_MODE_RELAXED);
         uint64_t live = fake_live_objects();
         strata_address_t address = i == 0 ? things.address : things.managed;
@@ -134,17 +126,14 @@ TEST(cuda_left_right, a_free_whose_wait_meets_a_capture_still_frees) {
         EXPECT_EQ(fake_live_objects(), live - 1);
         EXPECT_EQ(fake_last("MemFree")->value, address);
         EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(things.device, kinds[i], address));
-        strata_device_close(things.device);
     }
 }
 
 /* One of a blocking stream is seen from the legacy stream: neither a synchronise nor a free waits, and it stays whole. */
 TEST(cuda_left_right, an_unannounced_capture_of_a_blocking_stream_is_seen) {
-    fake_reset();
-    every_call_t things;
     CUstream stream;
     CUcontext popped;
-    if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+    EVERY_CALL(things, STRATA_CALL_free);
     strata_cuda_driver_t program = fake_table();
     program.CtxPushCurrent(fake_context(0));
     EXPECT_EQ(program.StreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, 0), CUDA_SUCCESS);
@@ -154,16 +143,13 @@ TEST(cuda_left_right, an_unannounced_capture_of_a_blocking_stream_is_seen) {
     EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
     EXPECT_EQ(fake_count("CtxSynchronize"), 0);
     EXPECT_EQ(fake_capture_of(stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    strata_device_close(things.device);
 }
 
 /* A captured stream that the program destroyed by itself is still on our books; its handle, used again, is counted once. */
 TEST(cuda_left_right, a_capture_on_a_recycled_handle_is_counted_once) {
-    fake_reset();
-    every_call_t things;
     strata_handle_t again;
     CUcontext popped;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     strata_cuda_driver_t program = fake_table();
     ASSERT_OK(strata_device_capture_begin(things.device, things.other_stream, STRATA_CAPTURE_RELAXED));
     program.CtxPushCurrent(fake_context(0));
@@ -175,19 +161,15 @@ TEST(cuda_left_right, a_capture_on_a_recycled_handle_is_counted_once) {
     EXPECT_STATUS(STRATA_E_CAPTURE, strata_device_synchronise(things.device));
     ASSERT_OK(strata_device_capture_end(things.device, again, &things.graph));
     EXPECT_OK(strata_device_synchronise(things.device));
-    strata_device_close(things.device);
 }
 
 /* Any other reason for which the wait fails keeps the memory: somebody may still be at it. */
 TEST(cuda_left_right, a_free_whose_wait_fails_otherwise_keeps_the_memory) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+    EVERY_CALL(things, STRATA_CALL_free);
     fake_fail("CtxSynchronize", 1, CUDA_ERROR_INVALID_VALUE);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
     EXPECT_EQ(fake_count("MemFree"), 0);
     EXPECT_OK(strata_device_free(things.device, STRATA_MEMORY_DEVICE, things.address));
-    strata_device_close(things.device);
 }
 
 /* ---- marks of events ---- */
@@ -219,14 +201,11 @@ TEST(cuda_left_right, a_record_that_fails_leaves_an_earlier_mark) {
 }
 
 TEST(cuda_left_right, a_first_record_that_fails_in_a_capture_leaves_no_mark) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_capture_end)) return;
+    EVERY_CALL(things, STRATA_CALL_capture_end);
     fake_fail("EventRecord", 1, CUDA_ERROR_INVALID_VALUE);
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_event_record(things.device, things.event, things.stream));
     EXPECT_EQ(strata_cuda_of(things.device)->captured_events, 0);
     EXPECT_OK(strata_device_event_query(things.device, things.event));
-    strata_device_close(things.device);
 }
 
 /* ---- graphs that are watched ---- */
@@ -235,9 +214,7 @@ TEST(cuda_left_right, a_first_record_that_fails_in_a_capture_leaves_no_mark) {
 TEST(cuda_left_right, a_user_object_that_fails_leaves_no_count) {
     static const char *const calls[] = {"UserObjectCreate", "GraphRetainUserObject", "StreamGetCaptureInfo"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        fake_reset();
-        every_call_t things;
-        if (!every_call_prepare(&things, STRATA_CALL_graph_on_destroy)) return;
+        EVERY_CALL(things, STRATA_CALL_graph_on_destroy);
         int before = every_call_gone;
         fake_fail(calls[i], 1, CUDA_ERROR_INVALID_VALUE);
         EXPECT_STATUS(STRATA_E_DEVICE, every_call_make(&things, STRATA_CALL_graph_on_destroy));
@@ -248,7 +225,6 @@ TEST(cuda_left_right, a_user_object_that_fails_leaves_no_count) {
         EXPECT_EQ(fake_last("MemFree")->pending, 0);
         EXPECT_OK(strata_device_graph_destroy(things.device, things.graph));
         EXPECT_EQ(every_call_gone, before);
-        strata_device_close(things.device);
     }
 }
 
@@ -265,14 +241,11 @@ TEST(cuda_left_right, what_a_capture_records_is_called_in_the_threads_own_mode) 
                 {STRATA_CALL_stream_id, "StreamGetId"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int mode = CU_STREAM_CAPTURE_MODE_GLOBAL; mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
-            fake_reset();
-            every_call_t things;
-            if (!every_call_prepare(&things, rows[i].call)) return;
+            EVERY_CALL(things, rows[i].call);
             fake_table().ThreadExchangeStreamCaptureMode(&(CUstreamCaptureMode){(CUstreamCaptureMode)mode});
             ASSERT_OK(every_call_make(&things, rows[i].call));
             if (fake_last(rows[i].name)->mode != (CUstreamCaptureMode)mode) FAIL_TEST("%s in mode %d", rows[i].name, mode);
             every_call_clear(&things);
-            strata_device_close(things.device);
         }
     }
     fake_reset();
@@ -288,10 +261,8 @@ TEST(cuda_left_right, a_destroyed_stream_is_unknown_whatever_the_driver_says) {
     static const of_stream_t calls[] = {strata_device_stream_query, strata_device_stream_synchronise, strata_device_stream_destroy};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         for (int way = 0; way < 3; way++) {
-            fake_reset();
-            every_call_t things;
             strata_handle_t blocking;
-            if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+            EVERY_CALL(things, STRATA_CALL_malloc);
             if (way > 0) fake_options.unknown_stream = CUDA_ERROR_CONTEXT_IS_DESTROYED;
             ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_BLOCKING, 0, &blocking));
             if (way > 1) ASSERT_OK(strata_device_capture_begin(things.device, blocking, STRATA_CAPTURE_THREAD_LOCAL));
@@ -300,7 +271,6 @@ TEST(cuda_left_right, a_destroyed_stream_is_unknown_whatever_the_driver_says) {
             uint64_t id;
             EXPECT_STATUS(STRATA_E_UNKNOWN_STREAM, strata_device_stream_id(things.device, things.other_stream, &id));
             EXPECT_OK(strata_device_stream_query(things.device, things.stream)); /* nothing is lost */
-            strata_device_close(things.device);
         }
     }
 }
@@ -308,13 +278,10 @@ TEST(cuda_left_right, a_destroyed_stream_is_unknown_whatever_the_driver_says) {
 TEST(cuda_left_right, a_default_stream_without_its_context_is_a_lost_device) {
     static strata_handle_t const defaults[] = {NULL, STRATA_STREAM_LEGACY, STRATA_STREAM_PER_THREAD};
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
-        fake_reset();
-        every_call_t things;
-        if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+        EVERY_CALL(things, STRATA_CALL_malloc);
         fake_fail("StreamSynchronize", 1, CUDA_ERROR_CONTEXT_IS_DESTROYED);
         EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_stream_synchronise(things.device, defaults[i]));
         EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_stream_query(things.device, things.stream));
-        strata_device_close(things.device);
     }
     fake_reset();
 }

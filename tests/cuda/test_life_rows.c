@@ -7,11 +7,9 @@
 #include "tests/harness/test.h"
 
 TEST(cuda, row17_default_streams_and_recycled_handles) {
-    fake_reset();
-    strata_device_t *device;
     strata_handle_t first, second;
     uint64_t ids[5] = {0};
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     EXPECT_OK(strata_device_stream_id(device, NULL, &ids[0]));
     EXPECT_OK(strata_device_stream_id(device, (strata_handle_t)CU_STREAM_LEGACY, &ids[1]));
     EXPECT_OK(strata_device_stream_id(device, (strata_handle_t)CU_STREAM_PER_THREAD, &ids[2]));
@@ -31,7 +29,6 @@ TEST(cuda, row17_default_streams_and_recycled_handles) {
     EXPECT_OK(strata_device_stream_id(device, second, &ids[4]));
     EXPECT_NE(ids[3], ids[4]);
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_stream_destroy(device, (strata_handle_t)CU_STREAM_PER_THREAD));
-    strata_device_close(device);
 }
 
 TEST(cuda, row17_plain_entries_are_asked_for) {
@@ -75,11 +72,9 @@ static const strata_device_call_t on_streams[] = {
 /* A driver may say of a destroyed stream's handle that its context is gone. */
 TEST(cuda, row18_a_destroyed_streams_handle_loses_no_device) {
     for (size_t i = 0; i < sizeof on_streams / sizeof *on_streams; i++) {
-        fake_reset();
-        every_call_t things;
         strata_handle_t stream;
         uint64_t left, total;
-        if (!every_call_prepare(&things, on_streams[i])) return;
+        EVERY_CALL(things, on_streams[i]);
         ASSERT_OK(strata_device_stream_create(things.device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
         ASSERT_OK(strata_device_stream_destroy(things.device, stream));
         things.stream = things.other_stream = stream;
@@ -91,23 +86,19 @@ TEST(cuda, row18_a_destroyed_streams_handle_loses_no_device) {
         EXPECT_OK(strata_device_mem_info(things.device, &left, &total));
         EXPECT_EQ(fake_depth(), 0);
         every_call_clear(&things);
-        strata_device_close(things.device);
     }
 }
 
 TEST(cuda, row18_a_context_that_is_gone_loses_its_device_whatever_the_call_names) {
     for (size_t i = 0; i < sizeof on_streams / sizeof *on_streams; i++) {
-        fake_reset();
-        every_call_t things;
         uint64_t left, total;
-        if (!every_call_prepare(&things, on_streams[i])) return;
+        EVERY_CALL(things, on_streams[i]);
         fake_options.sticky[0] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
         if (every_call_make(&things, on_streams[i]) != STRATA_E_DEVICE_LOST)
             FAIL_TEST("%s answered %s", strata_device_call_name(on_streams[i]), strata_last_error()->text);
         fake_options.sticky[0] = CUDA_SUCCESS;
         EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_mem_info(things.device, &left, &total));
         every_call_clear(&things);
-        strata_device_close(things.device);
     }
 }
 
@@ -127,10 +118,8 @@ static int in_child(every_call_t *things) {
 }
 
 TEST(cuda, row19_forked_child_calls_nothing) {
-    fake_reset();
-    every_call_t things;
     int status = -1;
-    if (!every_call_prepare(&things, STRATA_CALL_malloc)) return;
+    EVERY_CALL(things, STRATA_CALL_malloc);
     pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) _exit(in_child(&things));
@@ -139,7 +128,6 @@ TEST(cuda, row19_forked_child_calls_nothing) {
     EXPECT_EQ(WEXITSTATUS(status), 0);
     /* The parent goes on. */
     EXPECT_OK(every_call_make(&things, STRATA_CALL_malloc));
-    strata_device_close(things.device);
 }
 
 TEST(cuda, row20_work_is_a_kernel_of_our_own) {

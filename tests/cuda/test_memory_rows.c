@@ -9,9 +9,7 @@
 TEST(cuda, row1_free_waits_for_all_work) {
     static const strata_memory_t kinds[] = {STRATA_MEMORY_DEVICE, STRATA_MEMORY_MANAGED};
     for (size_t i = 0; i < 2; i++) {
-        fake_reset();
-        every_call_t things;
-        if (!every_call_prepare(&things, STRATA_CALL_free)) return;
+        EVERY_CALL(things, STRATA_CALL_free);
         fake_submit((CUstream)things.stream);
         fake_submit((CUstream)things.other_stream);
         EXPECT_EQ(fake_pending(0), 2);
@@ -22,17 +20,14 @@ TEST(cuda, row1_free_waits_for_all_work) {
         EXPECT_OK(strata_device_free_async(things.device, things.pool_address, things.stream));
         EXPECT_OK(strata_device_unmap(things.device, things.mapped, FAKE_GRANULE));
         EXPECT_GE(fake_pending(0), 1);
-        strata_device_close(things.device);
     }
 }
 
 TEST(cuda, row9_release_threshold) {
-    fake_reset();
-    strata_device_t *device;
     strata_handle_t stream, pool;
     strata_address_t address;
     uint64_t value = 0;
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     ASSERT_OK(strata_device_stream_create(device, STRATA_STREAM_NON_BLOCKING, 0, &stream));
     ASSERT_OK(strata_device_pool_create(device, 0, false, &pool));
     for (int keeps = 0; keeps < 2; keeps++) {
@@ -64,15 +59,12 @@ TEST(cuda, row9_release_threshold) {
         EXPECT_EQ(value, 1);
     }
     EXPECT_OK(strata_device_pool_destroy(device, pool));
-    strata_device_close(device);
 }
 
 TEST(cuda, row10_default_and_shareable_pools) {
-    fake_reset();
-    strata_device_t *device;
     strata_handle_t pool, shared, stream, limited;
     strata_address_t address;
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     ASSERT_OK(strata_device_pool_default(device, &pool));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_pool_destroy(device, pool));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_pool_destroy(device, NULL));
@@ -98,7 +90,6 @@ TEST(cuda, row10_default_and_shareable_pools) {
     (void)limited;
 #endif
     EXPECT_OK(strata_device_pool_destroy(device, shared));
-    strata_device_close(device);
 }
 
 TEST(cuda, row11_graph_allocations) {
@@ -152,9 +143,7 @@ TEST(cuda, row11_instances_go_with_their_graph) {
 
 /* Of a lost device nothing goes, the instance no more than the graph: the driver is not called. */
 TEST(cuda, row11_on_a_lost_device_instance_and_graph_stay) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_graph_launch)) return;
+    EVERY_CALL(things, STRATA_CALL_graph_launch);
     ASSERT_OK(strata_device_graph_launch(things.device, things.graph, things.stream));
     fake_options.sticky[0] = CUDA_ERROR_ILLEGAL_ADDRESS;
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_event_query(things.device, things.event));
@@ -162,14 +151,11 @@ TEST(cuda, row11_on_a_lost_device_instance_and_graph_stay) {
     uint64_t calls = fake_calls();
     EXPECT_STATUS(STRATA_E_DEVICE_LOST, strata_device_graph_destroy(things.device, things.graph));
     EXPECT_EQ(fake_calls(), calls);
-    strata_device_close(things.device);
 }
 
 /* An instance that could not be noted would never go: none is made, and nothing runs. */
 TEST(cuda, row11_without_room_to_note_its_instance_no_graph_is_launched) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_graph_launch)) return;
+    EVERY_CALL(things, STRATA_CALL_graph_launch);
     uint64_t live = fake_live_objects();
     strata_host_fail_at(1, 1);
     strata_status_t status = strata_device_graph_launch(things.device, things.graph, things.stream);
@@ -179,15 +165,12 @@ TEST(cuda, row11_without_room_to_note_its_instance_no_graph_is_launched) {
     EXPECT_EQ(fake_depth(), 0);
     EXPECT_OK(strata_device_graph_launch(things.device, things.graph, things.stream));
     EXPECT_EQ(fake_live_objects(), live + 1);
-    strata_device_close(things.device);
 }
 
 TEST(cuda, row14_virtual_memory_order) {
-    fake_reset();
-    strata_device_t *device;
     strata_address_t range;
     strata_physical_t handles[3];
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     ASSERT_OK(strata_device_reserve(device, 4 * FAKE_GRANULE, FAKE_GRANULE, &range));
     for (uint64_t i = 0; i < 3; i++) {
         ASSERT_OK(strata_device_create(device, FAKE_GRANULE, false, &handles[i]));
@@ -214,17 +197,15 @@ TEST(cuda, row14_virtual_memory_order) {
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_unreserve(device, range, FAKE_GRANULE));
     EXPECT_OK(strata_device_unreserve(device, range, 4 * FAKE_GRANULE));
     EXPECT_EQ(fake_live_objects(), 0);
-    strata_device_close(device);
 }
 
 TEST(cuda, row15_address_space_and_mappings_run_out) {
     fake_reset();
     fake_options.mappings_max = 2;
     fake_options.address_space = 8 * FAKE_GRANULE;
-    strata_device_t *device;
     strata_address_t range, other = 7;
     strata_physical_t handles[3];
-    ASSERT_OK(strata_cuda_open(0, &device));
+    OPEN_DEVICE(device);
     ASSERT_OK(strata_device_reserve(device, 4 * FAKE_GRANULE, FAKE_GRANULE, &range));
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 5 * FAKE_GRANULE, FAKE_GRANULE, &other));
     EXPECT_CONTAINS(strata_last_error()->text, "it is address space that ran out: cuMemAddressReserve");
@@ -241,15 +222,12 @@ TEST(cuda, row15_address_space_and_mappings_run_out) {
     fake_options.memory = fake_used(0);
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_set_access(device, range, FAKE_GRANULE, NULL, 0));
     EXPECT_LACKS(strata_last_error()->text, "ran out");
-    strata_device_close(device);
 }
 
 TEST(cuda, row16_sharing_by_descriptor) {
-    fake_reset();
-    strata_device_t *device;
     strata_physical_t alone, shared, other = 0;
     int descriptor = -1;
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     ASSERT_OK(strata_device_create(device, FAKE_GRANULE, false, &alone));
     EXPECT_STATUS(STRATA_E_DEVICE, strata_device_export_memory(device, alone, &descriptor));
     EXPECT_EQ((int64_t)descriptor, -1);
@@ -259,5 +237,4 @@ TEST(cuda, row16_sharing_by_descriptor) {
     EXPECT_OK(strata_device_import_memory(device, descriptor, &other));
     EXPECT_EQ(fake_last("MemImportFromShareableHandle")->value, (uint64_t)descriptor); /* by value, not by address */
     EXPECT_EQ(close(descriptor), 0); /* the caller's */
-    strata_device_close(device);
 }

@@ -187,16 +187,14 @@ static void check_missing_optional_entries(CUresult code) {
         fake_omitted = symbols[i];
         fake_omission = code;
         strata_cuda_driver_t driver;
-        strata_device_t *device;
         ASSERT_OK(strata_cuda_driver_fill(fake_get_proc, &driver));
         EXPECT_FALSE(strata_cuda_driver_has(&driver, groups[i]));
         strata_cuda_set_table_for_tests(&driver);
-        ASSERT_OK(strata_cuda_open(0, &device));
+        OPEN_DEVICE(device);
         for (int group = STRATA_CUDA_TEXT; group < STRATA_CUDA_GROUPS; group++) {
             bool has = has_capability(&device->capabilities, (strata_cuda_group_t)group);
             if (has && (strata_cuda_group_t)group == groups[i]) FAIL_TEST("%s is missing, its capability is on", symbols[i]);
         }
-        strata_device_close(device);
     }
     fake_reset();
 }
@@ -248,13 +246,11 @@ TEST(cuda, call_without_its_entry_is_unsupported) {
     for (int group = STRATA_CUDA_TEXT; group < STRATA_CUDA_GROUPS; group++) {
         fake_reset();
         strata_cuda_driver_t driver = fake_table();
-        strata_device_t *device;
         omit(&driver, (strata_cuda_group_t)group);
         strata_cuda_set_table_for_tests(&driver);
-        ASSERT_OK(strata_cuda_open(0, &device));
+        OPEN_DEVICE(device);
         EXPECT_STATUS(STRATA_E_UNSUPPORTED, call_of_group(device, (strata_cuda_group_t)group));
         EXPECT_EQ(fake_depth(), 0);
-        strata_device_close(device);
     }
     fake_reset();
 }
@@ -305,15 +301,13 @@ TEST(cuda, attributes_turn_capabilities_off) {
     fake_reset();
     fake_options.no_managed = fake_options.no_pools = fake_options.no_virtual = true;
     fake_options.devices = 1;
-    strata_device_t *device;
     strata_address_t address;
-    ASSERT_OK(strata_cuda_open(0, &device));
+    OPEN_DEVICE(device);
     const strata_device_capabilities_t *can = &device->capabilities;
     EXPECT_FALSE(can->managed || can->concurrent_managed || can->pools || can->virtual_memory || can->share || can->peers);
     EXPECT_EQ(can->granularity, 0);
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_malloc(device, STRATA_MEMORY_MANAGED, 4096, &address));
     EXPECT_STATUS(STRATA_E_UNSUPPORTED, strata_device_enable_peer(device, 1));
-    strata_device_close(device);
 }
 
 TEST(cuda, host_memory_failed_in_turn) {
@@ -336,11 +330,9 @@ TEST(cuda, host_memory_failed_in_turn) {
 }
 
 TEST(cuda, arguments_are_checked) {
-    fake_reset();
-    strata_device_t *device;
     strata_address_t address = 7;
     uint32_t peers[65] = {0};
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     uint64_t before = fake_calls();
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(device, STRATA_MEMORY_DEVICE, 0, &address));
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_malloc(device, STRATA_MEMORY_PINNED, 64, &address));
@@ -355,7 +347,6 @@ TEST(cuda, arguments_are_checked) {
     EXPECT_STATUS(STRATA_E_INVALID, strata_device_stream_destroy(device, NULL));
     EXPECT_EQ(fake_calls(), before);
     EXPECT_EQ(address, 7);
-    strata_device_close(device);
 }
 
 TEST(cuda, host_memory_and_its_view) {

@@ -17,11 +17,9 @@ TEST(cuda_passed_on, pinned_memory_with_its_flags_at_every_alignment) {
     static const uint32_t flags[] = {0, STRATA_HOST_PORTABLE, STRATA_HOST_MAPPED | STRATA_HOST_WRITE_COMBINED};
     for (size_t i = 0; i < 3; i++) {
         for (uint64_t alignment = 4096; alignment <= 4 * 4096; alignment *= 2) {
-            fake_reset();
-            strata_device_t *device;
             strata_address_t address = 0;
             bool shifted = alignment > 4096;
-            ASSERT_OK(strata_cuda_open(0, &device));
+            FAKE_DEVICE(device);
             uint64_t live = fake_live_objects();
             ASSERT_OK(strata_device_host_alloc(device, STRATA_MEMORY_PINNED, 1000, alignment, flags[i], &address));
             EXPECT_EQ(address % alignment, 0);
@@ -36,24 +34,20 @@ TEST(cuda_passed_on, pinned_memory_with_its_flags_at_every_alignment) {
             EXPECT_EQ(strata_cuda_of(device)->shifted_count, 0);
             EXPECT_EQ(fake_live_objects(), live);
             EXPECT_EQ(claims_of(device), 0);
-            strata_device_close(device);
         }
     }
 }
 
 TEST(cuda_passed_on, pinned_memory_that_cannot_be_had_at_its_alignment_leaves_nothing) {
     for (uint64_t k = 1; k <= 2; k++) {
-        fake_reset();
-        strata_device_t *device;
         strata_address_t address = 7;
-        ASSERT_OK(strata_cuda_open(0, &device));
+        FAKE_DEVICE(device);
         uint64_t live = fake_live_objects();
         fake_fail("MemHostAlloc", k, CUDA_ERROR_OUT_OF_MEMORY);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_host_alloc(device, STRATA_MEMORY_PINNED, 1000, 8192, 0, &address));
         EXPECT_EQ(address, 7);
         EXPECT_EQ(fake_live_objects(), live);
         EXPECT_EQ(claims_of(device) + strata_cuda_of(device)->shifted_count, 0);
-        strata_device_close(device);
     }
 }
 
@@ -61,9 +55,7 @@ TEST(cuda_passed_on, pinned_memory_that_cannot_be_had_at_its_alignment_leaves_no
 
 /* Two launches are of one instance, and a graph that is gone keeps no room. */
 TEST(cuda_passed_on, launches_and_destroys_keep_no_room) {
-    fake_reset();
-    every_call_t things;
-    if (!every_call_prepare(&things, STRATA_CALL_graph_launch)) return;
+    EVERY_CALL(things, STRATA_CALL_graph_launch);
     for (int i = 0; i < 3; i++) ASSERT_OK(strata_device_graph_launch(things.device, things.graph, things.stream));
     EXPECT_EQ(fake_count("GraphInstantiateWithFlags"), 1);
     EXPECT_EQ(claims_of(things.device), 0);
@@ -73,7 +65,6 @@ TEST(cuda_passed_on, launches_and_destroys_keep_no_room) {
     EXPECT_EQ(strata_cuda_of(things.device)->graphs.count, 1);
     EXPECT_OK(strata_device_graph_destroy(things.device, things.graph));
     EXPECT_EQ(claims_of(things.device) + strata_cuda_of(things.device)->graphs.count, 0);
-    strata_device_close(things.device);
 }
 
 /* ---- pools ---- */
@@ -105,13 +96,11 @@ TEST(cuda_passed_on, a_largest_size_of_a_pool_from_the_driver_that_knows_it) {
     for (size_t i = 0; i < 4; i++) {
         fake_reset();
         fake_options.driver_version = versions[i];
-        strata_device_t *device;
         strata_handle_t pool;
-        ASSERT_OK(strata_cuda_open(0, &device));
+        OPEN_DEVICE(device);
         strata_status_t status = strata_device_pool_create(device, FAKE_GRANULE, false, &pool);
         EXPECT_EQ(status, versions[i] < 12020 ? STRATA_E_UNSUPPORTED : STRATA_OK);
         EXPECT_OK(strata_device_pool_create(device, 0, false, &pool));
-        strata_device_close(device);
     }
 }
 #endif
@@ -119,17 +108,14 @@ TEST(cuda_passed_on, a_largest_size_of_a_pool_from_the_driver_that_knows_it) {
 /* ---- memory ---- */
 
 TEST(cuda_passed_on, free_and_total_memory_are_told_apart) {
-    fake_reset();
-    strata_device_t *device;
     strata_address_t address;
     uint64_t left = 0, total = 0;
-    ASSERT_OK(strata_cuda_open(0, &device));
+    FAKE_DEVICE(device);
     ASSERT_OK(strata_device_malloc(device, STRATA_MEMORY_DEVICE, 3 * FAKE_GRANULE, &address));
     ASSERT_OK(strata_device_mem_info(device, &left, &total));
     EXPECT_EQ(total, fake_options.memory);
     EXPECT_EQ(left, fake_options.memory - fake_used(0));
     EXPECT_LT(left, total);
-    strata_device_close(device);
 }
 
 /* The host is one place of managed memory, the device another. */
@@ -244,12 +230,10 @@ TEST(cuda_passed_on, what_ran_out_is_told_by_what_is_left) {
         fake_reset();
         fake_options.address_space = FAKE_GRANULE;
         fake_options.memory = left * FAKE_GRANULE;
-        strata_device_t *device;
         strata_address_t range;
-        ASSERT_OK(strata_cuda_open(0, &device));
+        OPEN_DEVICE(device);
         EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_device_reserve(device, 2 * FAKE_GRANULE, FAKE_GRANULE, &range));
         EXPECT_EQ(strstr(strata_last_error()->text, "it is address space that ran out") != NULL, left >= 2);
-        strata_device_close(device);
     }
     fake_reset();
 }
