@@ -7,9 +7,6 @@
 
 /* ---- serving ---- */
 
-/* What a random sequence begins with. */
-static uint64_t random_from(uint64_t number) { return number + conform_seed * 0x9e3779b97f4a7c15ull; }
-
 static void zero_size(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
@@ -34,8 +31,7 @@ static void two_live_blocks_differ(const subject_t *subject) {
     for (int i = 0; i < 4; i++) {
         size_t size = i < 2 ? 8 : 1000;
         strata_block_t a = rig_allocate(&rig, streams[i % 2], size), b = rig_allocate(&rig, streams[i % 2], size);
-        uintptr_t at = (uintptr_t)a.ptr, bt = (uintptr_t)b.ptr;
-        EXPECT_TRUE(at + a.size <= bt || bt + b.size <= at);
+        EXPECT_FALSE(rig_overlap(&a, &b));
         EXPECT_NE(a.ref, b.ref);
         EXPECT_OK(strata_free(rig.s, b.ref));
         EXPECT_OK(strata_free(rig.s, a.ref));
@@ -46,10 +42,10 @@ static void two_live_blocks_differ(const subject_t *subject) {
 static void random_sizes_are_aligned_and_large_enough(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
-    uint64_t random = random_from(7);
+    uint64_t random = conform_random(7);
     for (int i = 0; i < 100; i++) {
-        random = random * 6364136223846793005ull + 1442695040888963407ull;
-        size_t size = 1 + (size_t)(random >> (20 + random % 40)) % (9 * MIB);
+        uint64_t dice = conform_draw(&random);
+        size_t size = 1 + (size_t)(dice >> dice % 31) % (9 * MIB);
         strata_block_t b = rig_allocate(&rig, NULL, size);
         EXPECT_GE(b.size, size);
         EXPECT_EQ((uintptr_t)b.ptr % 256, 0);
@@ -74,8 +70,8 @@ static void larger_alignments_are_served_or_refused(const subject_t *subject) {
         if (refused) EXPECT_GT(alignment, 256);
         if (status == STRATA_OK) {
             EXPECT_EQ((uintptr_t)b.ptr % alignment, 0);
-            EXPECT_TRUE(b.size >= options.size && ((uintptr_t)b.ptr + b.size <= (uintptr_t)before.ptr ||
-                                                   (uintptr_t)before.ptr + before.size <= (uintptr_t)b.ptr));
+            EXPECT_GE(b.size, options.size);
+            EXPECT_FALSE(rig_overlap(&b, &before));
             EXPECT_OK(strata_free(rig.s, b.ref));
         }
         EXPECT_OK(strata_free(rig.s, before.ref));
@@ -93,10 +89,8 @@ typedef struct live {
 } live_t;
 
 static bool overlaps(const live_t *live, const strata_block_t *b) {
-    for (uint32_t i = 0; i < live->count; i++) {
-        uintptr_t low = (uintptr_t)live->blocks[i].ptr, high = low + live->blocks[i].size;
-        if ((uintptr_t)b->ptr < high && low < (uintptr_t)b->ptr + b->size) return true;
-    }
+    for (uint32_t i = 0; i < live->count; i++)
+        if (rig_overlap(&live->blocks[i], b)) return true;
     return false;
 }
 
@@ -104,8 +98,7 @@ static void borrow(rig_t *rig, strata_ref_t ref, strata_stream_t stream) { EXPEC
 
 /* One operation of a random program of two streams; a refusal for memory is no fault. */
 static void step(rig_t *rig, live_t *live, const strata_stream_t *streams) {
-    live->random = live->random * 6364136223846793005ull + 1442695040888963407ull;
-    uint64_t dice = live->random >> 33;
+    uint64_t dice = conform_draw(&live->random);
     size_t size = 1 + (size_t)(dice * 7919) % (dice % 9 ? 20000 : 2 * MIB);
     if (live->count < 64 && dice % 100 < 52) {
         strata_block_t b;
@@ -155,7 +148,7 @@ static void random_program(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
-    live_t live = {.random = random_from(3)};
+    live_t live = {.random = conform_random(3)};
     for (int i = 0; i < 2000 && !strata_test_has_failed(); i++) {
         step(&rig, &live, streams);
         rig_pass(&rig, 5000);
@@ -176,11 +169,10 @@ static void thousands_of_blocks_come_and_go(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t stream = rig_stream(&rig);
-    uint64_t random = random_from(13);
+    uint64_t random = conform_random(13);
     uint32_t count = 0;
     for (uint32_t served = 0; served < SERVED && !strata_test_has_failed();) {
-        random = random * 6364136223846793005ull + 1442695040888963407ull;
-        uint64_t dice = random >> 33;
+        uint64_t dice = conform_draw(&random);
         if (count < MOST_LIVE && dice % 100 < 60) {
             live[count] = rig_allocate(&rig, stream, 1 + dice * 7919 % 65536);
             count++;
@@ -249,7 +241,7 @@ static void release_returns_everything(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
-    live_t live = {.random = random_from(11)};
+    live_t live = {.random = conform_random(11)};
     for (int i = 0; i < 300; i++) step(&rig, &live, streams);
     free_all(&rig, &live);
     rig_pass(&rig, 100 * LONG);
@@ -271,7 +263,7 @@ static void close_by_force_gives_everything_back(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
-    live_t live = {.random = random_from(5)};
+    live_t live = {.random = conform_random(5)};
     for (int i = 0; i < 200; i++) step(&rig, &live, streams);
     EXPECT_GT(live.count, 0);
     EXPECT_STATUS(STRATA_E_BUSY, strata_close(rig.s, STRATA_CLOSE_WAIT, NULL, NULL));
@@ -386,7 +378,7 @@ static uint64_t run_failing(const subject_t *subject, uint64_t k, bool onward, s
     rig_t rig;
     subject_open(subject, 0, &rig);
     strata_stream_t streams[2] = {rig_stream(&rig), rig_stream(&rig)};
-    live_t live = {.random = random_from(23)};
+    live_t live = {.random = conform_random(23)};
     uint64_t asked = subject_asked(subject, &rig);
     subject_fail(subject, &rig, k, onward, status);
     for (uint32_t i = 0; i < 60; i++) {

@@ -8,6 +8,13 @@
 void (*conform_unfit)(const char *reason);
 uint64_t conform_seed;
 
+uint64_t conform_random(uint64_t number) { return number + conform_seed * 0x9e3779b97f4a7c15ull; }
+
+uint64_t conform_draw(uint64_t *random) {
+    *random = *random * 6364136223846793005ull + 1442695040888963407ull;
+    return *random >> 33;
+}
+
 /* ---- what a layer does without ---- */
 
 static bool is_one_of(int check, const int *list, size_t count) {

@@ -66,6 +66,11 @@ strata_stream_t rig_stream(rig_t *rig) {
     return stream;
 }
 
+bool rig_overlap(const strata_block_t *a, const strata_block_t *b) {
+    uintptr_t at = (uintptr_t)a->ptr, bt = (uintptr_t)b->ptr;
+    return at < bt + b->size && bt < at + a->size;
+}
+
 void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status) {
     if (status == STRATA_OK) return;
     conform_refused(rig, size, status);

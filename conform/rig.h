@@ -53,6 +53,7 @@ void rig_close(rig_t *rig);
 void rig_close_by_force(rig_t *rig);
 
 strata_stream_t rig_stream(rig_t *rig);
+bool rig_overlap(const strata_block_t *a, const strata_block_t *b);
 /* A request of so many bytes must have been served. */
 void rig_expect_served(const rig_t *rig, size_t size, strata_status_t status);
 strata_block_t rig_allocate(rig_t *rig, strata_stream_t stream, size_t size);

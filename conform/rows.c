@@ -9,11 +9,6 @@ enum { THREADS = 4, HUNDRED = 100, TURNS = 200, TOGETHER = 20 };
 #define LONG (1000ull * 1000)
 #define KIB  1024ull
 
-static uint64_t draw(uint64_t *random) {
-    *random = *random * 6364136223846793005ull + 1442695040888963407ull;
-    return *random >> 33;
-}
-
 /* What the requests of a thread that has others beside it met. It does not wait for what can never be had: those others only
  * compute. */
 typedef struct beside {
@@ -68,11 +63,6 @@ static bool serve(const subject_t *subject, rig_t *rig, strata_stream_t stream, 
     EXPECT_GE(served.size, size);
     *block = served;
     return true;
-}
-
-static bool overlap(const strata_block_t *a, const strata_block_t *b) {
-    uintptr_t at = (uintptr_t)a->ptr, bt = (uintptr_t)b->ptr;
-    return at < bt + b->size && bt < at + a->size;
 }
 
 /* Every second one by its address. */
@@ -132,8 +122,8 @@ static void hold_a_hundred(const subject_t *subject, rig_t *rig, strata_stream_t
     strata_block_t blocks[HUNDRED];
     uint32_t count = 0;
     for (int i = 0; i < HUNDRED; i++) {
-        if (!serve(subject, rig, stream, 1 + (size_t)(draw(&random) % (5 * MIB)), &blocks[count])) continue;
-        for (uint32_t k = 0; k < count; k++) EXPECT_FALSE(overlap(&blocks[k], &blocks[count]));
+        if (!serve(subject, rig, stream, 1 + (size_t)(conform_draw(&random) % (5 * MIB)), &blocks[count])) continue;
+        for (uint32_t k = 0; k < count; k++) EXPECT_FALSE(rig_overlap(&blocks[k], &blocks[count]));
         count++;
     }
     for (uint32_t i = 0; i < count; i++) give(rig, &blocks[i], i);
@@ -144,12 +134,12 @@ static void take_turns(const subject_t *subject, rig_t *rig, strata_stream_t str
     strata_block_t live[TURNS];
     uint32_t count = 0;
     for (uint64_t turn = 0; turn < TURNS; turn++) {
-        if (draw(&random) % 100 < 53) {
-            size_t size = draw(&random) % 4 ? (size_t)(draw(&random) % (300 * KIB)) : 0;
+        if (conform_draw(&random) % 100 < 53) {
+            size_t size = conform_draw(&random) % 4 ? (size_t)(conform_draw(&random) % (300 * KIB)) : 0;
             if (size && serve(subject, rig, stream, size, &live[count])) count++;
             if (!size && strata_allocate(rig->s, rig->gpu, stream, 0, &live[count]) == STRATA_OK) count++;
         } else if (count > 0) {
-            uint32_t at = (uint32_t)(draw(&random) % count);
+            uint32_t at = (uint32_t)(conform_draw(&random) % count);
             strata_block_t victim = live[at];
             live[at] = live[--count];
             give(rig, &victim, turn);
@@ -161,9 +151,9 @@ static void take_turns(const subject_t *subject, rig_t *rig, strata_stream_t str
 void a_hundred_are_live_at_once(const subject_t *subject) {
     rig_t rig;
     subject_open(subject, 0, &rig);
-    hold_a_hundred(subject, &rig, NULL, 17);
-    hold_a_hundred(subject, &rig, rig_stream(&rig), 19);
-    take_turns(subject, &rig, NULL, 23);
+    hold_a_hundred(subject, &rig, NULL, conform_random(17));
+    hold_a_hundred(subject, &rig, rig_stream(&rig), conform_random(19));
+    take_turns(subject, &rig, NULL, conform_random(23));
     EXPECT_EQ(rig_figures(&rig).live_allocations, 0);
     EXPECT_EQ(rig_figures(&rig).requested_bytes, 0);
     rig_close(&rig);
@@ -246,7 +236,7 @@ static void *do_everything(void *context) {
     strata_block_t a, b;
     beside_others = &w->beside;
     bool first = serve(w->subject, w->rig, w->stream, 8, &a), second = serve(w->subject, w->rig, w->stream, 8, &b);
-    if (first && second) EXPECT_FALSE(overlap(&a, &b));
+    if (first && second) EXPECT_FALSE(rig_overlap(&a, &b));
     if (first) give(w->rig, &a, w->seed);
     if (second) give(w->rig, &b, w->seed + 1);
     ask_for_sizes(w->subject, w->rig, w->stream);
@@ -274,7 +264,8 @@ static void run_threads(const subject_t *subject, rig_t *rig, void *(*body)(void
     uint64_t room = room_of(rig);
     for (uint32_t i = 0; i < streams; i++) stream[i] = rig_stream(rig);
     for (; started < THREADS; started++) {
-        workers[started] = (worker_t){.subject = subject, .rig = rig, .stream = stream[started % streams], .seed = started};
+        workers[started] = (worker_t){
+            .subject = subject, .rig = rig, .stream = stream[started % streams], .seed = conform_random(started)};
         if (pthread_create(&threads[started], NULL, body, &workers[started]) != 0) break;
     }
     EXPECT_EQ(started, THREADS);
@@ -333,11 +324,11 @@ static void *consume(void *context) {
 /* Whoever gets the memory next begins behind the consumer's work. */
 static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t producer, strata_stream_t consumer) {
     handover_t h = {.rig = rig, .stream = consumer};
-    uint64_t random = 29;
+    uint64_t random = conform_random(29);
     size_t sizes[HUNDRED];
     pthread_t thread;
     for (int i = 0; i < HUNDRED; i++) {
-        sizes[h.count] = 1 + (size_t)(draw(&random) % MIB);
+        sizes[h.count] = 1 + (size_t)(conform_draw(&random) % MIB);
         if (serve(subject, rig, producer, sizes[h.count], &h.blocks[h.count])) h.count++;
     }
     rig_work(rig, producer, LONG, 0);
@@ -349,7 +340,7 @@ static void hand_over(const subject_t *subject, rig_t *rig, strata_stream_t prod
         strata_block_t b;
         if (!serve(subject, rig, producer, sizes[i], &b)) continue;
         bool again = false;
-        for (uint32_t k = 0; k < h.count; k++) again |= overlap(&b, &h.blocks[k]);
+        for (uint32_t k = 0; k < h.count; k++) again |= rig_overlap(&b, &h.blocks[k]);
         EXPECT_TRUE(!again || begins_behind(rig, producer, h.done));
         give(rig, &b, i);
     }
@@ -385,8 +376,8 @@ void a_destroyed_stream_leaves_its_memory(const subject_t *subject) {
     EXPECT_OK(strata_stream_destroy(rig.s, rig.gpu, ending));
     for (int later = 0; later < 2; later++) {
         if (serve(subject, &rig, other, 3 * MIB, &b)) {
-            EXPECT_TRUE(!has_freed || !overlap(&b, &freed) || begins_behind(&rig, other, done));
-            EXPECT_FALSE(has_kept && overlap(&b, &kept));
+            EXPECT_TRUE(!has_freed || !rig_overlap(&b, &freed) || begins_behind(&rig, other, done));
+            EXPECT_FALSE(has_kept && rig_overlap(&b, &kept));
             give(&rig, &b, 0);
         }
         rig_pass(&rig, 2 * LONG);

@@ -40,6 +40,9 @@ void conform_refused(const rig_t *rig, size_t size, strata_status_t status);
 extern void (*conform_unfit)(const char *reason);
 /* Other random requests than those of seed 0. */
 extern uint64_t conform_seed;
+/* What a random sequence begins with, and its next 31 bits. */
+uint64_t conform_random(uint64_t number);
+uint64_t conform_draw(uint64_t *random);
 /* How often memory was asked from the bottom. */
 uint64_t subject_asked(const subject_t *subject, rig_t *rig);
 
