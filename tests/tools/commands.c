@@ -12,13 +12,6 @@
 #define SMALL project_trace_path("alexnet-training.csv.gz")
 #define BATCH "--device sim --repeat 1"
 
-static void expect_wrong(const char *arguments, const char *part) {
-    ran_t ran = run_command("%s", arguments);
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, part);
-    EXPECT_STREQ(ran.out, "");
-}
-
 TEST(command, helps) {
     ran_t ran = run_well("help");
     EXPECT_CONTAINS(ran.out, "strata compare");
@@ -27,10 +20,10 @@ TEST(command, helps) {
     ran = run_well("--help");
     ran = run_well("version");
     EXPECT_CONTAINS(ran.out, "0.1.0");
-    expect_wrong("", "strata help COMMAND, or strata COMMAND --help, tells more");
-    expect_wrong("comapre", "there is no command \"comapre\"; did you mean strata compare");
-    expect_wrong("help nothing", "there is no command \"nothing\"");
-    expect_wrong("version now", "takes no arguments");
+    expect_wrong_use("", "strata help COMMAND, or strata COMMAND --help, tells more");
+    expect_wrong_use("comapre", "there is no command \"comapre\"; did you mean strata compare");
+    expect_wrong_use("help nothing", "there is no command \"nothing\"");
+    expect_wrong_use("version now", "takes no arguments");
 }
 
 TEST(command, lists) {
@@ -46,9 +39,9 @@ TEST(command, lists) {
     EXPECT_CONTAINS(ran.out, "| peak_reserved_bytes |");
     ran = run_well("grammar");
     EXPECT_CONTAINS(ran.out, "| `extends` |");
-    expect_wrong("grammar all", "takes no arguments");
-    expect_wrong("presets nobody", "there is no preset \"nobody\"; write one of cuda_malloc_async, ");
-    expect_wrong("layers --html", "unknown option --html");
+    expect_wrong_use("grammar all", "takes no arguments");
+    expect_wrong_use("presets nobody", "there is no preset \"nobody\"; write one of cuda_malloc_async, ");
+    expect_wrong_use("layers --html", "unknown option --html");
 }
 
 TEST(command, imports_strings) {
@@ -63,11 +56,11 @@ TEST(command, imports_strings) {
     ran = run_well("PYTORCH_ALLOC_CONF=max_split_size_mb:128,pinned_free_catch_all:True -- explain import:pytorch@2.12");
     EXPECT_CONTAINS(ran.out, "128MiB       PYTORCH_ALLOC_CONF:1:1\n");
     EXPECT_CONTAINS(ran.errors, "strata: PYTORCH_ALLOC_CONF:1:23: pinned_free_catch_all:True has no equivalent: ");
-    expect_wrong("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\"");
-    expect_wrong("import", "whose string?");
-    expect_wrong("import pytorch a b", "put it in quotes");
-    expect_wrong("import pytorch --as-of", "--as-of wants a value: --as-of VERSION");
-    expect_wrong("import pytorch --as_of 2", "unknown option --as_of; did you mean --as-of");
+    expect_wrong_use("import pytorch max_split_sizemb:1", "<pytorch>:1:1: pytorch knows no \"max_split_sizemb\"");
+    expect_wrong_use("import", "whose string?");
+    expect_wrong_use("import pytorch a b", "put it in quotes");
+    expect_wrong_use("import pytorch --as-of", "--as-of wants a value: --as-of VERSION");
+    expect_wrong_use("import pytorch --as_of 2", "unknown option --as_of; did you mean --as-of");
     ran = run_command("import --markdown");
     EXPECT_CONTAINS(ran.out, "| `max_split_size_mb` |");
 }
@@ -83,8 +76,8 @@ TEST(command, checks_files) {
     EXPECT_STREQ(ran.out, "");
     EXPECT_CONTAINS(ran.errors, "bad.yaml:4:");
     EXPECT_CONTAINS(ran.errors, "auto_growth");
-    expect_wrong("check", "which file?");
-    expect_wrong("check missing.yaml", "missing.yaml");
+    expect_wrong_use("check", "which file?");
+    expect_wrong_use("check missing.yaml", "missing.yaml");
 }
 
 TEST(command, explains) {
@@ -95,11 +88,11 @@ TEST(command, explains) {
     EXPECT_CONTAINS(ran.out, "strategy system");
     ran = run_command("explain");
     EXPECT_CONTAINS(ran.out, "strategy strata");
-    expect_wrong("explain paddle --set auto_growth.chunksize=1", "chunk_size");
-    expect_wrong("explain paddle --set nothing", "--set wants PATH=VALUE");
-    expect_wrong("explain a b", "one strategy at most");
-    expect_wrong("explain nowhere.yaml", "nowhere.yaml");
-    expect_wrong("explain padle", "paddle");
+    expect_wrong_use("explain paddle --set auto_growth.chunksize=1", "chunk_size");
+    expect_wrong_use("explain paddle --set nothing", "--set wants PATH=VALUE");
+    expect_wrong_use("explain a b", "one strategy at most");
+    expect_wrong_use("explain nowhere.yaml", "nowhere.yaml");
+    expect_wrong_use("explain padle", "paddle");
 }
 
 TEST(command, tells_differences) {
@@ -107,34 +100,35 @@ TEST(command, tells_differences) {
     EXPECT_CONTAINS(ran.out, "stack.auto_growth.chunk_size:\n  paddle               0            [preset paddle:");
     EXPECT_CONTAINS(ran.out, "\n  strata               20MiB        [preset strata:");
     EXPECT_STREQ(run_command("diff strata strata").out, "no difference\n");
-    expect_wrong("diff strata", "two strategies, please");
-    expect_wrong("diff strata padle", "paddle");
+    expect_wrong_use("diff strata", "two strategies, please");
+    expect_wrong_use("diff strata padle", "paddle");
 }
 
 TEST(command, refuses_wrong_usage) {
-    expect_wrong("compare x.csv", "no --strategy");
-    expect_wrong("compare --strategy paddle", "no trace");
-    expect_wrong("compare --strategy", "--strategy wants a value");
-    expect_wrong("compare --strategie paddle x.csv", "unknown option --strategie; did you mean --strategy");
-    expect_wrong("compare --label a --strategy paddle x.csv", "--label a stands before the first --strategy");
-    expect_wrong("compare --strategy paddle --label a --label b x.csv", "paddle has two labels");
-    expect_wrong("compare --strategy paddle --label '' x.csv", "a label has 1 to");
-    expect_wrong("compare --strategy paddle --label a --strategy strata --label a x.csv", "two strategies have the label \"a\"");
-    expect_wrong("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
-                 "--label \"$(printf 'a\\376')\" x.csv",
-                 "two strategies have the label \"a?\"; give each its own");
-    expect_wrong("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
-    expect_wrong("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
-    expect_wrong("compare --strategy paddle --repeat -1 x.csv", "--repeat");
-    expect_wrong("compare --strategy paddle --capacity lots x.csv", "--capacity");
-    expect_wrong("compare --strategy paddle --capacity 0 x.csv", "--capacity is 0");
-    expect_wrong("compare --strategy paddle --gpu-lag 5 x.csv", "--gpu-lag");
-    expect_wrong("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
-    expect_wrong("compare --strategy paddle --gpu-lag 1500ns x.csv", "--gpu-lag 1500ns: write whole microseconds");
-    expect_wrong("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
-    expect_wrong("replay --strategy paddle --strategy strata x.csv", "--strategy is given twice");
-    expect_wrong("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
-    expect_wrong("compare --strategy paddle --device sim missing.csv", "missing.csv: the file cannot be read: No such file");
+    expect_wrong_use("compare x.csv", "no --strategy");
+    expect_wrong_use("compare --strategy paddle", "no trace");
+    expect_wrong_use("compare --strategy", "--strategy wants a value");
+    expect_wrong_use("compare --strategie paddle x.csv", "unknown option --strategie; did you mean --strategy");
+    expect_wrong_use("compare --label a --strategy paddle x.csv", "--label a stands before the first --strategy");
+    expect_wrong_use("compare --strategy paddle --label a --label b x.csv", "paddle has two labels");
+    expect_wrong_use("compare --strategy paddle --label '' x.csv", "a label has 1 to");
+    expect_wrong_use("compare --strategy paddle --label a --strategy strata --label a x.csv",
+                     "two strategies have the label \"a\"");
+    expect_wrong_use("compare --strategy paddle --label \"$(printf 'a\\377')\" --strategy strata "
+                     "--label \"$(printf 'a\\376')\" x.csv",
+                     "two strategies have the label \"a?\"; give each its own");
+    expect_wrong_use("compare --strategy paddle --set chunk x.csv", "write PATH=VALUE");
+    expect_wrong_use("compare --strategy paddle --repeat 0 x.csv", "--repeat 0: write a number from 1 to 1000");
+    expect_wrong_use("compare --strategy paddle --repeat -1 x.csv", "--repeat");
+    expect_wrong_use("compare --strategy paddle --capacity lots x.csv", "--capacity");
+    expect_wrong_use("compare --strategy paddle --capacity 0 x.csv", "--capacity is 0");
+    expect_wrong_use("compare --strategy paddle --gpu-lag 5 x.csv", "--gpu-lag");
+    expect_wrong_use("compare --strategy paddle --gpu-lag never x.csv", "--gpu-lag never is too long");
+    expect_wrong_use("compare --strategy paddle --gpu-lag 1500ns x.csv", "--gpu-lag 1500ns: write whole microseconds");
+    expect_wrong_use("compare --strategy paddle --smallest=1 x.csv", "--smallest takes no value");
+    expect_wrong_use("replay --strategy paddle --strategy strata x.csv", "--strategy is given twice");
+    expect_wrong_use("compare --strategy paddle --device cpu x.csv", "\"cpu\" is no device; write gpu, gpu:0 to gpu:15, sim, sim:");
+    expect_wrong_use("compare --strategy paddle --device sim missing.csv", "missing.csv: the file cannot be read: No such file");
 }
 
 TEST(command, refuses_wrong_traces) {
@@ -144,8 +138,8 @@ TEST(command, refuses_wrong_traces) {
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_STREQ(ran.out, "");
     EXPECT_STREQ(ran.errors, "wrong.csv:2:6: free of id 1, which no row above allocates; write its alloc first\n");
-    expect_wrong("replay " BATCH " --strategy paddle pools.csv",
-                 "pools.csv:2:17: pool_end of pool 3, which stream 0 has not begun");
+    expect_wrong_use("replay " BATCH " --strategy paddle pools.csv",
+                     "pools.csv:2:17: pool_end of pool 3, which stream 0 has not begun");
 }
 
 TEST(command, labels_and_sets) {
@@ -167,9 +161,10 @@ TEST(command, labels_and_sets) {
         if (!said || strncmp(said + strlen("\"options\": "), options[i], strlen(options[i])) != 0)
             FAIL_TEST("%s: the options are not %s", labels[i], options[i]);
     }
-    expect_wrong("compare " BATCH " --set buffered.size=1 --strategy paddle --strategy system x.csv",
-                 "--set buffered.size=1: no strategy given has that path");
-    expect_wrong("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv", "auto_growth");
+    expect_wrong_use("compare " BATCH " --set buffered.size=1 --strategy paddle --strategy system x.csv",
+                     "--set buffered.size=1: no strategy given has that path");
+    expect_wrong_use("compare " BATCH " --strategy paddle --strategy system --set auto_growth.chunk_size=1MiB x.csv",
+                     "auto_growth");
 }
 
 TEST(command, the_environment_is_heard_first) {
@@ -182,10 +177,10 @@ TEST(command, the_environment_is_heard_first) {
 }
 
 TEST(command, what_is_wrong_in_the_environment_is_told_as_its_own) {
-    expect_wrong("STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv",
-                 "STRATA_SET: auto_growth.chunk=1: no strategy given");
-    expect_wrong("compare --set auto_growth.chunk=1 --strategy paddle x.csv", "--set auto_growth.chunk=1: no strategy given");
-    expect_wrong("STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is no PATH=VALUE");
+    expect_wrong_use("STRATA_SET=auto_growth.chunk=1 -- compare --strategy paddle x.csv",
+                     "STRATA_SET: auto_growth.chunk=1: no strategy given");
+    expect_wrong_use("compare --set auto_growth.chunk=1 --strategy paddle x.csv", "--set auto_growth.chunk=1: no strategy given");
+    expect_wrong_use("STRATA_SET=auto_growth -- compare --strategy paddle x.csv", "STRATA_SET: \"auto_growth\" is no PATH=VALUE");
 }
 
 TEST(command, blanks_around_a_value_that_is_set_are_nothing) {
@@ -238,8 +233,8 @@ TEST(command, out_of_memory_is_a_result) {
 TEST(command, a_strategy_that_cannot_open_ends_the_comparison) {
     write_text("t.csv", "op,id,size,stream,time_us\nalloc,1,256,0,0\n");
     write_text("s.yaml", "strategy: large\nstack: [auto_growth: {preallocate: 1GiB}, system]\n");
-    expect_wrong("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv",
-                 "auto_growth.preallocate: 1GiB: ");
+    expect_wrong_use("compare " BATCH " --capacity 512MiB --strategy system --strategy s.yaml t.csv",
+                     "auto_growth.preallocate: 1GiB: ");
     EXPECT_CONTAINS(run_command("COLUMNS=999 -- help compare").out, "has too little when it is opened");
     EXPECT_CONTAINS(run_command("COLUMNS=999 -- help stats").out, "has too little when it is opened");
 }

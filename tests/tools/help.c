@@ -110,50 +110,43 @@ TEST(help, examples_work) {
 
 /* ---- wrong words ---- */
 
-static void expect_wrong(const char *arguments, const char *part) {
-    ran_t ran = run_command("%s", arguments);
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, part);
-    EXPECT_STREQ(ran.out, "");
-}
-
 TEST(help, an_unknown_option_is_told_the_nearest_in_every_command) {
-    expect_wrong("torture --program 2",
-                 "strata torture: unknown option --program; did you mean --programs; see strata help torture");
-    expect_wrong("merge --jsn x", "unknown option --jsn; did you mean --json");
-    expect_wrong("import pytorch --asof 2", "unknown option --asof; did you mean --as-of");
-    expect_wrong("layers --lod x.so", "unknown option --lod; did you mean --load");
-    expect_wrong("check --allow-cod x.yaml", "unknown option --allow-cod; did you mean --allow-code");
-    expect_wrong("explain --shrot", "unknown option --shrot; did you mean --short");
-    expect_wrong("conform --x", "unknown option --x; see strata help conform");
-    expect_wrong("diff --x a b", "unknown option --x");
-    expect_wrong("presets --x", "unknown option --x");
-    expect_wrong("grammar --x", "unknown option --x");
-    expect_wrong("help comprae", "there is no command \"comprae\"; did you mean strata compare");
+    expect_wrong_use("torture --program 2",
+                     "strata torture: unknown option --program; did you mean --programs; see strata help torture");
+    expect_wrong_use("merge --jsn x", "unknown option --jsn; did you mean --json");
+    expect_wrong_use("import pytorch --asof 2", "unknown option --asof; did you mean --as-of");
+    expect_wrong_use("layers --lod x.so", "unknown option --lod; did you mean --load");
+    expect_wrong_use("check --allow-cod x.yaml", "unknown option --allow-cod; did you mean --allow-code");
+    expect_wrong_use("explain --shrot", "unknown option --shrot; did you mean --short");
+    expect_wrong_use("conform --x", "unknown option --x; see strata help conform");
+    expect_wrong_use("diff --x a b", "unknown option --x");
+    expect_wrong_use("presets --x", "unknown option --x");
+    expect_wrong_use("grammar --x", "unknown option --x");
+    expect_wrong_use("help comprae", "there is no command \"comprae\"; did you mean strata compare");
 }
 
 TEST(help, what_can_be_said_once_is_not_said_twice) {
-    expect_wrong("compare --strategy system --json a --json b x.csv", "--json is given twice; write it once");
-    expect_wrong("compare --strategy system --device sim --device sim:a100 x.csv", "--device is given twice");
-    expect_wrong("compare --strategy system --capacity 1GiB --capacity=2GiB x.csv", "--capacity is given twice");
-    expect_wrong("compare --strategy system --gpu-lag 1ms --gpu-lag 2ms x.csv", "--gpu-lag is given twice");
-    expect_wrong("compare --strategy system --repeat 1 --repeat 2 x.csv", "--repeat is given twice");
-    expect_wrong("compare --strategy system --shard 0/2 --shard 1/2 x.csv", "--shard is given twice");
-    expect_wrong("stats --strategy system --at 1 --at end x.csv", "--at is given twice");
-    expect_wrong("replay --strategy system --strategy strata x.csv", "--strategy is given twice");
-    expect_wrong("merge --json a --json b x.json", "--json is given twice");
-    expect_wrong("import pytorch --as-of 2.9 --as-of 2.10", "--as-of is given twice");
-    expect_wrong("torture --seed 1 --seed 2", "--seed is given twice");
+    expect_wrong_use("compare --strategy system --json a --json b x.csv", "--json is given twice; write it once");
+    expect_wrong_use("compare --strategy system --device sim --device sim:a100 x.csv", "--device is given twice");
+    expect_wrong_use("compare --strategy system --capacity 1GiB --capacity=2GiB x.csv", "--capacity is given twice");
+    expect_wrong_use("compare --strategy system --gpu-lag 1ms --gpu-lag 2ms x.csv", "--gpu-lag is given twice");
+    expect_wrong_use("compare --strategy system --repeat 1 --repeat 2 x.csv", "--repeat is given twice");
+    expect_wrong_use("compare --strategy system --shard 0/2 --shard 1/2 x.csv", "--shard is given twice");
+    expect_wrong_use("stats --strategy system --at 1 --at end x.csv", "--at is given twice");
+    expect_wrong_use("replay --strategy system --strategy strata x.csv", "--strategy is given twice");
+    expect_wrong_use("merge --json a --json b x.json", "--json is given twice");
+    expect_wrong_use("import pytorch --as-of 2.9 --as-of 2.10", "--as-of is given twice");
+    expect_wrong_use("torture --seed 1 --seed 2", "--seed is given twice");
 }
 
 TEST(help, a_value_may_stand_behind_a_sign_everywhere) {
     EXPECT_EQ(run_command("import pytorch max_split_size_mb:128 --as-of=2.9").exit_status, 0);
     EXPECT_EQ(run_command("torture --programs=1 --stacks=1 --strategy=system").exit_status, 0);
-    expect_wrong("torture --seed=", "--seed : write a number from 0 to 4294967295");
-    expect_wrong("torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from");
-    expect_wrong("torture --seed=1x", "--seed 1x: write a number from");
-    expect_wrong("layers --markdown=1", "--markdown takes no value");
-    expect_wrong("check -", "-: the file cannot be read"); /* a dash alone is no option */
+    expect_wrong_use("torture --seed=", "--seed : write a number from 0 to 4294967295");
+    expect_wrong_use("torture --seed=99999999999999999999", "--seed 99999999999999999999: write a number from");
+    expect_wrong_use("torture --seed=1x", "--seed 1x: write a number from");
+    expect_wrong_use("layers --markdown=1", "--markdown takes no value");
+    expect_wrong_use("check -", "-: the file cannot be read"); /* a dash alone is no option */
 }
 
 /* ---- one layer, all presets ---- */
@@ -167,7 +160,7 @@ TEST(help, one_layer_is_told_alone) {
     EXPECT_CONTAINS(ran.out, "\n  idle_bytes, bytes\n");
     EXPECT_CONTAINS(ran.out, "\nexample\n  stack:\n");
     EXPECT_LACKS(ran.out, "retry");
-    expect_wrong("layers auto_grow", "there is no layer \"auto_grow\"; write auto_growth");
+    expect_wrong_use("layers auto_grow", "there is no layer \"auto_grow\"; write auto_growth");
     ran = run_command("layers system retry");
     EXPECT_CONTAINS(ran.out, "system: source");
     EXPECT_CONTAINS(ran.out, "retry: decorator");
@@ -202,7 +195,7 @@ TEST(help, presets_are_described) {
                     "\nstrata              best fit that grows by need, safe across streams, waits for frees before it gives up\n");
     EXPECT_CONTAINS(ran.out, "\npytorch             PyTorch's caching allocator, 2.9 (reproduces pytorch 2.9)\n");
     EXPECT_CONTAINS(run_command("presets paddle").out, "\nstrategy: paddle\n");
-    expect_wrong("presets padle", "there is no preset \"padle\"; write paddle");
+    expect_wrong_use("presets padle", "there is no preset \"padle\"; write paddle");
 }
 
 TEST(help, the_short_explanation_has_what_differs_from_the_defaults) {

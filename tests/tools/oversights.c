@@ -5,25 +5,18 @@
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"
 
-static void expect_wrong(const char *arguments, const char *part) {
-    ran_t ran = run_command("%s", arguments);
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, part);
-    EXPECT_STREQ(ran.out, "");
-}
-
 TEST(oversights, a_strategy_in_the_place_of_a_trace) {
     write_text("mine.yaml", "stack: [system]\n");
-    expect_wrong("compare --device sim --strategy strata mine.yaml",
-                 "strata compare: mine.yaml is a strategy and no trace; write --strategy mine.yaml; see strata help compare");
-    expect_wrong("stats --device sim --strategy strata paddle", "paddle is a strategy and no trace; write --strategy paddle");
+    expect_wrong_use("compare --device sim --strategy strata mine.yaml",
+                     "strata compare: mine.yaml is a strategy and no trace; write --strategy mine.yaml; see strata help compare");
+    expect_wrong_use("stats --device sim --strategy strata paddle", "paddle is a strategy and no trace; write --strategy paddle");
     write_text("paddle", "op,id,size,stream,time_us\nalloc,1,100,0,0\n"); /* a trace of a preset's name */
     EXPECT_EQ(run_command("replay --device sim --strategy strata paddle").exit_status, 0);
 }
 
 TEST(oversights, a_preset_in_the_place_of_a_file) {
-    expect_wrong("check strata", "strata is a preset and no file; strata explain strata shows it");
-    expect_wrong("check nobody", "nobody: the file cannot be read");
+    expect_wrong_use("check strata", "strata is a preset and no file; strata explain strata shows it");
+    expect_wrong_use("check nobody", "nobody: the file cannot be read");
 }
 
 /* Whatever reads a strategy takes the word that its refusal of code tells. */
@@ -59,13 +52,13 @@ TEST(oversights, an_empty_argument) {
     char arguments[64];
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         snprintf(arguments, sizeof arguments, "%s ''", commands[i]);
-        expect_wrong(arguments, "an argument is empty; write a name, or leave it out");
+        expect_wrong_use(arguments, "an argument is empty; write a name, or leave it out");
     }
     EXPECT_EQ(run_command("import pytorch ''").exit_status, 0); /* as the variable may be */
 }
 
 TEST(oversights, a_key_outside_of_its_string) {
-    expect_wrong(
+    expect_wrong_use(
         "import pytorch max_split_size_mb=128",
         "<pytorch>:1:1: max_split_size_mb stands in a string of keys, and its value behind a colon; write max_split_size_mb:VALUE");
 }
@@ -81,18 +74,18 @@ TEST(oversights, a_device_that_is_not_there) {
 TEST(oversights, a_file_that_is_no_comparison) {
     write_text("t.csv", "op,id,size,stream,time_us\n");
     write_text("empty.json", "");
-    expect_wrong("merge t.csv", "t.csv:1: ");
-    expect_wrong("merge t.csv", "; write what strata compare --json writes\n");
-    expect_wrong("merge empty.json", "empty.json:1: no JSON text; write what strata compare --json writes\n");
+    expect_wrong_use("merge t.csv", "t.csv:1: ");
+    expect_wrong_use("merge t.csv", "; write what strata compare --json writes\n");
+    expect_wrong_use("merge empty.json", "empty.json:1: no JSON text; write what strata compare --json writes\n");
 }
 
 TEST(oversights, no_argument_at_all) {
-    expect_wrong("check", "which file? write a strategy file");
-    expect_wrong("merge", "which files? write those of strata compare --json");
-    expect_wrong("conform", "which shared object? write one, as in ./libmine.so");
-    expect_wrong("diff", "two strategies, please, as in strata mine.yaml");
-    expect_wrong("import", "whose string? pytorch, paddle or tensorflow");
-    expect_wrong("compare", "no --strategy; write --strategy NAME|FILE");
-    expect_wrong("compare --strategy strata", "no trace; write a .csv or .csv.gz file");
-    expect_wrong("torture strata", "\"strata\" is no option; write --strategy strata");
+    expect_wrong_use("check", "which file? write a strategy file");
+    expect_wrong_use("merge", "which files? write those of strata compare --json");
+    expect_wrong_use("conform", "which shared object? write one, as in ./libmine.so");
+    expect_wrong_use("diff", "two strategies, please, as in strata mine.yaml");
+    expect_wrong_use("import", "whose string? pytorch, paddle or tensorflow");
+    expect_wrong_use("compare", "no --strategy; write --strategy NAME|FILE");
+    expect_wrong_use("compare --strategy strata", "no trace; write a .csv or .csv.gz file");
+    expect_wrong_use("torture strata", "\"strata\" is no option; write --strategy strata");
 }

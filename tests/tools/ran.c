@@ -61,6 +61,13 @@ ran_t run_command_well(const char *file, int line, const char *arguments, ...) {
     return ran;
 }
 
+void expect_wrong_use(const char *arguments, const char *part) {
+    ran_t ran = run_command("%s", arguments);
+    EXPECT_EQ(ran.exit_status, 2);
+    EXPECT_CONTAINS(ran.errors, part);
+    EXPECT_STREQ(ran.out, "");
+}
+
 const char *project_trace_path(const char *name) {
     static char paths[4][1024];
     static unsigned next;

@@ -24,13 +24,6 @@ static void write_files(void) {
                           "free,3,0,7,90,pinned\n");
 }
 
-static void expect_wrong(const char *arguments, const char *part) {
-    ran_t ran = run_command("stats %s", arguments);
-    EXPECT_EQ(ran.exit_status, 2);
-    EXPECT_CONTAINS(ran.errors, part);
-    EXPECT_STREQ(ran.out, "");
-}
-
 static const char gpu_table[] = "gpu:0                                            all        stream 7        stream 9\n"
                                 "  requested_bytes                           1.00 MiB             0 B        1.00 MiB\n"
                                 "  allocated_bytes                           1.00 MiB             0 B        1.00 MiB\n"
@@ -213,20 +206,23 @@ TEST(stats, refuses_wrong_usage) {
     write_files();
     write_text("nothing.csv", "op,id,size,stream,time_us\n");
     write_text("step.csv", "op,id,size,stream,time_us\nstep,,0,,1\n");
-    expect_wrong("two.csv", "no --strategy");
-    expect_wrong("--strategy paddle", "no trace");
-    expect_wrong("--strategy paddle two.csv two.csv", "one trace, please");
-    expect_wrong("--strategy paddle --strategy strata two.csv", "--strategy is given twice");
-    expect_wrong("--strategy paddle --at 0 two.csv", "--at 0: write the number of a row, the first is 1, or peak, or end");
-    expect_wrong("--strategy paddle --at top two.csv", "--at top: write the number");
-    expect_wrong("--strategy paddle --device sim --at 11 two.csv", "--at 11: two.csv has 10 rows; write 1 to 10, peak or end");
-    expect_wrong("--strategy paddle --json --prometheus two.csv", "--json or --prometheus, not both");
-    expect_wrong("--strategy paddle --blocks --prometheus two.csv", "Prometheus reads no blocks; write --json --blocks");
-    expect_wrong("--strategy paddle --json=x two.csv", "--json takes no value");
-    expect_wrong("--strategy paddle --repeat 3 two.csv", "unknown option --repeat");
-    expect_wrong("--strategy paddle --block two.csv", "unknown option --block; did you mean --blocks");
-    expect_wrong("--strategy paddle --device sim nothing.csv", "nothing.csv: the trace has no rows");
-    expect_wrong("--strategy paddle --device sim step.csv", "--at peak: step.csv reserves nothing of a device; write --at end");
+    expect_wrong_use("stats two.csv", "no --strategy");
+    expect_wrong_use("stats --strategy paddle", "no trace");
+    expect_wrong_use("stats --strategy paddle two.csv two.csv", "one trace, please");
+    expect_wrong_use("stats --strategy paddle --strategy strata two.csv", "--strategy is given twice");
+    expect_wrong_use("stats --strategy paddle --at 0 two.csv",
+                     "--at 0: write the number of a row, the first is 1, or peak, or end");
+    expect_wrong_use("stats --strategy paddle --at top two.csv", "--at top: write the number");
+    expect_wrong_use("stats --strategy paddle --device sim --at 11 two.csv",
+                     "--at 11: two.csv has 10 rows; write 1 to 10, peak or end");
+    expect_wrong_use("stats --strategy paddle --json --prometheus two.csv", "--json or --prometheus, not both");
+    expect_wrong_use("stats --strategy paddle --blocks --prometheus two.csv", "Prometheus reads no blocks; write --json --blocks");
+    expect_wrong_use("stats --strategy paddle --json=x two.csv", "--json takes no value");
+    expect_wrong_use("stats --strategy paddle --repeat 3 two.csv", "unknown option --repeat");
+    expect_wrong_use("stats --strategy paddle --block two.csv", "unknown option --block; did you mean --blocks");
+    expect_wrong_use("stats --strategy paddle --device sim nothing.csv", "nothing.csv: the trace has no rows");
+    expect_wrong_use("stats --strategy paddle --device sim step.csv",
+                     "--at peak: step.csv reserves nothing of a device; write --at end");
     ran_t ran = run_command("compare --strategy paddle --at 3 two.csv");
     EXPECT_EQ(ran.exit_status, 2);
     EXPECT_CONTAINS(ran.errors, "unknown option --at");
