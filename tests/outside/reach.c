@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include "strata/layer.h"
+#include "tests/facade/fixture.h"
 #include "tests/harness/test.h"
 
 #define MODULES STRATA_BINARY_DIR "/modules/"
@@ -163,4 +164,37 @@ TEST(reach, adopted_memory_counts_against_the_limit) {
     EXPECT_STATUS(STRATA_E_NO_MEMORY, strata_allocate(s, strata_host(), NULL, 64, &block));
     EXPECT_EQ(*adopted_live(), 1);
     EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
+}
+
+/* ---- captures ---- */
+
+static strata_status_t careful_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    strata_status_t status = strata_layer_refuse_captured(self, request->stream);
+    return status == STRATA_OK ? strata_below_allocate(self, request, record) : status;
+}
+
+static const strata_layer_type_t careful_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "careful",
+    .doc = "works on no stream that is being captured",
+    .role = STRATA_DECORATOR,
+    .scope = STRATA_SCOPE_NONE,
+    .passes = ~0u,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_nothing,
+    .allocate = careful_allocate,
+    .free = strata_layer_free_below,
+};
+
+TEST(reach, a_layer_outside_knows_captures) {
+    (void)strata_register_layer(&careful_type);
+    RIG(rig, "stack: [careful, auto_growth, system]\n", 0);
+    strata_stream_t stream = rig_stream(&rig);
+    strata_block_t block;
+    rig_begin_capture(&rig, stream);
+    EXPECT_STATUS(STRATA_E_CAPTURE, strata_allocate(rig.s, rig.gpu, stream, 1000, &block));
+    rig_end_capture(&rig, stream);
+    block = rig_allocate(&rig, stream, 1000);
+    EXPECT_OK(strata_free(rig.s, block.ref));
 }
