@@ -20,6 +20,7 @@ static const cache_t caches[] = {
     {"bfc", "allow_growth: true", true},
     {"caching", "", false},
     {"naive_best_fit", "streams: ignored, initial: 8MiB, reallocate: 4MiB", false},
+    {"segregated_fit", "chunk_size: 1MiB", false}, /* examples/segregated_fit.c: a cache from outside */
 };
 
 void cache_open(const cache_t *cache, rig_t *rig);

@@ -28,6 +28,7 @@ static const crowd_t crowds[] = {
     {"caching_under_retry", OVER_SYSTEM("  - retry: {timeout: 2ms}\n  - caching: {reclaim: ladder}\n"), 160 * MIB},
     {"bfc_with_counts", OVER_SYSTEM("  - bfc: {timestamps: true, memory_debug: true, memory_limit: 150MiB}\n"), 0},
     {"bfc_under_retry", OVER_SYSTEM("  - retry: {timeout: 2ms}\n  - bfc: {reclaim: ladder}\n"), 160 * MIB},
+    {"segregated_fit_out_of_memory", OVER_SYSTEM("  - segregated_fit: {chunk_size: 4MiB}\n"), 160 * MIB},
     {"bfc_that_waits", OVER_SYSTEM("  - retry: {timeout: 2ms, steps: wait}\n  - bfc\n"), 160 * MIB},
 };
 

@@ -166,6 +166,65 @@ TEST(reach, adopted_memory_counts_against_the_limit) {
     EXPECT_OK(strata_close(s, STRATA_CLOSE_FORCE, NULL, NULL));
 }
 
+static strata_adopted_t offered;
+
+static strata_status_t adopt_offered(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {
+    return strata_record_adopt(self, request, &offered, record);
+}
+
+static const strata_layer_type_t offering_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "offering",
+    .doc = "adopts what the test offers",
+    .role = STRATA_SOURCE,
+    .scope = STRATA_SCOPE_DEVICE,
+    .guarded = true,
+    .state_size = sizeof(strata_layer_t),
+    .create = strata_layer_create_nothing,
+    .destroy = strata_layer_destroy_adopted,
+    .allocate = adopt_offered,
+    .free = strata_layer_free_adopted,
+};
+
+static void count_return(uint64_t address, size_t size, void *context) {
+    EXPECT_EQ(address, offered.address);
+    EXPECT_EQ(size, offered.size);
+    ++*(unsigned *)context;
+}
+
+/* After a refusal the memory is the layer's as before, and counts as nobody's. */
+TEST(reach, adopted_memory_that_is_refused_stays_where_it_is) {
+    unsigned returned = 0;
+    strata_block_t block;
+    (void)strata_register_layer(&offering_type);
+    RIG(rig, "stack:\n  - offering\n", 0);
+    offered = (strata_adopted_t){UINT64_C(1) << 40, 4096, count_return, &returned};
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, 4097, &block));
+    offered.address += 64;
+    EXPECT_STATUS(STRATA_E_INVALID, strata_allocate(rig.s, rig.gpu, NULL, 4096, &block));
+    offered.address -= 64;
+    block = rig_allocate(&rig, NULL, 4000);
+    EXPECT_EQ((uintptr_t)block.ptr, offered.address);
+    EXPECT_EQ(block.size, 4096);
+    strata_slab_t *slab = &strata_stack_of(strata_ref_home(block.ref))->slab;
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(returned, 1);
+    uint32_t capacity = slab->capacity, taken[8], count = 0;
+    slab->capacity = slab->used;
+    while (slab->unused && count < 8) taken[count++] = strata_slab_take(slab);
+    EXPECT_STATUS(STRATA_E_LIMIT, strata_allocate(rig.s, rig.gpu, NULL, 4096, &block));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(returned, 1);
+    while (count) strata_slab_give(slab, taken[--count]);
+    slab->capacity = capacity;
+    offered.deleter = NULL;
+    block = rig_allocate(&rig, NULL, 4096);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 4096);
+    EXPECT_OK(strata_free(rig.s, block.ref));
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
+    EXPECT_EQ(returned, 1);
+}
+
 /* ---- captures ---- */
 
 static strata_status_t careful_allocate(strata_layer_t *self, const strata_request_t *request, strata_record_t **record) {

@@ -1,0 +1,198 @@
+/* The mechanism that strata/layer.h offers to caches outside the tree, under the example's index and under one that is a plain list. */
+#include "tests/chunked/chunked.h"
+
+extern const strata_layer_type_t *const strata_layers[]; /* the example's */
+
+/* ---- a cache with a list of free blocks ---- */
+
+typedef struct listed {
+    strata_chunked_t cache;
+    uint32_t first; /* linked by bin_next */
+    bool wrong; /* says validate */
+} listed_t;
+
+static void insert(strata_layer_t *base, strata_record_t *block) {
+    listed_t *self = (listed_t *)base;
+    block->bin_next = self->first;
+    self->first = strata_record_slot(base, block);
+}
+
+static void take_out(strata_layer_t *base, strata_record_t *block) {
+    uint32_t *link = &((listed_t *)base)->first;
+    while (strata_record_at(base, *link) != block) link = &strata_record_at(base, *link)->bin_next;
+    *link = block->bin_next;
+}
+
+static strata_record_t *find(strata_layer_t *base, uint64_t size) {
+    uint32_t slot = ((listed_t *)base)->first;
+    while (slot && strata_record_at(base, slot)->size < size) slot = strata_record_at(base, slot)->bin_next;
+    return slot ? strata_record_at(base, slot) : NULL;
+}
+
+static uint64_t grow_by_a_mib(strata_layer_t *base, uint64_t size) {
+    (void)base, (void)size;
+    return MIB;
+}
+
+static strata_status_t validate(strata_layer_t *base, uint32_t blocks, uint64_t bytes) {
+    uint32_t count = 0;
+    for (uint32_t slot = ((listed_t *)base)->first; slot; slot = strata_record_at(base, slot)->bin_next) {
+        bytes -= strata_record_at(base, slot)->size;
+        count++;
+    }
+    bool right = count == blocks && bytes == 0 && !((listed_t *)base)->wrong;
+    return right ? STRATA_OK : strata_fail(STRATA_E_CORRUPT, 0, "listed: wrong");
+}
+
+static strata_chunked_policy_t policy = {.struct_size = sizeof policy, .insert = insert, .remove = take_out};
+
+static strata_status_t create(strata_layer_t *base) { return strata_chunked_create(base, &policy); }
+
+static const strata_layer_type_t listed_type = {
+    .struct_size = sizeof(strata_layer_type_t),
+    .name = "listed",
+    .doc = "free blocks in a list",
+    .state_size = sizeof(listed_t),
+    .create = create,
+    STRATA_CHUNKED_OPERATIONS,
+};
+
+__attribute__((constructor)) static void register_both(void) {
+    static const strata_layer_type_t *const types[] = {&listed_type};
+    (void)strata_layers_register(strata_layers, 1, true);
+    (void)strata_layers_register(types, 1, true);
+}
+
+/* A whole policy; tests change it before they open. */
+static void be_whole(void) {
+    policy = (strata_chunked_policy_t){.struct_size = sizeof policy,
+                                       .unit = 256,
+                                       .insert = insert,
+                                       .remove = take_out,
+                                       .find = find,
+                                       .growth = grow_by_a_mib,
+                                       .validate = validate};
+}
+
+static strata_block_t serve_flagged(rig_t *rig, size_t size, uint32_t flags, strata_status_t wanted) {
+    strata_allocate_options_t options = {.struct_size = sizeof options, .size = size, .flags = flags};
+    strata_block_t block = {0};
+    EXPECT_STATUS(wanted, strata_allocate_with(rig->s, rig->gpu, NULL, &options, &block));
+    return block;
+}
+
+#define LISTED "stack:\n  - listed\n  - system\n"
+
+/* ---- what it does ---- */
+
+TEST(chunked_outside, cuts_the_high_end_and_merges_what_is_freed) {
+    strata_block_t blocks[4];
+    be_whole();
+    RIG(rig, LISTED, 0);
+    for (int i = 0; i < 4; i++) blocks[i] = rig_allocate(&rig, NULL, 1000);
+    for (int i = 1; i < 4; i++) EXPECT_EQ((uintptr_t)blocks[i].ptr + 1024, (uintptr_t)blocks[i - 1].ptr);
+    EXPECT_EQ(blocks[0].size, 1024);
+    strata_statistics_t f = rig_figures(&rig);
+    EXPECT_EQ(f.growths, 1);
+    EXPECT_EQ(f.cache_hits, 3);
+    EXPECT_EQ(f.reserved_bytes, MIB);
+    EXPECT_EQ(f.requested_bytes, 4000);
+    EXPECT_OK(strata_free(rig.s, blocks[1].ref));
+    EXPECT_OK(strata_free(rig.s, blocks[2].ref));
+    EXPECT_OK(strata_validate(rig.s));
+    strata_block_t both = rig_allocate(&rig, NULL, 2048);
+    EXPECT_EQ(both.ptr, blocks[2].ptr);
+    RIG_FREE(&rig, both, blocks[3], blocks[0]);
+    EXPECT_OK(strata_validate(rig.s));
+    strata_block_t whole = rig_allocate(&rig, NULL, MIB);
+    EXPECT_EQ(rig_figures(&rig).growths, 1);
+    EXPECT_OK(strata_free(rig.s, whole.ref));
+}
+
+/* Of two idle chunks one goes where half may stay. */
+TEST(chunked_outside, trims_whole_chunks) {
+    uint64_t released;
+    be_whole();
+    RIG(rig, LISTED, 0);
+    strata_block_t a = rig_allocate(&rig, NULL, MIB), b = rig_allocate(&rig, NULL, MIB), c = rig_allocate(&rig, NULL, 300);
+    RIG_FREE(&rig, a, b);
+    EXPECT_OK(strata_trim(rig.s, rig.gpu, 2 * MIB, &released));
+    EXPECT_EQ(released, MIB);
+    EXPECT_OK(strata_release(rig.s, rig.gpu, &released));
+    EXPECT_EQ(released, MIB);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, MIB);
+    EXPECT_OK(strata_free(rig.s, c.ref));
+}
+
+TEST(chunked_outside, grows_as_the_request_allows) {
+    be_whole();
+    RIG(rig, LISTED, 3 * MIB);
+    (void)serve_flagged(&rig, 1000, STRATA_NO_GROW, STRATA_E_NO_MEMORY);
+    EXPECT_EQ(rig_calls(&rig, STRATA_CALL_malloc), 0);
+    strata_block_t a = rig_allocate(&rig, NULL, 2 * MIB); /* more than the policy asks for */
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 2 * MIB);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    strata_block_t b = serve_flagged(&rig, 1000, STRATA_NO_GROW, STRATA_OK);
+    EXPECT_OK(strata_free(rig.s, b.ref));
+}
+
+/* Where a whole chunk cannot be had, the ladder's last rung asks for the request alone. */
+TEST(chunked_outside, grows_by_less_where_memory_is_short) {
+    be_whole();
+    RIG(rig, LISTED, 0);
+    EXPECT_OK(strata_set_limit(rig.s, rig.gpu, 64 * KIB));
+    strata_block_t a = rig_allocate(&rig, NULL, 5000);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 5120);
+    (void)serve_flagged(&rig, 128 * KIB, 0, STRATA_E_NO_MEMORY);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+    policy.growth = NULL;
+    a = rig_allocate(&rig, NULL, 6000);
+    EXPECT_EQ(rig_figures(&rig).reserved_bytes, 6144 + 5120);
+    (void)serve_flagged(&rig, 128 * KIB, 0, STRATA_E_NO_MEMORY);
+    EXPECT_OK(strata_free(rig.s, a.ref));
+}
+
+TEST(chunked_outside, asks_the_policy_what_is_wrong) {
+    cache_t cache = {.name = "listed"};
+    be_whole();
+    RIG(rig, LISTED, 0);
+    strata_block_t a = rig_allocate(&rig, NULL, 1000);
+    listed_t *listed = (listed_t *)cache_of(&cache, &rig);
+    EXPECT_OK(strata_validate(rig.s));
+    listed->wrong = true;
+    EXPECT_STATUS(STRATA_E_CORRUPT, strata_validate(rig.s));
+    EXPECT_CONTAINS(strata_last_error()->text, "listed: wrong");
+    policy.validate = NULL;
+    EXPECT_OK(strata_validate(rig.s));
+    EXPECT_OK(strata_free(rig.s, a.ref));
+}
+
+static void expect_refused(void) {
+    rig_t rig;
+    strata_strategy_t *strategy = rig_strategy(LISTED, NULL, 0);
+    rig_open_devices(&rig, strategy, &(strata_sim_options_t){.devices = 1});
+    EXPECT_STATUS(STRATA_E_INVALID, strata_facade_open_on(strategy, rig.devices, 1, 0, &rig.s));
+    EXPECT_CONTAINS(strata_last_error()->text, "listed: strata_chunked_create");
+    rig_end(&rig);
+    strata_strategy_delete(strategy);
+}
+
+TEST(chunked_outside, refuses_half_a_policy) {
+    be_whole();
+    policy.find = NULL;
+    expect_refused();
+    be_whole();
+    policy.insert = NULL;
+    expect_refused();
+    be_whole();
+    policy.remove = NULL;
+    expect_refused();
+    be_whole();
+    policy.struct_size = 8;
+    expect_refused();
+    be_whole();
+    policy.unit = 300;
+    expect_refused();
+    policy.unit = 64; /* less than device memory has */
+    expect_refused();
+}
