@@ -5,22 +5,13 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "platform/place.h"
 #include "platform/status.h"
 #include "strategy/plan/legal.h"
 
-static const struct {
-    const char *name;
-    const char *memory; /* its name as the value of a source's option `memory` */
-} places[STRATA_PLACE_KINDS] = {
-    [STRATA_PLACE_GPU] = {"gpu", "device"},
-    [STRATA_PLACE_MANAGED] = {"managed", "managed"},
-    [STRATA_PLACE_PINNED] = {"pinned", "pinned"},
-    [STRATA_PLACE_HOST] = {"host", "host"},
-};
-
-const char *strata_place_name(strata_place_kind_t place) { return places[place].name; }
-
-const char *strata_place_memory(strata_place_kind_t place) { return places[place].memory; }
+const char *strata_place_memory(strata_place_kind_t place) {
+    return place == STRATA_PLACE_GPU ? "device" : strata_place_name(place);
+}
 
 bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
     /* Kernels read no pageable memory, the host reads no device memory. */
@@ -33,12 +24,6 @@ bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
     for (size_t i = 0; i < 3; i++)
         if (reached[place][i] && strcmp(reached[place][i], memory) == 0) return true;
     return false;
-}
-
-strata_place_kind_t strata_place_find(const char *name) {
-    strata_place_kind_t place = STRATA_PLACE_GPU;
-    while (place < STRATA_PLACE_KINDS && strcmp(places[place].name, name) != 0) place++;
-    return place;
 }
 
 strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *format, ...) {

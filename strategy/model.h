@@ -100,10 +100,6 @@ const strata_layer_type_t *strata_layer_find(const char *name);
  * are skipped. */
 strata_status_t strata_layers_register(const strata_layer_type_t *const *types, size_t count, bool again);
 
-/* "gpu", "managed", "pinned", "host"; STRATA_PLACE_KINDS: unknown. */
-const char *strata_place_name(strata_place_kind_t place);
-strata_place_kind_t strata_place_find(const char *name);
-
 /* An empty strategy for `devices: gpu`. E_HOST_MEMORY. */
 strata_status_t strata_strategy_new(strata_strategy_t **strategy);
 /* Fills `layer` with the type's defaults; what it needs comes from `arena`. E_HOST_MEMORY. */

@@ -17,8 +17,3 @@ const char *strata_trace_column_name(strata_trace_column_t column) {
     };
     return names[column];
 }
-
-const char *strata_trace_place_name(strata_place_kind_t place) {
-    static const char *const names[] = {"gpu", "managed", "pinned", "host"};
-    return names[place];
-}

@@ -4,6 +4,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "trace/text/lines.h"
 
 struct strata_trace_reader {
@@ -179,7 +180,7 @@ static strata_status_t read_place(const strata_trace_reader_t *reader, strata_pl
     if (!*word) return STRATA_OK;
     for (int i = 0; i < STRATA_PLACE_KINDS; i++) {
         *place = (strata_place_kind_t)i;
-        if (strcmp(word, strata_trace_place_name(*place)) == 0) return STRATA_OK;
+        if (strcmp(word, strata_place_name(*place)) == 0) return STRATA_OK;
     }
     return WRONG(reader, STRATA_COLUMN_place, "unknown place \"%s\"; write one of gpu, managed, pinned, host",
                  strata_shown(word).text);

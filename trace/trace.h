@@ -96,8 +96,6 @@ typedef struct strata_trace_record {
 
 const char *strata_trace_op_name(strata_trace_op_t op);
 const char *strata_trace_column_name(strata_trace_column_t column);
-/* "gpu", "managed", "pinned", "host". */
-const char *strata_trace_place_name(strata_place_kind_t place);
 
 /* ---- reading row by row ------------------------------------------------------------------------------------------------ */
 

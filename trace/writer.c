@@ -2,6 +2,7 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "trace/text/output.h"
 #include "trace/trace.h"
 
@@ -138,7 +139,7 @@ static void put_column(row_t *row, const strata_trace_record_t *record, strata_t
     case STRATA_COLUMN_stream: put_stream(row, record); break;
     case STRATA_COLUMN_time_us: put_number(row, record->time_us); break;
     case STRATA_COLUMN_device: put_number(row, record->device); break;
-    case STRATA_COLUMN_place: put_word(row, strata_trace_place_name(record->place)); break;
+    case STRATA_COLUMN_place: put_word(row, strata_place_name(record->place)); break;
     case STRATA_COLUMN_pool: put_if(row, record->has_pool, record->pool); break;
     case STRATA_COLUMN_align: put_if(row, record->align != 0, record->align); break;
     case STRATA_COLUMN_thread: put_number(row, record->thread); break;

@@ -2,6 +2,7 @@
  * moment, each once; none closes before the domain ends. Work on one that is opened later than the look cannot be the past work that
  * is waited for. */
 #include "allocation/domain/domain.h"
+#include "platform/place.h"
 
 /* Device i of the devices, unless it is the domain's own or there is none. */
 static strata_device_t *other(const strata_domain_t *domain, uint32_t i) {
@@ -17,8 +18,7 @@ static bool is_alone(const strata_domain_t *domain) {
 
 bool strata_domain_means_many(const strata_domain_t *domain, strata_stream_t stream) {
     if (stream != NULL && stream != STRATA_STREAM_LEGACY && stream != STRATA_STREAM_PER_THREAD) return false;
-    strata_place_kind_t kind = strata_place_kind(domain->place);
-    return (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST) && !is_alone(domain);
+    return strata_place_is_ownerless(strata_place_kind(domain->place)) && !is_alone(domain);
 }
 
 strata_status_t strata_domain_record_event(strata_domain_t *domain, strata_handle_t event, strata_stream_t stream) {

@@ -137,7 +137,7 @@ strata_status_t strata_domain_add_stack(strata_domain_t *domain, strata_stack_t 
 
 void strata_domain_unlist(strata_domain_t *domain, strata_stack_t *stack) {
     strata_stack_list_remove(domain, stack);
-#define ADD_FIELD(name, unit, meaning) stack->group->ended.name += stack->figures.name;
+#define ADD_FIELD(name, unit, kind, meaning) stack->group->ended.name += stack->figures.name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
     stack->group->ended.peak_reserved_bytes += stack->peak_direct_bytes;

@@ -13,6 +13,7 @@
 #include "allocation/options/option.h"
 #include "allocation/reclaim/refusal.h"
 #include "platform/arithmetic.h"
+#include "platform/place.h"
 
 /* No sum of two sizes overflows. */
 #define MOST_BYTES        (1ull << 61)
@@ -363,13 +364,12 @@ static void destroy(strata_layer_t *base) {
 
 static strata_status_t create(strata_layer_t *base) {
     bfc_t *self = (bfc_t *)base;
-    strata_place_kind_t kind = strata_place_kind(base->domain->place);
     uint32_t stamps = bfc_options_of(self)->timestamps ? STRATA_SLAB_SLOTS : 1;
     strata_status_t status = strata_chunks_init(base, &strata_bfc_policy, sizeof(bfc_region_t), STRATA_BFC_REGIONS);
     if (status != STRATA_OK) return status;
     self->chunks.sorted = true;
     self->chunks.joins = bfc_options_of(self)->coalesce_regions && is_contiguous(base->below[0]);
-    self->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    self->ownerless = strata_place_is_ownerless(strata_place_kind(base->domain->place));
     status = read_limits(self);
     if (status == STRATA_OK) status = strata_users_init(&self->users, &base->domain->events);
     if (status == STRATA_OK) status = strata_nodes_init(&self->stamps, sizeof(bfc_stamp_t), stamps);

@@ -5,6 +5,7 @@
 
 #include "allocation/options/option.h"
 #include "allocation/stack/layer.h"
+#include "platform/place.h"
 
 typedef struct fill_options {
     uint64_t byte;
@@ -31,8 +32,7 @@ static strata_status_t check(const void *filled, strata_place_kind_t place, cons
 static strata_status_t set_bytes(strata_layer_t *self, const strata_record_t *record, strata_stream_t stream) {
     strata_device_t *device = self->domain->device;
     uint8_t byte = (uint8_t)((const fill_options_t *)self->options)->byte;
-    strata_place_kind_t kind = strata_place_kind(self->domain->place);
-    bool ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    bool ownerless = strata_place_is_ownerless(strata_place_kind(self->domain->place));
     void *view = ownerless ? strata_device_host_view(device, record->ptr, record->size) : NULL;
     if (!view) return strata_domain_fill(self->domain, record->ptr, byte, record->size, stream);
     memset(view, byte, record->size);

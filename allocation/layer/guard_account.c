@@ -9,6 +9,7 @@
 
 #include "allocation/report/log.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "trace/trace.h"
 
 enum { GROUPS = 64, TOLD = 8, TAG = 42 };
@@ -119,7 +120,7 @@ static void tell_leaks(guard_account_t *account) {
     message_t message = {.length = 0};
     qsort(account->groups, account->group_count, sizeof *account->groups, by_bytes);
     say(&message, "guard: %" PRIu64 " bytes in %" PRIu64 " block%s of %s:%u were never freed:", bytes, blocks,
-        blocks == 1 ? "" : "s", strata_trace_place_name(strata_place_kind(place)), strata_place_device(place));
+        blocks == 1 ? "" : "s", strata_place_name(strata_place_kind(place)), strata_place_device(place));
     for (uint32_t i = 0; i < account->group_count && i < TOLD; i++) {
         const group_t *group = &account->groups[i];
         say_group(&message, group);

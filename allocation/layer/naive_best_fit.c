@@ -12,6 +12,7 @@
 
 #include "allocation/stack/threads.h"
 #include "platform/arithmetic.h"
+#include "platform/place.h"
 
 #define ROW(name) offsetof(naive_options_t, name)
 
@@ -261,7 +262,7 @@ static const strata_chunk_policy_t policy = {.leave = leave, .is_in_use = is_in_
 
 strata_status_t strata_naive_check(const void *filled, strata_place_kind_t place, const char **option) {
     const naive_options_t *o = filled;
-    bool host = place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
+    bool host = strata_place_is_ownerless(place);
     unsigned least = (unsigned)strata_place_alignment(place);
     *option = "min_block";
     if (!strata_is_power_of_two(o->min_block) || o->min_block < least)

@@ -9,13 +9,11 @@
 #include "allocation/reclaim/refusal.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 enum { USABLE_PERCENT = 95, LEAST_USABLE = 256 };
 
-static bool is_host_memory(const naive_t *self) {
-    strata_place_kind_t place = strata_place_kind(self->base.domain->place);
-    return place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST;
-}
+static bool is_host_memory(const naive_t *self) { return strata_place_is_ownerless(strata_place_kind(self->base.domain->place)); }
 
 static uint64_t share(uint64_t bytes, double fraction) { return (uint64_t)((double)bytes * fraction); }
 

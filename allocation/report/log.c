@@ -6,6 +6,7 @@
 
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "platform/status.h"
 #include "trace/trace.h"
 
@@ -114,7 +115,7 @@ static void tell_note(const noted_t *noted) {
     const char *first = strchr(rows[noted->note].text, '%'), *second = strchr(first + 1, '%');
     strata_print_size(noted->bytes, bytes, sizeof bytes);
     strata_print_size(noted->now, now, sizeof now);
-    snprintf(text, sizeof text, "%s:%u: %.*s%s%.*s%s%s", strata_trace_place_name(strata_place_kind(noted->place)),
+    snprintf(text, sizeof text, "%s:%u: %.*s%s%.*s%s%s", strata_place_name(strata_place_kind(noted->place)),
              (unsigned)strata_place_device(noted->place), (int)(first - rows[noted->note].text), rows[noted->note].text, bytes,
              (int)(second - first - 1), first + 1, now, second + 1);
     tell(rows[noted->note].level, text, false);

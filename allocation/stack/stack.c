@@ -8,6 +8,7 @@
 #include "allocation/stack/threads.h"
 #include "allocation/uses/host_wait.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 strata_stack_t *_Atomic strata_stacks[STRATA_STACKS];
 /* Guards numbers. Taken with no other lock held; rank FACADE because stacks are begun while a facade is built. */
@@ -76,8 +77,7 @@ static void set_up(strata_stack_t *stack, strata_group_t *group, strata_lock_ran
     stack->group = group;
     stack->facade = domain->facade;
     stack->is_shared = rank != STRATA_RANK_STACK;
-    strata_place_kind_t kind = strata_place_kind(domain->place);
-    stack->ownerless = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
+    stack->ownerless = strata_place_is_ownerless(strata_place_kind(domain->place));
     stack->route = 0;
     stack->cache = NULL;
     stack->hit = NULL;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "config/import/rows.h"
+#include "platform/place.h"
 
 enum { PATH = 128 };
 

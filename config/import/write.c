@@ -4,6 +4,7 @@
 #include "allocation/options/option.h"
 #include "config/import/rows.h"
 #include "config/words.h"
+#include "platform/place.h"
 
 /* ---- lines ---- */
 

@@ -5,6 +5,7 @@
 #include "allocation/options/option.h"
 #include "config/config.h"
 #include "config/words.h"
+#include "platform/place.h"
 
 enum { MOST = STRATA_PLAN_NODES };
 

@@ -7,6 +7,7 @@
 #include "config/reader/reader.h"
 #include "config/words.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "strategy/plan/legal.h"
 
 void strata_origin_text(const strata_origin_t *origin, char *text, size_t capacity) {
@@ -19,20 +20,20 @@ void strata_origin_text(const strata_origin_t *origin, char *text, size_t capaci
     }
 }
 
-/* Pinned and host memory have no owner stream: one stack serves all streams. */
-static bool has_one_stack(strata_place_kind_t place) { return place == STRATA_PLACE_PINNED || place == STRATA_PLACE_HOST; }
-
 static const char *shared_text(const strata_model_layer_t *layer, strata_place_kind_t place) {
     strata_scope_t scope = strata_scope_of(layer->type, layer->options);
     if (scope == STRATA_SCOPE_STREAM && layer->type->scope == STRATA_SCOPE_THREAD)
-        return has_one_stack(place) ? "one instance for each thread" : "one instance for each stream of each thread";
+        return strata_place_is_ownerless(place) ? "one instance for each thread" : "one instance for each stream of each thread";
     switch (scope) {
     case STRATA_SCOPE_NONE: return "keeps no state";
-    case STRATA_SCOPE_STREAM: return has_one_stack(place) ? "one instance, for all streams" : "one instance for each stream";
+    case STRATA_SCOPE_STREAM:
+        return strata_place_is_ownerless(place) ? "one instance, for all streams" : "one instance for each stream";
     case STRATA_SCOPE_THREAD:
-        return has_one_stack(place) ? "one instance for each thread" : "one instance for each thread, shared by all its streams";
+        return strata_place_is_ownerless(place) ? "one instance for each thread"
+                                                : "one instance for each thread, shared by all its streams";
     case STRATA_SCOPE_DEVICE:
-        return has_one_stack(place) ? "one instance, for all streams" : "one instance for each device, shared by all its streams";
+        return strata_place_is_ownerless(place) ? "one instance, for all streams"
+                                                : "one instance for each device, shared by all its streams";
     }
     return "";
 }
@@ -121,7 +122,7 @@ static void explain_place(const strata_strategy_t *strategy, strata_place_kind_t
     if (place == STRATA_PLACE_GPU) {
         fprintf(out, "\nstack (%s), outermost first\n", name);
     } else {
-        fprintf(out, "\n%s, outermost first%s\n", name, has_one_stack(place) ? "; one stack serves all streams" : "");
+        fprintf(out, "\n%s, outermost first%s\n", name, strata_place_is_ownerless(place) ? "; one stack serves all streams" : "");
     }
     explain_stack(&strategy->stacks[place], place, only_said, out);
     for (size_t i = 0; i < strategy->own_count; i++) {
@@ -159,7 +160,7 @@ static void explain_named(const strata_strategy_t *strategy, strata_named_kind_t
         for (strata_place_kind_t place = STRATA_PLACE_GPU; place < STRATA_PLACE_KINDS; place++) {
             if (named->stacks[place].count == 0) continue;
             fprintf(out, "\n%s.%s.%s, outermost first%s\n", strata_named_key(kind), named->name, strata_place_name(place),
-                    has_one_stack(place) ? "; one stack serves all streams" : "");
+                    strata_place_is_ownerless(place) ? "; one stack serves all streams" : "");
             explain_stack(&named->stacks[place], place, only_said, out);
         }
     }

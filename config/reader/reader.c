@@ -4,6 +4,7 @@
 
 #include "config/hint.h"
 #include "config/pages/page.h"
+#include "platform/place.h"
 #include "platform/sim/sim.h"
 #include "strategy/devices.h"
 

@@ -4,6 +4,7 @@
 #include "config/hint.h"
 #include "config/pages/page.h"
 #include "config/reader/reader.h"
+#include "platform/place.h"
 
 /* What messages say about a kind. */
 static const struct {

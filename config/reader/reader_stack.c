@@ -7,6 +7,7 @@
 #include "config/hint.h"
 #include "config/pages/page.h"
 #include "config/reader/reader.h"
+#include "platform/place.h"
 
 /* A layer's name that something follows on its line: "auto_growth {chunk_size". */
 static const strata_layer_type_t *layer_before_blank(const char *name) {

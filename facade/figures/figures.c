@@ -14,7 +14,7 @@
 static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
     strata_stack_lock(stack);
     const strata_statistics_t *f = &stack->figures;
-#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+#define ADD_FIELD(name, unit, kind, meaning) sum->name += f->name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
     strata_stack_unlock(stack);
@@ -24,7 +24,7 @@ static void add_stack(strata_stack_t *stack, strata_statistics_t *sum) {
 static void add_group(strata_group_t *group, strata_statistics_t *sum) {
     strata_lock(&group->domain->lock);
     const strata_statistics_t *f = &group->ended;
-#define ADD_FIELD(name, unit, meaning) sum->name += f->name;
+#define ADD_FIELD(name, unit, kind, meaning) sum->name += f->name;
     STRATA_STATISTICS_MAP(ADD_FIELD)
 #undef ADD_FIELD
     strata_unlock(&group->domain->lock);

@@ -7,26 +7,25 @@
 #include "facade/facade.h"
 #include "facade/figures/text.h"
 #include "facade/serve/arguments.h"
+#include "platform/place.h"
 #include "strategy/model.h"
-
-static const char *const places[] = {"gpu", "managed", "pinned", "host"};
-
-static void say_place(strata_text_t *text, strata_place_t place) {
-    strata_place_kind_t kind = strata_place_kind(place);
-    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
-    strata_text_say(text, numbered ? "%s:%u" : "%s", places[kind], (unsigned)strata_place_device(place));
-}
 
 static strata_status_t hand_out(const strata_text_t *text, size_t *needed) {
     if (needed) *needed = text->length + 1;
     return STRATA_OK;
 }
 
+static void say_place(strata_text_t *text, strata_place_t place) {
+    char name[STRATA_PLACE_LETTERS];
+    strata_place_text(place, name);
+    strata_text_say(text, "%s", name);
+}
+
 /* ---- JSON ---- */
 
 static void say_fields(strata_text_t *text, const strata_statistics_t *figures) {
     const char *comma = "";
-#define SAY_FIELD(name, unit, meaning)                                                                                             \
+#define SAY_FIELD(name, unit, kind, meaning)                                                                                       \
     strata_text_say(text, "%s\"" #name "\": %" PRIu64, comma, figures->name);                                                      \
     comma = ", ";
     STRATA_STATISTICS_MAP(SAY_FIELD)
@@ -137,13 +136,24 @@ strata_status_t strata_statistics_json(strata_t handle, char *out, size_t capaci
 
 /* ---- Prometheus ---- */
 
-/* Figures that only grow, by their names in the table. */
-static bool is_counter(const char *name) {
-    static const char *const counters[] = {"allocations",    "frees",   "cache_hits",    "growths",    "borrows",
-                                           "deferred_frees", "ladders", "out_of_memory", "host_waits", "borrows_waited"};
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
-        if (strcmp(counters[i], name) == 0) return true;
-    return false;
+/* A row of the table of figures. */
+typedef struct metric {
+    const char *name, *unit, *kind, *meaning; /* `kind`: "counter" or "gauge", as Prometheus has it */
+    size_t offset;
+} metric_t;
+
+static const metric_t metrics[] = {
+#define METRIC(name, unit, kind, meaning) {#name, unit, #kind, meaning, offsetof(strata_statistics_t, name)},
+    STRATA_STATISTICS_MAP(METRIC)
+#undef METRIC
+};
+
+static const char *suffix_of(const metric_t *metric) { return strcmp(metric->kind, "counter") == 0 ? "_total" : ""; }
+
+static uint64_t value_of(const metric_t *metric, const strata_statistics_t *figures) {
+    uint64_t value;
+    memcpy(&value, (const char *)figures + metric->offset, sizeof value);
+    return value;
 }
 
 typedef struct place_figures {
@@ -151,40 +161,35 @@ typedef struct place_figures {
     strata_statistics_t figures;
 } place_figures_t;
 
-static void say_metric(strata_text_t *text, const char *name, const char *unit, const char *meaning, size_t offset,
-                       const place_figures_t *all, size_t count) {
-    const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
-    strata_text_say(text, "# HELP strata_%s%s %s (%s)\n", name, suffix, meaning, unit);
-    strata_text_say(text, "# TYPE strata_%s%s %s\n", name, suffix, kind);
+static void say_heading(strata_text_t *text, const char *of, const metric_t *metric) {
+    const char *suffix = suffix_of(metric);
+    strata_text_say(text, "# HELP strata_%s%s%s %s (%s)\n", of, metric->name, suffix, metric->meaning, metric->unit);
+    strata_text_say(text, "# TYPE strata_%s%s%s %s\n", of, metric->name, suffix, metric->kind);
+}
+
+static void say_metric(strata_text_t *text, const metric_t *metric, const place_figures_t *all, size_t count) {
+    say_heading(text, "", metric);
     for (size_t i = 0; i < count; i++) {
-        uint64_t value;
-        memcpy(&value, (const char *)&all[i].figures + offset, sizeof value);
-        strata_text_say(text, "strata_%s%s{place=\"", name, suffix);
+        strata_text_say(text, "strata_%s%s{place=\"", metric->name, suffix_of(metric));
         say_place(text, all[i].place);
-        strata_text_say(text, "\"} %" PRIu64 "\n", value);
+        strata_text_say(text, "\"} %" PRIu64 "\n", value_of(metric, &all[i].figures));
     }
 }
 
 /* A place's total is not the sum of its pools, so pools have metrics of their own. */
-static void say_pool_metric(strata_text_t *text, strata_facade_t *facade, const char *name, const char *unit, const char *meaning,
-                            size_t offset) {
-    const char *suffix = is_counter(name) ? "_total" : "", *kind = is_counter(name) ? "counter" : "gauge";
+static void say_pool_metric(strata_text_t *text, const metric_t *metric, strata_facade_t *facade) {
     uint32_t index = 0;
     bool begun = false;
     strata_domain_t *domain;
     while ((domain = strata_facade_next_domain(facade, &index)) != NULL)
         for (strata_group_t *group = next_pool(domain, NULL); group; group = next_pool(domain, group)) {
             strata_statistics_t figures;
-            uint64_t value;
             strata_facade_pool_figures(domain, group->pool, &figures);
-            memcpy(&value, (const char *)&figures + offset, sizeof value);
-            if (!begun)
-                strata_text_say(text, "# HELP strata_pool_%s%s %s (%s)\n# TYPE strata_pool_%s%s %s\n", name, suffix, meaning, unit,
-                                name, suffix, kind);
+            if (!begun) say_heading(text, "pool_", metric);
             begun = true;
-            strata_text_say(text, "strata_pool_%s%s{place=\"", name, suffix);
+            strata_text_say(text, "strata_pool_%s%s{place=\"", metric->name, suffix_of(metric));
             say_place(text, domain->place);
-            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", group->name, value);
+            strata_text_say(text, "\",pool=\"%s\"} %" PRIu64 "\n", group->name, value_of(metric, &figures));
         }
 }
 
@@ -249,13 +254,8 @@ strata_status_t strata_statistics_prometheus(strata_t handle, char *out, size_t 
         strata_facade_place_figures(domain, &all[count++].figures);
     }
     strata_text_t text = {.text = out, .capacity = capacity};
-#define SAY_METRIC(name, unit, meaning) say_metric(&text, #name, unit, meaning, offsetof(strata_statistics_t, name), all, count);
-    STRATA_STATISTICS_MAP(SAY_METRIC)
-#undef SAY_METRIC
-#define SAY_POOL_METRIC(name, unit, meaning)                                                                                       \
-    say_pool_metric(&text, facade, #name, unit, meaning, offsetof(strata_statistics_t, name));
-    STRATA_STATISTICS_MAP(SAY_POOL_METRIC)
-#undef SAY_POOL_METRIC
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) say_metric(&text, &metrics[i], all, count);
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) say_pool_metric(&text, &metrics[i], facade);
     const strata_layer_type_t *type;
     for (size_t i = 0; (type = strata_layer_at(i)); i++) say_layer_metrics(&text, facade, type);
     return hand_out(&text, needed);

@@ -15,6 +15,7 @@
 #include "facade/serve/lookup.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 strata_facade_t *_Atomic strata_facades[STRATA_FACADES];
 /* Guards the table's slots; no other lock is taken under it. */
@@ -114,8 +115,7 @@ void strata_facade_end_building(strata_facade_t *facade) {
 /* The device that serves a place: its own; for host memory the first that is open. */
 static strata_status_t device_of(strata_facade_t *facade, strata_place_t place, strata_device_t **device) {
     uint32_t number = strata_place_device(place);
-    strata_place_kind_t kind = strata_place_kind(place);
-    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST) {
+    if (strata_place_is_ownerless(strata_place_kind(place))) {
         for (number = 0; number < STRATA_FACADE_DEVICES && !facade->devices[number]; number++) {}
     }
     if (number < STRATA_FACADE_DEVICES && !facade->devices[number] && facade->every_device) {
@@ -154,8 +154,7 @@ static strata_status_t build_domain(strata_facade_t *facade, strata_place_t plac
 
 strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t place, strata_domain_t **out) {
     uint32_t kind = strata_place_kind(place), number = strata_place_device(place);
-    bool one_for_all = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
-    if (kind >= STRATA_PLACE_KINDS || number >= STRATA_FACADE_DEVICES || (one_for_all && number != 0))
+    if (kind >= STRATA_PLACE_KINDS || number >= STRATA_FACADE_DEVICES || (strata_place_is_ownerless(kind) && number != 0))
         return strata_fail(STRATA_E_INVALID, 0, "no such place: kind %u, device %u", kind, number);
     *out = atomic_load(&facade->domains[kind][number]);
     if (*out) return STRATA_OK;
@@ -167,8 +166,7 @@ strata_status_t strata_facade_domain(strata_facade_t *facade, strata_place_t pla
 }
 
 strata_stream_t strata_facade_stream_key(const strata_domain_t *domain, strata_stream_t stream) {
-    strata_place_kind_t kind = strata_place_kind(domain->place);
-    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST || stream == STRATA_STREAM_LEGACY) return NULL;
+    if (strata_place_is_ownerless(strata_place_kind(domain->place)) || stream == STRATA_STREAM_LEGACY) return NULL;
     return stream ? stream : atomic_load(&domain->default_stream);
 }
 
@@ -373,8 +371,7 @@ strata_status_t strata_facade_build_default_stacks(strata_facade_t *facade) {
     for (uint32_t number = 0; number < STRATA_FACADE_DEVICES; number++) {
         if (!facade->devices[number]) continue;
         for (uint32_t kind = 0; kind < STRATA_PLACE_KINDS; kind++) {
-            bool one_for_all = kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
-            strata_place_t place = strata_place((strata_place_kind_t)kind, one_for_all ? 0 : number);
+            strata_place_t place = strata_place((strata_place_kind_t)kind, strata_place_is_ownerless(kind) ? 0 : number);
             strata_stack_t *stack;
             strata_status_t status = strata_facade_stack(facade, place, NULL, &stack);
             if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) return status;

@@ -1,6 +1,7 @@
 #include "facade/report/causes.h"
 
 #include "platform/arithmetic.h"
+#include "platform/place.h"
 
 enum { NOTHING_THERE = STRATA_IDLE_WHYS };
 
@@ -37,10 +38,7 @@ static bool is_at_bound(const strata_facts_t *f) { return refused_by(f, STRATA_R
 static bool is_refused_by_layer(const strata_facts_t *f) {
     return refused_by(f, STRATA_REFUSED_BY_OTHERS) && f->refused->device_code == 0;
 }
-static bool is_host(const strata_facts_t *f) {
-    strata_place_kind_t kind = strata_place_kind(f->domain->place);
-    return kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST;
-}
+static bool is_host(const strata_facts_t *f) { return strata_place_is_ownerless(strata_place_kind(f->domain->place)); }
 static bool is_refused_by_host(const strata_facts_t *f) { return refused_by(f, STRATA_REFUSED_BY_DEVICE) && is_host(f); }
 static bool is_chunk(const strata_facts_t *f) {
     return refused_by(f, STRATA_REFUSED_BY_DEVICE) && f->growth > f->asked && f->growth > f->free && f->free >= f->asked;

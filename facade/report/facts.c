@@ -9,6 +9,7 @@
 #include "facade/figures/amounts.h"
 #include "facade/report/victims.h"
 #include "platform/arithmetic.h"
+#include "platform/place.h"
 
 enum { VICTIMS = 64, VICTIM_GROUPS = 4, UNIT_OF_BOUNDS = 1 << 20 /* the precision of "enough": the text rounds down */ };
 

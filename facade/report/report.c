@@ -8,6 +8,7 @@
 #include "allocation/stack/layer.h"
 #include "facade/figures/amounts.h"
 #include "facade/report/causes.h"
+#include "platform/place.h"
 
 enum { SHOWN_OWNERS = 5, SHOWN_STREAMS = 10, SHOWN_WAITS = 4, SHOWN_POOLS = 5, SHOWN_LETTERS = 24 };
 enum { SHOWN_LAYERS = 6, SHOWN_FIGURES = 6 };

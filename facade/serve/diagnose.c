@@ -3,15 +3,14 @@
 #include "allocation/call/blocks.h"
 #include "allocation/call/ref_info.h"
 #include "facade/figures/text.h"
+#include "platform/place.h"
 
 enum { WORDS = 700 };
 
-/* "gpu:0", "pinned". */
 static void say_place(strata_text_t *text, strata_place_t place) {
-    strata_place_kind_t kind = strata_place_kind(place);
-    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
-    strata_text_say(text, "%s", strata_place_name(kind));
-    if (numbered) strata_text_say(text, ":%u", (unsigned)strata_place_device(place));
+    char name[STRATA_PLACE_LETTERS];
+    strata_place_text(place, name);
+    strata_text_say(text, "%s", name);
 }
 
 /* "; it lies in gpu:0, stack 3 of stream 0x55". */

@@ -14,6 +14,7 @@
 #include "facade/streams/stream_ids.h"
 #include "platform/arithmetic.h"
 #include "platform/host/growing.h"
+#include "platform/place.h"
 
 /* ---- the stack ---- */
 

@@ -2,6 +2,7 @@
 
 #include "facade/serve/diagnose.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 /* In one facade. A program that never forgets a stream must not make the table grow: beyond this number a new stream replaces an
  * older one. */
@@ -67,8 +68,7 @@ static strata_status_t ask(const strata_domain_t *domain, strata_stream_t stream
 
 /* By the key of the place's stacks and borrows. The driver's default streams are never destroyed: NULL stands for all of them. */
 static strata_stream_t key_of(const strata_domain_t *domain, strata_stream_t stream) {
-    strata_place_kind_t kind = strata_place_kind(domain->place);
-    if (kind != STRATA_PLACE_PINNED && kind != STRATA_PLACE_HOST) stream = strata_facade_stream_key(domain, stream);
+    if (!strata_place_is_ownerless(strata_place_kind(domain->place))) stream = strata_facade_stream_key(domain, stream);
     return stream == STRATA_STREAM_LEGACY || stream == STRATA_STREAM_PER_THREAD ? NULL : stream;
 }
 

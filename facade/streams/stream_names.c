@@ -4,6 +4,7 @@
 #include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 enum { NAMES_MOST = 4096, ROOM_FIRST = 16 };
 
@@ -60,8 +61,7 @@ strata_status_t strata_stream_name(strata_t handle, strata_place_t place, strata
     strata_domain_t *domain;
     strata_status_t status = strata_facade_domain(facade, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_place_kind_t kind = strata_place_kind(place);
-    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST)
+    if (strata_place_is_ownerless(strata_place_kind(place)))
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has one stack for all streams, whatever their names");
     strata_stream_t key = strata_facade_stream_key(domain, stream);
     if (key == NULL || key == STRATA_STREAM_PER_THREAD)

@@ -5,6 +5,7 @@
 #include "facade/serve/arguments.h"
 #include "facade/streams/stream_ids.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 static strata_status_t domain_of(strata_t handle, strata_place_t place, strata_domain_t **domain) {
     strata_facade_t *facade = strata_facade_of(handle);
@@ -51,8 +52,7 @@ strata_status_t strata_set_default_stream(strata_t handle, strata_place_t place,
     strata_domain_t *domain;
     strata_status_t status = domain_of(handle, place, &domain);
     if (status != STRATA_OK) return status;
-    strata_place_kind_t kind = strata_place_kind(place);
-    if (kind == STRATA_PLACE_PINNED || kind == STRATA_PLACE_HOST)
+    if (strata_place_is_ownerless(strata_place_kind(place)))
         return strata_fail(STRATA_E_UNSUPPORTED, 0, "pinned and host memory has no owner stream, so no default one");
     strata_stream_t wanted = stream == STRATA_STREAM_LEGACY ? NULL : stream, before = NULL;
     if (wanted && !atomic_load(&domain->default_stream))

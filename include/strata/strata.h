@@ -327,33 +327,33 @@ STRATA_API strata_status_t strata_set_limit(strata_t facade, strata_place_t plac
 
 /* ---- figures -------------------------------------------------------------------------------------------------------- */
 
-/* X(field, unit, meaning). The struct, the text and the JSON come from this table. The fields that every call touches come first:
- * with struct_size they are one cache line. */
+/* X(field, unit, counter or gauge, meaning): a counter only grows. The struct, the text and the JSON come from this table. The
+ * fields that every call touches come first: with struct_size they are one cache line. */
 #define STRATA_STATISTICS_MAP(X)                                                                                                   \
-    X(requested_bytes, "bytes", "what the callers asked for, of live allocations")                                                 \
-    X(allocated_bytes, "bytes", "live blocks, rounding included")                                                                  \
-    X(peak_requested_bytes, "bytes", "highest requested_bytes; over several stacks the sum of their peaks")                        \
-    X(peak_allocated_bytes, "bytes", "highest allocated_bytes; over several stacks the sum of their peaks")                        \
-    X(allocations, "count", "requests served")                                                                                     \
-    X(frees, "count", "allocations given back")                                                                                    \
-    X(cache_hits, "count", "requests served without asking the layer below the cache")                                             \
-    X(reserved_bytes, "bytes", "live chunks got from the device")                                                                  \
-    X(deferred_bytes, "bytes", "freed by the caller, waiting for other streams")                                                   \
-    X(peak_reserved_bytes, "bytes", "highest reserved_bytes of the place, all streams")                                            \
-    X(live_allocations, "count", "allocations not freed yet")                                                                      \
-    X(growths, "count", "chunks got from the layer below a cache")                                                                 \
-    X(chunks, "count", "chunks held now")                                                                                          \
-    X(borrows, "count", "record_stream calls that were noted")                                                                     \
-    X(deferred_frees, "count", "frees that had to wait for another stream")                                                        \
-    X(ladders, "count", "requests that met out-of-memory and ran the reclaim ladder")                                              \
-    X(out_of_memory, "count", "requests that failed for memory at last")                                                           \
-    X(host_waits, "count", "frees that waited on the host for want of a layer that knows borrows")                                 \
-    X(quarantined_bytes, "bytes", "blocks given up because the device failed while they were freed")                               \
-    X(borrows_waited, "count", "record_stream calls that no layer knew: the block's free waits on the host")
+    X(requested_bytes, "bytes", gauge, "what the callers asked for, of live allocations")                                          \
+    X(allocated_bytes, "bytes", gauge, "live blocks, rounding included")                                                           \
+    X(peak_requested_bytes, "bytes", gauge, "highest requested_bytes; over several stacks the sum of their peaks")                 \
+    X(peak_allocated_bytes, "bytes", gauge, "highest allocated_bytes; over several stacks the sum of their peaks")                 \
+    X(allocations, "count", counter, "requests served")                                                                            \
+    X(frees, "count", counter, "allocations given back")                                                                           \
+    X(cache_hits, "count", counter, "requests served without asking the layer below the cache")                                    \
+    X(reserved_bytes, "bytes", gauge, "live chunks got from the device")                                                           \
+    X(deferred_bytes, "bytes", gauge, "freed by the caller, waiting for other streams")                                            \
+    X(peak_reserved_bytes, "bytes", gauge, "highest reserved_bytes of the place, all streams")                                     \
+    X(live_allocations, "count", gauge, "allocations not freed yet")                                                               \
+    X(growths, "count", counter, "chunks got from the layer below a cache")                                                        \
+    X(chunks, "count", gauge, "chunks held now")                                                                                   \
+    X(borrows, "count", counter, "record_stream calls that were noted")                                                            \
+    X(deferred_frees, "count", counter, "frees that had to wait for another stream")                                               \
+    X(ladders, "count", counter, "requests that met out-of-memory and ran the reclaim ladder")                                     \
+    X(out_of_memory, "count", counter, "requests that failed for memory at last")                                                  \
+    X(host_waits, "count", counter, "frees that waited on the host because no layer handles borrows")                              \
+    X(quarantined_bytes, "bytes", gauge, "blocks given up because the device failed while they were freed")                        \
+    X(borrows_waited, "count", counter, "record_stream calls that no layer handled: the free of the block waits on the host")
 
 typedef struct strata_statistics {
     size_t struct_size;
-#define STRATA_STATISTICS_FIELD(name, unit, meaning) uint64_t name;
+#define STRATA_STATISTICS_FIELD(name, unit, kind, meaning) uint64_t name;
     STRATA_STATISTICS_MAP(STRATA_STATISTICS_FIELD)
 #undef STRATA_STATISTICS_FIELD
 } strata_statistics_t;

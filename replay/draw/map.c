@@ -2,6 +2,7 @@
 
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 typedef struct taking {
     strata_map_t *map;
@@ -34,7 +35,7 @@ static void take_chunk(const strata_chunk_t *from, void *context) {
     strata_map_chunk_t *chunk = &map->chunks[map->chunk_count++];
     *chunk = (strata_map_chunk_t){
         .size = from->size, .largest_free = from->largest_free, .first = map->span_count, .count = from->count};
-    strata_stats_place_name(taking->place, chunk->place);
+    strata_place_text(taking->place, chunk->place);
     strata_stats_stream_name(taking->moment, taking->place, from->stream, chunk->stream);
     for (int state = 0; state < STRATA_CHUNK_STATES; state++) {
         chunk->bytes[state] = from->bytes[state];

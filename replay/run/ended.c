@@ -6,6 +6,7 @@
 
 #include "facade/facade.h"
 #include "platform/arithmetic.h"
+#include "platform/place.h"
 #include "trace/trace.h"
 
 static void keep_reason(char *text, size_t room) { snprintf(text, room, "%.500s", strata_last_error()->text); }
@@ -43,7 +44,7 @@ void strata_run_ended_empty(strata_run_ended_t *ended, strata_t handle) {
         uint64_t missing = missing_in(domain);
         if (missing == 0) continue;
         add_kept(ended, "%llu bytes of %s:%u, which nobody has any more", (unsigned long long)missing,
-                 strata_trace_place_name(strata_place_kind(domain->place)), strata_place_device(domain->place));
+                 strata_place_name(strata_place_kind(domain->place)), strata_place_device(domain->place));
     }
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 strata_status_t strata_watch_begin(strata_watch_t *watch, const strata_machine_t *machine, const strata_timeline_t *timeline) {
     watch->timeline = timeline;
@@ -46,7 +47,7 @@ void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event
                                     .stream = handle_of(watch, event->stream),
                                     .address = address,
                                     .size = granted,
-                                    .ownerless = event->place == STRATA_PLACE_PINNED || event->place == STRATA_PLACE_HOST};
+                                    .ownerless = strata_place_is_ownerless(event->place)};
     strata_checker_allocated(watch->checker, &block);
     if (implies_use(watch)) strata_checker_used(watch->checker, block.name, block.stream, true);
 }

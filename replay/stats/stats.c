@@ -5,13 +5,8 @@
 
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "replay/compare/json.h"
-
-void strata_stats_place_name(strata_place_t place, char name[STRATA_STATS_NAME]) {
-    strata_place_kind_t kind = strata_place_kind(place);
-    bool numbered = kind == STRATA_PLACE_GPU || kind == STRATA_PLACE_MANAGED;
-    snprintf(name, STRATA_STATS_NAME, numbered ? "%s:%u" : "%s", strata_place_name(kind), (unsigned)strata_place_device(place));
-}
 
 typedef strata_status_t (*text_fn)(strata_t facade, char *text, size_t capacity, size_t *needed);
 
@@ -63,7 +58,7 @@ static strata_status_t put_all_blocks(strata_output_t *out, const strata_run_mom
     strata_status_t status = STRATA_OK;
     strata_output_print(out, "\"blocks\": [");
     while (status == STRATA_OK && (domain = strata_facade_next_domain(strata_facade_of(moment->facade), &index)) != NULL) {
-        strata_stats_place_name(domain->place, put.place);
+        strata_place_text(domain->place, put.place);
         status = strata_snapshot(moment->facade, domain->place, put_block, &put);
     }
     strata_output_print(out, "],\n");

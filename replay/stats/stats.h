@@ -19,8 +19,6 @@ typedef struct strata_stats {
 void strata_stats_write(void *stats, const strata_run_moment_t *moment);
 
 enum { STRATA_STATS_NAME = 32 };
-/* "gpu:0", "pinned". */
-void strata_stats_place_name(strata_place_t place, char name[STRATA_STATS_NAME]);
 /* What the table calls a stream of the moment: "stream 7" as the trace has it. */
 void strata_stats_stream_name(const strata_run_moment_t *moment, strata_place_t place, strata_stream_t stream,
                               char name[STRATA_STATS_NAME]);

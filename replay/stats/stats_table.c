@@ -9,6 +9,7 @@
 #include "facade/figures/chunks.h"
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "replay/compare/cell.h"
 #include "replay/stats/stats.h"
 
@@ -76,7 +77,7 @@ static strata_status_t find_streams(table_t *table) {
 static void say_heading(const table_t *table) {
     char name[STRATA_STATS_NAME], place[STRATA_STATS_NAME];
     strata_place_t at = table->domain->place;
-    strata_stats_place_name(at, place);
+    strata_place_text(at, place);
     strata_output_print(table->out, "\n%-*s  %*s", NAME_WIDTH + 2, place, table->width, "all");
     for (uint32_t i = 0; i < table->count; i++) {
         strata_stats_stream_name(table->moment, at, table->stacks[i]->stream, name);
@@ -92,7 +93,7 @@ static void say_statistics(const table_t *table) {
     strata_statistics_t all, of[STREAMS_ACROSS];
     strata_facade_place_figures(table->domain, &all);
     for (uint32_t i = 0; i < table->count; i++) strata_facade_stack_figures(table->stacks[i], &of[i]);
-#define SAY_ROW(name, unit, meaning)                                                                                               \
+#define SAY_ROW(name, unit, kind, meaning)                                                                                         \
     begin_row(table, #name, cell_of(all.name, unit));                                                                              \
     for (uint32_t i = 0; i < table->count; i++)                                                                                    \
         say_cell(table, of_the_place(#name) ? strata_cell("-") : cell_of(of[i].name, unit));                                       \

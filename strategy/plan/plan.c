@@ -4,6 +4,7 @@
 
 #include "allocation/options/option.h"
 #include "allocation/stack/layer.h"
+#include "platform/place.h"
 #include "strategy/plan/legal.h"
 
 /* The layers that give what is needed, for the message. */

@@ -6,6 +6,7 @@
 #include "allocation/options/option.h"
 #include "allocation/report/figures.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 
 enum { ROWS_MOST = STRATA_OWN_FIGURES - 1, STATE_MOST = 1 << 20, OPTIONS_MOST = 1 << 16, WORD_MOST = 64 };
 

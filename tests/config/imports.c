@@ -7,6 +7,7 @@
 #include "allocation/options/option.h"
 #include "config/import/rows.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "tests/config/refused.h"
 
 static char *text_of(FILE *file) {

@@ -35,7 +35,7 @@ TEST(facade_ended_streams, the_figures_of_a_forgotten_stream_stay) {
         EXPECT_OK(strata_stream_forget(rig.s, rig.gpu, ends));
         EXPECT_LT(rig_domain(&rig)->stack_count, stack_count);
         after = of_no_pool(&rig);
-#define EXPECT_SAME(name, unit, meaning) EXPECT_EQ(after.name, before.name);
+#define EXPECT_SAME(name, unit, kind, meaning) EXPECT_EQ(after.name, before.name);
         STRATA_STATISTICS_MAP(EXPECT_SAME)
 #undef EXPECT_SAME
         EXPECT_EQ(after.peak_reserved_bytes, before.peak_reserved_bytes);

@@ -27,7 +27,7 @@ TEST(facade_figures, json_has_every_figure_of_every_place_and_stream) {
     snprintf(own, sizeof own, "{\"stream\": \"0x%" PRIxPTR "\", \"thread\": 0, \"forgotten\": false, \"requested_bytes\": 5000, ",
              (uintptr_t)stream);
     EXPECT_CONTAINS(text, own);
-#define EXPECT_FIELD(name, unit, meaning) EXPECT_CONTAINS(text, "\"" #name "\": ");
+#define EXPECT_FIELD(name, unit, kind, meaning) EXPECT_CONTAINS(text, "\"" #name "\": ");
     STRATA_STATISTICS_MAP(EXPECT_FIELD)
 #undef EXPECT_FIELD
     EXPECT_STREQ(text + needed - 4, "]}\n");

@@ -108,7 +108,7 @@ static void see_block(seen_t *seen, rig_t *rig, const strata_block_t *block) {
 
 static void see_all(seen_t *seen, rig_t *rig) {
     strata_statistics_t f = rig_figures(rig);
-#define SEE_FIELD(name, unit, meaning) see(seen, f.name);
+#define SEE_FIELD(name, unit, kind, meaning) see(seen, f.name);
     STRATA_STATISTICS_MAP(SEE_FIELD)
     EXPECT_OK(strata_layer_figures(rig->s, rig->gpu, see_figure, seen));
     for (int call = 0; call < STRATA_DEVICE_CALLS; call++) see(seen, atomic_load(&rig->devices[0]->calls[call]));

@@ -1,4 +1,5 @@
 #include "tests/naive/naive.h"
+#include "platform/place.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "conform/stacks.h"
+#include "platform/place.h"
 #include "tests/checker/told.h"
 
 enum { OWNERS = 5, STREAMS = 3, HELD = 20, STEPS = 700, FIRST = 0x51, PLACES = 4 };

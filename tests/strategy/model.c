@@ -1,6 +1,7 @@
 /* The model, the arena under it, and the layer's own say about its options. */
 #include "allocation/options/option.h"
 #include "platform/host/host_memory.h"
+#include "platform/place.h"
 #include "tests/harness/owned.h"
 #include "tests/strategy/fakes.h"
 
