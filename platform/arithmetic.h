@@ -1,4 +1,4 @@
-/* Checked arithmetic on sizes: each function answers false instead of wrapping, and leaves *result alone then. */
+/* Checked arithmetic on sizes: each function returns false instead of wrapping, and then leaves *result as it was. */
 #ifndef STRATA_PLATFORM_ARITHMETIC_H
 #define STRATA_PLATFORM_ARITHMETIC_H
 

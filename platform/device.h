@@ -1,12 +1,12 @@
-/* The device contract: what hands out raw memory, streams, events and address space. Two implementations: the simulator
+/* The device contract: what provides raw memory, streams, events and address space. Two implementations: the simulator
  * (platform/sim) and CUDA's driver (platform/cuda).
  *
  * Rules for every call
  *   Threads   any thread, any number at once. The device synchronises itself; the caller holds no lock of Strata, except
- *             round the calls marked quick in the table below (debug builds abort otherwise).
- *   Failure   nothing has changed and outputs are untouched, unless the call says otherwise. E_NO_MEMORY is said for
- *             exhausted device memory alone (CUDA's 2); a lost device answers E_DEVICE_LOST from then on; every other refusal
- *             is E_DEVICE. The reason with the driver's number is in strata_last_error().
+ *             around the calls marked quick in the table below (debug builds abort otherwise).
+ *   Failure   nothing has changed and outputs are untouched, unless the call says otherwise. E_NO_MEMORY means exhausted
+ *             device memory and nothing else (CUDA's 2); a lost device answers E_DEVICE_LOST from then on; every other
+ *             refusal is E_DEVICE. The reason with the driver's number is in strata_last_error().
  *   Context   a call affects no other device, and leaves the calling thread's current device and context as they were.
  *   Addresses are those of the device (of the host for PINNED and HOST), nonzero, and different on all devices of a process
  *             unless they come from different simulated worlds.
@@ -41,7 +41,7 @@ typedef enum strata_memory {
     STRATA_MEMORY_KINDS = 4
 } strata_memory_t;
 
-/* X(name, quick, shown): quick calls may be made under a lock; shown ones stand in a comparison's `device_calls`. */
+/* X(name, quick, shown): quick calls may be made under a lock; shown ones appear in `device_calls` of a comparison. */
 #define STRATA_DEVICE_CALL_MAP(X)                                                                                                  \
     X(malloc, 0, 1)                                                                                                                \
     X(free, 0, 1)                                                                                                                  \
@@ -102,14 +102,14 @@ typedef enum strata_device_call {
 const char *strata_device_call_name(strata_device_call_t call);
 bool strata_device_call_shown(strata_device_call_t call);
 
-/* What a device can do: code asks here, never what device it is. */
+/* What a device can do. Code asks here, never which device it is. */
 typedef struct strata_device_capabilities {
     uint64_t alignment; /* of device and managed memory, bytes */
     uint64_t granularity; /* of physical memory, bytes; 0 without virtual memory */
     bool managed; /* managed memory */
-    bool concurrent_managed; /* host may touch managed memory while the device works */
+    bool concurrent_managed; /* the host may touch managed memory while the device works */
     bool pools; /* malloc_async and friends */
-    bool virtual_memory; /* reserve .. release */
+    bool virtual_memory; /* reserve to release */
     bool capture; /* graphs */
     bool peers; /* peer access to at least one device */
     bool share; /* export and import of physical memory and pools (POSIX file descriptors) */
@@ -119,7 +119,7 @@ typedef struct strata_device_capabilities {
     bool simulated;
     bool modelled_pools; /* the growth of pools is a model, not NVIDIA's */
     uint64_t host_nodes; /* bit n: PINNED and HOST memory can be had from node n of the host (NUMA); 0: no choice */
-    uint32_t near_node; /* the one nearest to the device; where nobody knows, one that host_nodes lacks */
+    uint32_t near_node; /* the one nearest to the device; if nobody knows, one that host_nodes lacks */
 } strata_device_capabilities_t;
 
 typedef enum strata_stream_flags { STRATA_STREAM_BLOCKING = 0, STRATA_STREAM_NON_BLOCKING = 1 } strata_stream_flags_t;
@@ -129,7 +129,7 @@ typedef enum strata_host_flags {
     STRATA_HOST_MAPPED = 2,
     STRATA_HOST_WRITE_COMBINED = 4
 } strata_host_flags_t;
-/* Besides, of PINNED and HOST: memory of node n, 0 to 63, while it has free pages. E_UNSUPPORTED: a node that host_nodes lacks, or
+/* Also, for PINNED and HOST: memory of node n, 0 to 63, while it has free pages. E_UNSUPPORTED: a node that host_nodes lacks, or
  * together with WRITE_COMBINED. */
 #define STRATA_HOST_ON_NODE(n) (((uint32_t)(n) + 1) << 8)
 static inline bool strata_host_flags_name_node(uint32_t flags) { return flags >> 8 != 0; }
@@ -164,7 +164,7 @@ typedef enum strata_advice { /* the driver's numbers */
                              STRATA_ADVISE_UNSET_ACCESSED_BY = 6
 } strata_advice_t;
 
-/* A range that work touches. `write` matters to the happens-before checker alone. */
+/* A range that work touches. `write` matters only to the happens-before checker. */
 typedef struct strata_access {
     strata_address_t address;
     uint64_t size;
@@ -208,9 +208,9 @@ typedef struct strata_device_operations {
     strata_status_t (*set_access)(strata_device_t *, strata_address_t address, uint64_t size, const uint32_t *peers,
                                   size_t peer_count);
 
-    /* Streams. `stream_id` is unique for the life of the process. E_UNKNOWN_STREAM, of any call that names a stream: its handle is a
-     * destroyed one's, where the driver can tell. `stream_query`: OK or E_NOT_READY. Of two priorities the lower number is served
-     * first, 0 is the ordinary one; what is beyond the device's range is taken to its end. */
+    /* Streams. `stream_id` is unique for the life of the process. E_UNKNOWN_STREAM, from any call that names a stream: the handle
+     * is that of a destroyed stream, if the driver can tell. `stream_query`: OK or E_NOT_READY. Of two priorities the lower number
+     * is served first; 0 is the default; numbers outside the device's range are clamped. */
     strata_status_t (*stream_create)(strata_device_t *, strata_stream_flags_t, int priority, strata_handle_t *stream);
     strata_status_t (*stream_destroy)(strata_device_t *, strata_handle_t stream);
     strata_status_t (*stream_query)(strata_device_t *, strata_handle_t stream);
@@ -219,9 +219,9 @@ typedef struct strata_device_operations {
     strata_status_t (*stream_id)(strata_device_t *, strata_handle_t stream, uint64_t *id);
     strata_status_t (*synchronise)(strata_device_t *);
 
-    /* Events, untimed. `event_query`: OK or E_NOT_READY; a never recorded event is OK; one last recorded in a capture is
-     * E_CAPTURE. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else STRATA_NEVER.
-     * It costs nothing and is no call; `timed` counts its time all the same. */
+    /* Events, untimed. `event_query`: OK or E_NOT_READY; OK for an event that was never recorded; E_CAPTURE for one that was last
+     * recorded in a capture. `event_ready_at`: when the event will pass, if the device knows (a simulated one does); else
+     * STRATA_NEVER. It costs nothing and is not counted as a call, but `timed` includes its time. */
     strata_status_t (*event_create)(strata_device_t *, strata_handle_t *event);
     strata_status_t (*event_destroy)(strata_device_t *, strata_handle_t event);
     strata_status_t (*event_record)(strata_device_t *, strata_handle_t event, strata_handle_t stream);
@@ -229,8 +229,8 @@ typedef struct strata_device_operations {
     strata_status_t (*event_synchronise)(strata_device_t *, strata_handle_t event);
     uint64_t (*event_ready_at)(strata_device_t *, strata_handle_t event);
 
-    /* Contents. `fill` sets bytes in stream order. `host_view`: where the host sees the bytes of an address, NULL if it
-     * cannot (simulated device memory with contents can be seen, a GPU's cannot). Counted nowhere. */
+    /* Contents. `fill` sets bytes in stream order. `host_view`: where the host sees the bytes of an address; NULL if it cannot (a
+     * simulated device with contents shows them, a GPU does not). Not counted. */
     strata_status_t (*fill)(strata_device_t *, strata_address_t address, uint8_t byte, uint64_t size, strata_handle_t stream);
     void *(*host_view)(strata_device_t *, strata_address_t address, uint64_t size);
     /* Managed memory. */
@@ -257,7 +257,7 @@ typedef struct strata_device_operations {
     strata_status_t (*work)(strata_device_t *, strata_handle_t stream, uint64_t duration_ns, const strata_access_t *accesses,
                             size_t count);
 
-    /* Ends the use of the device; everything got from it must have been given back. */
+    /* Ends the use of the device. Everything got from it must have been given back. */
     void (*close)(strata_device_t *);
 } strata_device_operations_t;
 
@@ -269,11 +269,11 @@ struct strata_device {
     uint32_t ordinal;
     char name[64]; /* "sim:h100", "NVIDIA H200", ... */
     strata_clock_t *clock;
-    strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL for none */
+    strata_lock_observer_t *lock_observer; /* for every lock that guards this device's stacks; NULL: none */
     bool timed; /* measure host_ns and count timed_calls; off by default */
     _Atomic uint64_t calls[STRATA_DEVICE_CALLS];
     _Atomic uint64_t host_ns; /* real time spent inside the contract while `timed` */
-    _Atomic uint64_t timed_calls; /* how often it grew; each time one reading of the clock more was spent outside it */
+    _Atomic uint64_t timed_calls; /* how often host_ns grew; each time one more reading of the clock is outside it */
 };
 
 /* Whether two open devices are one piece of hardware, opened twice. */
@@ -284,8 +284,8 @@ static inline bool strata_device_is_same(const strata_device_t *a, const strata_
 void strata_device_init(strata_device_t *device, const strata_device_operations_t *operations, uint32_t ordinal,
                         strata_clock_t *clock);
 
-/* The calls themselves: strata_device_malloc(device, ...) and so on, one per line of the table. They count, time and check
- * locks, then go to the implementation. Callers use these, never `operations`. */
+/* The calls themselves: strata_device_malloc(device, ...) and so on, one per line of the table. They count, time, check locks, and
+ * then call the implementation. Callers use these, never `operations`. */
 #include "platform/device_calls.h"
 
 #endif

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The thread's, made at its first failure and given back at its exit. Not thread storage itself: the library has words there
- * that are found without a call, so all of its thread storage is static, and 4 KiB more would not let it be loaded late
- * (dlopen). Not strata_host_new() either: that one fails by coming here. */
+/* The thread's own, made at its first failure and given back at its exit. It is not thread storage: the library has words there
+ * that are found without a call, so all of its thread storage is static, and 4 KiB more would keep it from being loaded late
+ * (dlopen). Nor does it use strata_host_new(), whose own failures end up here. */
 static _Thread_local strata_error_t *mine;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_refused; /* 0: there is a key */
 
-/* Where no memory is left for the words: one for each status. */
+/* For when there is no memory for the words: one error for each status. */
 static const strata_error_t bare[] = {
 #define STRATA_STATUS_BARE(name, number, meaning) [number] = {.status = STRATA_##name, .text = meaning},
     STRATA_STATUS_MAP(STRATA_STATUS_BARE)
@@ -30,7 +30,7 @@ static void forget(void *error) {
 
 static void make_key(void) { key_refused = pthread_key_create(&key, forget); }
 
-/* Before anybody can fork: the child of a fork in the midst of it may wait for ever (under ThreadSanitizer it does). */
+/* Before anybody can fork: the child of a fork in the middle of this may wait for ever (under ThreadSanitizer it does). */
 __attribute__((constructor)) static void make_key_early(void) { (void)pthread_once(&once, make_key); }
 
 static strata_error_t *error_of_thread(void) {

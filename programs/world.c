@@ -423,11 +423,11 @@ void torture_world_end(torture_world_t *w) {
     if (!atomic_load(&w->failed)) {
         validate(w);
         release_all(w);
-        expect_everything_back(w, false, "behind the last free and a release");
+        expect_everything_back(w, false, "after the last free and a release");
     }
     bool sound = !atomic_load(&w->failed);
     close_facade(w);
-    if (sound) expect_everything_back(w, true, "behind the facade's end");
+    if (sound) expect_everything_back(w, true, "after the facade's end");
     strata_checker_end(w->checker);
     w->verdict.recycled = w->recycled;
     w->verdict.served = w->served;

@@ -1,4 +1,4 @@
-/* strata compare, and strata replay: the same for one strategy. */
+/* strata compare; and strata replay, the same for one strategy. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,10 +13,10 @@ typedef struct session {
     strata_trace_t **traces;
     strata_run_result_t *results; /* trace by trace, contender by contender */
     strata_figures_t *figures;
-    strata_output_t *json; /* open from before the first replay on; NULL: none, or written */
+    strata_output_t *json; /* open from before the first replay; NULL: none, or written */
 } session_t;
 
-/* ---- progress, where somebody looks ------------------------------------------------------------------------------------ */
+/* ---- progress, on a terminal ------------------------------------------------------------------------------------------- */
 
 #define PROGRESS_EVERY_NS UINT64_C(100000000)
 
@@ -35,7 +35,7 @@ static void end_progress(void) {
 
 /* ---- the work ---------------------------------------------------------------------------------------------------------- */
 
-/* All traces are read before the first is replayed: a wrong one is told at once. */
+/* All traces are read before the first is replayed, so a wrong one is reported at once. */
 static strata_status_t load_traces(session_t *session) {
     size_t count = session->arguments.trace_count;
     session->traces = strata_host_new(count + 1, sizeof *session->traces);
@@ -47,7 +47,7 @@ static strata_status_t load_traces(session_t *session) {
     return STRATA_OK;
 }
 
-/* Of the path as it may be shown, which is as long as that given. */
+/* Of the printable path, which is as long as the given one. */
 static const char *trace_name(const session_t *session, size_t index) {
     size_t folders = (size_t)(strata_arguments_trace_name(&session->arguments, index) -
                               strata_arguments_trace(&session->arguments, index));
@@ -91,7 +91,7 @@ static strata_status_t write_json(session_t *session, size_t runs) {
     return strata_output_finish(out);
 }
 
-/* Operations that failed, but not for memory: the first of each run is told. */
+/* Operations that failed, but not for memory: the first of each run is printed. */
 static int tell_failed_operations(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
@@ -103,7 +103,7 @@ static int tell_failed_operations(const session_t *session, size_t runs) {
     return status;
 }
 
-/* The first hazards of each run, and how many there are. */
+/* The first hazards of each run, and their number. */
 static int tell_hazards(const session_t *session, size_t runs) {
     int status = STRATA_EXIT_DONE;
     for (size_t i = 0; i < runs; i++) {
@@ -144,7 +144,7 @@ static void tell_work_left_out(const session_t *session, size_t runs) {
     }
 }
 
-/* Behind the tables, trace by trace. */
+/* After the tables, trace by trace. */
 static strata_status_t draw(const session_t *session) {
     strata_status_t status = STRATA_OK;
     for (size_t i = 0; i < session->arguments.trace_count && status == STRATA_OK; i++)
@@ -166,7 +166,7 @@ static int report(session_t *session) {
     return failed != STRATA_EXIT_DONE ? failed : hazards;
 }
 
-/* A comparison may take hours: that its JSON cannot be written is told before. */
+/* A comparison may take hours: a JSON file that cannot be written is reported before it begins. */
 static int compare(session_t *session) {
     strata_status_t status = open_json(session);
     if (status == STRATA_E_INVALID) return strata_tell_failure();

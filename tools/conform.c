@@ -19,7 +19,7 @@ enum { CHECK_SECONDS = 120, TOLD_MOST = 20, RANDOM_STACKS = 4, LOOK_MILLISECONDS
 
 static unsigned failures;
 
-/* Where a check stands in Strata's tree is nothing to its reader: the line says what does not hold, --explain why it is asked. */
+/* The reader does not have Strata's tree: the line says what does not hold, --explain why it is checked. */
 void strata_test_failed(const char *file, int line, const char *format, ...) {
     va_list arguments;
     (void)file, (void)line;
@@ -33,9 +33,9 @@ void strata_test_failed(const char *file, int line, const char *format, ...) {
 
 bool strata_test_has_failed(void) { return failures > 0; }
 
-/* What the process of a check leaves, in memory shared with it and through the pipe. */
+/* What the process of a check reports, in memory shared with it and through the pipe. */
 typedef struct told {
-    bool done; /* said at the check's end: what it runs may call exit() */
+    bool done; /* set at the check's end: what it runs may call exit() */
     bool skipped;
     int how; /* of waitpid() */
     size_t length;
@@ -53,7 +53,7 @@ static void skip_the_check(const char *reason) {
     _exit(STRATA_EXIT_DONE);
 }
 
-/* What a check says goes into the pipe; a layer that hangs or crashes takes this process alone with it. */
+/* The output of a check goes into the pipe. A layer that hangs or crashes ends only this process. */
 static _Noreturn void be_the_check(const check_t *check, const subject_t *subject, int pipe_end, told_t *told) {
     (void)dup2(pipe_end, STDOUT_FILENO);
     (void)close(pipe_end);
@@ -69,7 +69,7 @@ static _Noreturn void be_the_check(const check_t *check, const subject_t *subjec
 
 /* ---- in the command ---- */
 
-/* One read. Keeps what fits and drops the rest, so that the check can end. Answers whether more may come. */
+/* One read. Keeps what fits and drops the rest, so that the check can end. Returns whether more may come. */
 static bool hear(int pipe_end, told_t *told) {
     char dropped[1024];
     size_t room = sizeof told->text - 1 - told->length;
@@ -78,7 +78,7 @@ static bool hear(int pipe_end, told_t *told) {
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* The check's own end counts, not the pipe's: processes that a layer leaves behind hold that open. */
+/* The check's own end counts, not the pipe's: processes that a layer leaves running hold the pipe open. */
 static void attend(pid_t child, int pipe_end, told_t *told) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
     bool open = true;

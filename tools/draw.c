@@ -13,7 +13,7 @@
 
 /* ---- the terminal ---- */
 
-/* Whether the locale that is asked for is one of UTF-8 by its name, as "en_GB.UTF-8" or "C.utf8". */
+/* Whether the locale is one of UTF-8 by its name, as "en_GB.UTF-8" or "C.utf8". */
 static bool named_utf8(void) {
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     const char *name = NULL;
@@ -22,7 +22,8 @@ static bool named_utf8(void) {
     return set && (strncasecmp(set, ".utf-8", 6) == 0 || strncasecmp(set, ".utf8", 5) == 0);
 }
 
-/* Whether somebody looks who sees more than ASCII. A terminal may be far from the machine: its locale need not be installed here. */
+/* Whether output goes to a terminal that shows more than ASCII. It may belong to another machine: its locale need not be installed
+ * here. */
 static bool terminal_has_unicode(void) {
     if (!isatty(STDOUT_FILENO)) return false;
     locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -34,7 +35,7 @@ static bool terminal_has_unicode(void) {
 
 /* ---- the work ---- */
 
-/* A replay is deterministic: what the first run found is where this one stops. */
+/* A replay is deterministic: this one stops where the first run found its peak. */
 static strata_status_t take_map(const strata_arguments_t *arguments, const strata_contender_t *contender,
                                 const strata_trace_t *trace, size_t row, strata_map_t *map) {
     if (row == 0) return STRATA_OK;

@@ -1,11 +1,11 @@
-/* What each contender of a comparison holds where, drawn. */
+/* Drawings of what each contender of a comparison holds. */
 #ifndef STRATA_TOOLS_DRAW_H
 #define STRATA_TOOLS_DRAW_H
 
 #include "tools/options/contenders.h"
 
 /* Replays the trace under each contender once more, up to the row where most was reserved (of results[i] for contender i), and
- * draws to standard output what lies where. */
+ * draws the contents to standard output. */
 strata_status_t strata_draw_contenders(const strata_arguments_t *arguments, const strata_contenders_t *contenders,
                                        const strata_trace_t *trace, const strata_run_result_t *results);
 

@@ -1,4 +1,4 @@
-/* What is told about commands: from their rows and those of their options. */
+/* Help on commands, from their rows and those of their options. */
 #include <string.h>
 
 #include "allocation/options/option.h"
@@ -58,7 +58,7 @@ static void option_item(const strata_option_t *option, char item[ITEM]) {
     snprintf(item, ITEM, "%s%s%s", option->name, value && *value != '[' ? " " : "", value ? value : "");
 }
 
-/* As the usage has it: in brackets where it may be missing, with dots where it may stand again. */
+/* As in the usage: in brackets if it may be missing, with dots if it may be repeated. */
 static void usage_item(const strata_option_t *option, char item[ITEM]) {
     char bare[ITEM];
     bool needed = option->often == STRATA_NEEDED || option->often == STRATA_NEEDED_MANY;
@@ -67,7 +67,7 @@ static void usage_item(const strata_option_t *option, char item[ITEM]) {
     snprintf(item, ITEM, "%s%.100s%s%s", needed ? "" : "[", bare, needed ? "" : "]", many ? "..." : "");
 }
 
-/* What stands in brackets stays on one line. */
+/* What is in brackets stays on one line. */
 static size_t print_item(const char *item, size_t column, size_t indent, FILE *out) {
     size_t length = strlen(item);
     if (column > indent && column + 1 + length > width()) {

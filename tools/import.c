@@ -1,4 +1,4 @@
-/* strata import: strings of other allocators. */
+/* strata import: settings of other allocators. */
 #include <string.h>
 
 #include "config/config.h"

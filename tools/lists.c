@@ -1,4 +1,4 @@
-/* The commands that print what there is. */
+/* The commands that print lists. */
 #include <string.h>
 #include <unistd.h>
 
@@ -66,7 +66,7 @@ static const strata_option_t layers_options[] = {
     STRATA_OPTIONS_END,
 };
 
-/* A name that is not there is the caller's fault, what cannot be written is not. */
+/* An unknown name is the caller's fault; output that cannot be written is not. */
 static int tell_layer(const char *name) {
     strata_status_t status = strata_config_layer(stdout, name, strata_terminal_width(WIDTH));
     return status == STRATA_E_IO ? strata_tell_written(status) : status == STRATA_OK ? STRATA_EXIT_DONE : strata_tell_failure();

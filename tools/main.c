@@ -1,4 +1,4 @@
-/* The command `strata`: which of its commands is meant, and how it ends. */
+/* The command `strata`: finds the command that is meant, and ends the process. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ int strata_wrong_usage(const strata_command_t *self, const char *format, ...) {
 
 int strata_tell_failure(void) {
     const strata_error_t *error = strata_last_error();
-    /* What is wrong in a file begins with its place, as editors and other tools want it. */
+    /* An error in a file begins with its place, as editors and other tools expect it. */
     fprintf(stderr, "%s%s\n", error->line ? "" : "strata: ", error->text);
     bool theirs = error->status == STRATA_E_HOST_MEMORY || error->status == STRATA_E_DEVICE ||
                   error->status == STRATA_E_DEVICE_LOST || error->status == STRATA_E_CORRUPT;

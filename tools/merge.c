@@ -18,15 +18,15 @@ typedef struct run {
 } run_t;
 
 typedef struct merge {
-    char **texts; /* one a file */
+    char **texts; /* one per file */
     int files;
     run_t *runs;
     size_t count, capacity;
-    /* Of the file that is read. */
+    /* In the file that is being read. */
     const char *file;
     bool schema;
     const char *wrong_run; /* where a run is wrong; NULL: none is */
-    strata_status_t refused; /* what its text is told with: E_FORMAT, but for runs that there is no room for */
+    strata_status_t refused; /* the status of its text: E_FORMAT, except for runs that there is no room for */
 } merge_t;
 
 static strata_status_t read_text(const char *path, char **text) {
@@ -115,13 +115,13 @@ static strata_status_t merge_file(merge_t *merge, const char *path) {
     const char *end = strata_json_value(&scan, *text, file_member, merge);
     if (end && *strata_json_spaces(end)) {
         scan.at = strata_json_spaces(end);
-        scan.wrong = "more text behind the end";
+        scan.wrong = "more text after the end";
     } else if (end && !merge->schema) {
         scan.at = *text;
         scan.wrong = "no \"schema\": 1; write what strata compare --json writes";
     }
     if (!scan.wrong) return STRATA_OK;
-    if (merge->refused == STRATA_E_HOST_MEMORY) return merge->refused; /* not the file's, and told already */
+    if (merge->refused == STRATA_E_HOST_MEMORY) return merge->refused; /* not the file's fault, and reported already */
     if (merge->wrong_run) scan.at = merge->wrong_run;
     unsigned line = strata_json_line(&scan);
     bool ours = merge->refused == STRATA_E_FORMAT && !strstr(scan.wrong, "; ");

@@ -37,7 +37,7 @@ static strata_status_t run(session_t *session, size_t rows, strata_stats_t *stat
     return strata_run(session->trace, contender->strategy, &options, &session->result);
 }
 
-/* A replay is deterministic: what the first run finds is where the second stops. */
+/* A replay is deterministic: the second stops at what the first run found. */
 static strata_status_t find_row(session_t *session, size_t *row) {
     const strata_arguments_t *arguments = &session->arguments;
     *row = arguments->at_end ? session->trace->count : arguments->at;
@@ -50,7 +50,7 @@ static strata_status_t find_row(session_t *session, size_t *row) {
                        session->trace->path);
 }
 
-/* What is read has been read: E_IO is of what is written. */
+/* Reading is over: E_IO can only come from writing. */
 static int tell(session_t *session, size_t row) {
     const strata_arguments_t *arguments = &session->arguments;
     strata_stats_t stats = {.blocks = arguments->blocks,

@@ -1,4 +1,4 @@
-/* strata torture: random stream programs under every strategy, or under a user's own. */
+/* strata torture: random stream programs under every strategy, or under the user's own. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static const strata_option_t options[] = {
 
 /* ---- what it runs ---- */
 
-/* A cache by itself, which alone serves all that programs ask for. Where it may not stand so, the random stacks are left. */
+/* A cache alone, which serves everything that programs ask for. If it may not stand so, the random stacks remain. */
 static strata_status_t add_alone(torture_strategies_t *list, const strata_layer_type_t *type, const char *object) {
     char text[256];
     if (type->role != STRATA_CACHE) return STRATA_OK;
@@ -71,7 +71,7 @@ static strata_status_t add_alone(torture_strategies_t *list, const strata_layer_
     return status == STRATA_E_STRATEGY ? STRATA_OK : status;
 }
 
-/* The layers of shared objects come by themselves, then as random stacks with each of them: drawn ones are the last. */
+/* The layers of shared objects are run alone, then in random stacks with each of them: the drawn stacks come last. */
 static strata_status_t add_layers(const arguments_t *a, torture_strategies_t *list) {
     const strata_layer_type_t *const *table;
     strata_status_t status = STRATA_OK;
@@ -104,7 +104,7 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* ---- progress, where somebody looks ---- */
+/* ---- progress, on a terminal ---- */
 
 typedef struct progress {
     uint64_t programs;
@@ -118,7 +118,7 @@ static void print_left(double left) {
     else fprintf(stderr, ", about %.1f h left", left / 3600);
 }
 
-/* One line that is written over on a terminal; elsewhere lines, fewer. */
+/* On a terminal one line that is overwritten; elsewhere lines, but fewer. */
 static void show_progress(void *context, uint64_t done, uint64_t failed) {
     progress_t *progress = context;
     double now = seconds();
@@ -134,7 +134,7 @@ static void end_progress(const progress_t *progress) {
     if (progress->terminal) fprintf(stderr, "\r\033[K");
 }
 
-/* ---- what it tells ---- */
+/* ---- results ---- */
 
 static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, double took) {
     printf("%" PRIu64 " programs, %" PRIu64 " operations, %u strategies (%u of them random stacks), %" PRIu64 " schedules (%" PRIu64
@@ -148,7 +148,7 @@ static void print_sum(const torture_campaign_t *c, const torture_sum_t *sum, dou
     printf("%" PRIu64 " hazards, %" PRIu64 " failed\n", sum->hazards, sum->failed);
 }
 
-/* The first failure of each kind tells the most. */
+/* The first failure of each kind says most. */
 static bool is_first_of_kind(const torture_failure_t *failures, uint32_t index) {
     for (uint32_t i = 0; i < index; i++)
         if (torture_same_fault(&failures[i].verdict, &failures[index].verdict)) return false;
@@ -187,7 +187,7 @@ static int run(torture_campaign_t *c, bool progress) {
     return sum.failed ? STRATA_EXIT_FAILED : STRATA_EXIT_DONE;
 }
 
-/* What the same programs and strategies take besides the seed. */
+/* The options, besides the seed, that give the same programs and strategies. */
 static const char *again(const arguments_t *a) {
     static char text[8192];
     size_t length = 0;

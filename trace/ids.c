@@ -5,24 +5,23 @@
 #include "platform/host/clock.h"
 #include "platform/host/host_memory.h"
 
-/* Where the system has no random bytes yet, the time and the address are what a file cannot know. */
+/* If the system has no random bytes yet: the time and the address, which a file cannot know. */
 static void draw_secret(strata_ids_t *ids) {
     if (ids->secret.low || ids->secret.high) return;
     if (getrandom(&ids->secret, sizeof ids->secret, GRND_NONBLOCK) == (ssize_t)sizeof ids->secret) return;
     ids->secret = (strata_sip_key_t){.low = strata_real_now(), .high = (uintptr_t)ids};
 }
 
-/* The finaliser of splitmix64, public domain: no two values become one, and ordinary numbers lie scattered. */
+/* The finaliser of splitmix64, public domain: no two values become one, and ordinary numbers are scattered. */
 static uint64_t mix(uint64_t value) {
     value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
     return value ^ (value >> 31);
 }
 
-/* The slot of `key`, or the empty one where it would stand. The high bits of a product with a secret odd number: any two keys
- * meet in one of n slots with a chance of 2 / n at most (Dietzfelbinger, Hagerup, Katajainen, Penttonen, "A reliable randomized
- * algorithm for the closest-pair problem", J. Algorithms 25, 1997). A number is found by each row, so this is two steps, not
- * SipHash. */
+/* The slot of `key`, or the empty slot for it. It is the high bits of a product with a secret odd number: any two keys meet in one
+ * of n slots with a chance of at most 2 / n (Dietzfelbinger, Hagerup, Katajainen, Penttonen, "A reliable randomized algorithm for
+ * the closest-pair problem", J. Algorithms 25, 1997). Each row looks a number up, so this is two steps, not SipHash. */
 static struct strata_ids_slot *slot_of(const strata_ids_t *ids, uint64_t key) {
     uint32_t mask = ids->capacity - 1;
     uint32_t at = (uint32_t)(mix(key ^ ids->secret.low) * (ids->secret.high | 1) >> __builtin_clzll(mask));

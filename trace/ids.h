@@ -1,5 +1,5 @@
 /* Numbers and words of a file, each given the next small number at its first use. Hashed with a random key of the table's own, so
- * that no file can be written against it. */
+ * that no file can be made to attack it. */
 #ifndef STRATA_TRACE_IDS_H
 #define STRATA_TRACE_IDS_H
 
@@ -19,9 +19,9 @@ typedef struct strata_ids {
     uint32_t capacity; /* a power of two, or 0 */
     uint32_t count;
     strata_sip_key_t secret; /* drawn at the first use; zero: not yet */
-} strata_ids_t; /* zero is empty */
+} strata_ids_t; /* all zero is an empty table */
 
-/* A key for a word, in this table alone. Two words have one key by chance only, which the caller has to tell. */
+/* A key for a word, in this table alone. Two words may have one key by chance; the caller must check. */
 uint64_t strata_ids_word(strata_ids_t *ids, const char *word);
 /* The number of `key`, or STRATA_IDS_NONE. */
 uint32_t strata_ids_find(const strata_ids_t *ids, uint64_t key);

@@ -1,4 +1,4 @@
-/* A whole trace: what rows say of each other is checked, ids and streams get small numbers. */
+/* A whole trace: rows are checked against each other; ids and streams get small numbers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "trace/ids.h"
 #include "trace/trace.h"
 
-/* What is known of an id while the file is read. */
+/* What is known about an id while the file is read. */
 typedef struct lifetime {
     uint64_t size;
     uint32_t begun; /* line of its alloc */
@@ -41,7 +41,7 @@ typedef struct loader {
     kernel_t *kernels; /* by stream */
     begun_t *begun; /* likewise */
     strata_ids_t ids, streams, pools, tags, borrows;
-    bool *borrowed; /* by the number of an id and a stream in `borrows`: and not taken back yet */
+    bool *borrowed; /* by the number of an id and a stream in `borrows`: borrowed and not taken back yet */
     size_t borrowed_capacity;
     uint64_t live_bytes;
     uint64_t work_us; /* sum of the kernels */
@@ -58,7 +58,7 @@ static STRATA_PRINTF(4, 5) strata_status_t
     return strata_fail_at(STRATA_E_FORMAT, line, column, "%s:%u:%u: %s", loader->trace->path, line, column, text);
 }
 
-/* Makes room for one more element behind `count`, growing by half. */
+/* Makes room for one more element after `count`, growing by half. */
 static strata_status_t reserve(void **array, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity) return STRATA_OK;
     size_t larger = *capacity + *capacity / 2 + 64;
@@ -157,7 +157,7 @@ static strata_status_t add_tag(loader_t *loader, const char *tag, uint64_t key, 
     return strata_ids_add(&loader->tags, key);
 }
 
-/* Tags of one key, by chance, take the next keys in turn. */
+/* Tags that have one key by chance take the next keys in turn. */
 static strata_status_t intern_tag(loader_t *loader, const char *tag, uint32_t line, uint16_t *index) {
     *index = 0;
     if (!*tag) return STRATA_OK;
@@ -240,7 +240,7 @@ static strata_status_t begin_borrow(loader_t *loader, const strata_trace_event_t
     return status;
 }
 
-/* Where memory has no owner the stream of the alloc is a borrower that no row tells. */
+/* If memory has no owner, the stream of the alloc is a borrower without a row. */
 static strata_status_t end_borrow(loader_t *loader, const strata_trace_record_t *record, const strata_trace_event_t *event) {
     const lifetime_t *lifetime = &loader->lifetimes[event->id];
     bool owned = lifetime->place == STRATA_PLACE_GPU || lifetime->place == STRATA_PLACE_MANAGED;

@@ -12,7 +12,7 @@ struct strata_trace_reader {
     uint32_t field_count;
     uint8_t column_of[STRATA_TRACE_FIELDS]; /* strata_trace_column_t; STRATA_TRACE_COLUMNS: an x_ column */
     const char *value[STRATA_TRACE_COLUMNS]; /* of the current row; "" where there is no such column */
-    uint8_t field_of[STRATA_TRACE_COLUMNS]; /* where each stands in the rows; that of `op` where the file has no such column */
+    uint8_t field_of[STRATA_TRACE_COLUMNS]; /* where each is in the rows; the place of `op` if the file has no such column */
     uint64_t last_time;
 };
 
@@ -74,7 +74,7 @@ static strata_status_t read_columns(strata_trace_reader_t *reader) {
     return STRATA_OK;
 }
 
-/* Empty lines are passed over. */
+/* Empty lines are skipped. */
 static strata_status_t next_line(strata_lines_t *lines, bool *end) {
     strata_status_t status;
     do { status = strata_lines_next(lines, end); } while (status == STRATA_OK && !*end && !*lines->text);
@@ -228,7 +228,7 @@ static strata_status_t read_id(const strata_trace_reader_t *reader, strata_trace
     return record->has_id ? number(reader, STRATA_COLUMN_id, UINT64_MAX - 1, UINT64_MAX, &record->id) : STRATA_OK;
 }
 
-/* What only some operations have: these fields must be there for them, and mean nothing elsewhere. */
+/* Fields that only some operations have: they must be there for these, and mean nothing elsewhere. */
 static strata_status_t read_own(const strata_trace_reader_t *reader, strata_trace_record_t *record) {
     const char *pool = reader->value[STRATA_COLUMN_pool];
     switch (record->op) {

@@ -58,8 +58,8 @@ typedef enum strata_trace_column {
 
 enum {
     STRATA_TRACE_LINE_BYTES = 4096, /* of one line, its end included */
-    STRATA_TRACE_FIELDS = 64, /* columns, x_* counted in */
-    STRATA_TRACE_TAG_BYTES = 256, /* with the closing zero */
+    STRATA_TRACE_FIELDS = 64, /* columns, x_* included */
+    STRATA_TRACE_TAG_BYTES = 256, /* with the terminating zero */
     STRATA_TRACE_TAGS = 65535, /* different ones in a trace */
     STRATA_TRACE_STREAMS = 4000, /* different ones in a trace, all devices */
     STRATA_TRACE_POOLS = 4000,
@@ -91,7 +91,7 @@ typedef struct strata_trace_record {
     bool has_pool; /* pool_begin, pool_end always; alloc from a pool */
     bool all_streams; /* sync: the whole device */
     uint32_t line; /* of the file, 1-based */
-    const char *tag; /* no LF, no CR. Read: never NULL, valid until the next row is read. Written: NULL is "" */
+    const char *tag; /* no LF, no CR. When read: never NULL, valid until the next row is read. When written: NULL is "" */
 } strata_trace_record_t;
 
 const char *strata_trace_op_name(strata_trace_op_t op);
@@ -101,12 +101,12 @@ const char *strata_trace_column_name(strata_trace_column_t column);
 
 typedef struct strata_trace_reader strata_trace_reader_t;
 
-/* Opens a file (gzip is told by its first bytes, not by its name) and reads its header. E_IO, E_FORMAT, E_HOST_MEMORY. */
+/* Opens a file (gzip is recognised by its first bytes, not by its name) and reads its header. E_IO, E_FORMAT, E_HOST_MEMORY. */
 strata_status_t strata_trace_reader_open(const char *path, strata_trace_reader_t **reader);
-/* The next row; *end is true, and the record untouched, behind the last. After a failure the reader can only be closed. */
+/* The next row. After the last *end is true and the record is untouched. After a failure the reader can only be closed. */
 strata_status_t strata_trace_read(strata_trace_reader_t *reader, strata_trace_record_t *record, bool *end);
-/* Where the field of a column begins in the line that was read last, for errors: 1 and the characters before it. Where the file has no
- * such column, its `op`'s. */
+/* For errors: where the field of a column begins in the line that was read last, 1 and the characters before it. If the file has no
+ * such column, the place of its `op`. */
 uint32_t strata_trace_reader_column(const strata_trace_reader_t *reader, strata_trace_column_t column);
 void strata_trace_reader_close(strata_trace_reader_t *reader);
 
@@ -123,8 +123,8 @@ typedef struct strata_trace_event {
     uint32_t id; /* 0 .. lifetimes - 1, in the order of the allocs; STRATA_TRACE_NONE */
     uint32_t line;
     uint16_t stream; /* index of streams[]; NO_STREAM: step, release, sync of the whole device */
-    uint16_t other; /* wait: index of streams[]; where stream is NO_STREAM: the device */
-    uint16_t pool; /* index of pools[], of an alloc also where its stream has begun one; NO_POOL */
+    uint16_t other; /* wait: index of streams[]; if stream is NO_STREAM: the device */
+    uint16_t pool; /* index of pools[], also for an alloc whose stream has begun one; NO_POOL */
     uint16_t tag; /* index of tags[]; 0 is "" */
     uint8_t op; /* strata_trace_op_t */
     uint8_t place; /* strata_place_kind_t */
@@ -161,13 +161,13 @@ void strata_trace_delete(strata_trace_t *trace);
 
 typedef struct strata_trace_writer strata_trace_writer_t;
 
-/* Begins a trace; `columns` has a bit (1u << STRATA_COLUMN_x) for each optional column that rows will fill. A path that ends in
- * .gz is compressed. Nothing stands under `path` before strata_trace_writer_finish(). */
+/* Begins a trace. `columns` has a bit (1u << STRATA_COLUMN_x) for each optional column that rows will fill. A path that ends in .gz
+ * is compressed. Nothing is at `path` before strata_trace_writer_finish(). */
 strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, strata_trace_writer_t **writer);
-/* E_INVALID for a record that the reader would refuse by itself (what rows say of each other is not checked), or that needs
- * a column that was not asked for. */
+/* E_INVALID for a record that the reader would refuse by itself (rows are not checked against each other), or that needs a column
+ * that was not asked for. */
 strata_status_t strata_trace_write(strata_trace_writer_t *writer, const strata_trace_record_t *record);
-/* Writes the rest, puts the file in its place and ends the writer, whatever it answers. */
+/* Writes the rest, puts the file in its place and ends the writer, whatever the status. */
 strata_status_t strata_trace_writer_finish(strata_trace_writer_t *writer);
 /* Ends the writer; no file is left. */
 void strata_trace_writer_abandon(strata_trace_writer_t *writer);

@@ -41,7 +41,7 @@ strata_status_t strata_trace_writer_open(const char *path, uint32_t columns, str
     return STRATA_OK;
 }
 
-/* A value that would be lost for want of its column. */
+/* A value that would be lost because its column is missing. */
 static strata_status_t needs(const strata_trace_writer_t *writer, bool used, strata_trace_column_t column) {
     if (!used || (writer->columns & 1u << column)) return STRATA_OK;
     return strata_fail(STRATA_E_INVALID, 0, "the record uses column %s, which this trace was opened without",

@@ -57,7 +57,7 @@ static strata_status_t fail_key(const cursor_t *cursor, const level_t *level, co
     const import_row_t *row = level->rows;
     while (row->key && (!row->inner || strcmp(row->key, key) != 0)) row++;
     if (!level->inner && row->key)
-        return strata_fail_origin(&origin, "%s stands in a string of keys, and its value behind a colon; write %s:VALUE", key, key);
+        return strata_fail_origin(&origin, "%s is a key of a string, and its value comes after a colon; write %s:VALUE", key, key);
     return strata_fail_origin(&origin, "%s knows no \"%.60s\" about memory; write %s (docs/import.md lists what there is)",
                               cursor->import->peer->name, key, nearest ? nearest : key_word(0, level));
 }

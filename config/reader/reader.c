@@ -48,7 +48,7 @@ static strata_status_t tell_devices(const char *devices, const strata_origin_t *
     while (strata_sim_profile_name(count)) count++;
     strata_hint_t hint = strata_hint(tail, count, profile_word, NULL);
     return strata_fail_origin(origin,
-                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d behind it for several, as in "
+                              "there is no profile \"%.40s\" of a simulated device; %s, and x2 to x%d after it for several, as in "
                               "sim:%sx2",
                               tail, hint.text, STRATA_MODEL_DEVICES, strata_sim_profile_name(0));
 }

@@ -21,7 +21,7 @@ static const strata_layer_type_t *layer_before_blank(const char *name) {
 static strata_status_t fail_layer(const char *name, const strata_origin_t *origin) {
     const strata_layer_type_t *meant = layer_before_blank(name);
     if (meant)
-        return strata_fail_origin(origin, "there is no layer \"%.40s\"; write a colon behind the name, as in - %s: {...}", name,
+        return strata_fail_origin(origin, "there is no layer \"%.40s\"; write a colon after the name, as in - %s: {...}", name,
                                   meant->name);
     strata_hint_t hint = strata_hint(name, strata_layer_words(), strata_layer_word, NULL);
     return strata_fail_origin(origin, "there is no layer \"%.40s\"; %s", name, hint.text);

@@ -23,8 +23,8 @@ void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t st
     strata_unlock(&device->lock);
 }
 
-/* It counts from before it is there: another thread's wait in between would invalidate it. A handle that is in the table already is
- * that of a stream destroyed behind our back, and was counted. */
+/* It counts before it is there, because a wait of another thread in between would invalidate it. A handle that is already in the
+ * table belongs to a stream that was destroyed without our knowledge; it was counted. */
 strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t stream, strata_capture_mode_t mode) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
@@ -45,7 +45,7 @@ strata_status_t strata_cuda_capture_begin(strata_device_t *self, strata_handle_t
     return strata_cuda_leave(&scope, status);
 }
 
-/* Where ending fails, the capture is over all the same unless the stream says otherwise (another thread's capture). */
+/* Even if ending fails the capture is over, unless the stream says otherwise (another thread's capture). */
 strata_status_t strata_cuda_capture_end(strata_device_t *self, strata_handle_t stream, strata_handle_t *graph) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);
@@ -136,7 +136,7 @@ strata_status_t strata_cuda_graph_on_destroy(strata_device_t *self, strata_handl
     return strata_cuda_leave(&scope, status);
 }
 
-/* With slow_lock held. Memory that a launch left allocated is freed by the next one, as its addresses are the same again. */
+/* With slow_lock held. Memory that a launch left allocated is freed by the next one, because its addresses are the same again. */
 static strata_status_t instance_of(strata_cuda_device_t *device, CUgraph graph, CUgraphExec *instance) {
     uint64_t *found = strata_cuda_table_find(&device->graphs, key_of(graph));
     if (found) {

@@ -1,4 +1,4 @@
-/* What lies in memory: fill, the host's view, managed memory's prefetch and advice. */
+/* Contents of memory: fill, the host's view, managed memory's prefetch and advice. */
 #include "platform/cuda/cuda_device.h"
 
 strata_status_t strata_cuda_fill(strata_device_t *self, strata_address_t address, uint8_t byte, uint64_t size,
@@ -10,7 +10,7 @@ strata_status_t strata_cuda_fill(strata_device_t *self, strata_address_t address
     return strata_cuda_leave(&scope, status);
 }
 
-/* With the context current. The answers of the driver are no failures here. */
+/* With the context current. Whatever the driver answers is no failure here. */
 static void *view(const strata_device_t *self, const strata_cuda_driver_t *driver, strata_address_t address) {
     unsigned int kind = 0, managed = 0;
     CUresult code = driver->PointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);

@@ -1,4 +1,4 @@
-/* The CUDA device as its files share it. */
+/* The CUDA device, as its files share it. */
 #ifndef STRATA_PLATFORM_CUDA_DEVICE_H
 #define STRATA_PLATFORM_CUDA_DEVICE_H
 
@@ -26,7 +26,7 @@ typedef struct strata_cuda_device {
     strata_cuda_table_t captures; /* streams whose capture was begun here */
     strata_cuda_table_t shifted; /* pinned addresses that were moved up to their alignment -> what the driver gave */
     strata_cuda_table_t on_node; /* host memory of a node of its own -> its bytes, the lowest bit set where it is pinned */
-    _Atomic uint64_t captured_events; /* events marked so; 0 spares every query the lock */
+    _Atomic uint64_t captured_events; /* number of events with the mark; 0 spares every query the lock */
     _Atomic uint64_t open_captures; /* captures.count and those about to begin, readable without the lock */
     _Atomic uint64_t shifted_count;
     _Atomic uint64_t on_node_count;
@@ -53,21 +53,21 @@ typedef enum strata_cuda_mode { STRATA_CUDA_PLAIN, STRATA_CUDA_RELAXED } strata_
 
 /* Whether the driver may be called at all: E_FORKED, E_SHUTDOWN or E_DEVICE_LOST where not. */
 strata_status_t strata_cuda_usable(const strata_cuda_device_t *device);
-/* Begins a call: refuses in a forked child, behind the driver's end and on a lost device (no driver call is made then), makes
- * the device's context current and enters the mode. Where it fails there is nothing to leave. */
+/* Begins a call: makes the device's context current and enters the mode. Refuses, without any driver call, in a forked child, after
+ * the driver's end, and on a lost device. If it fails there is nothing to leave. */
 strata_status_t strata_cuda_enter(strata_device_t *device, strata_cuda_mode_t mode, strata_cuda_scope_t *scope);
 /* The same for a call that uses `stream`: E_CAPTURE for the legacy stream while a blocking stream is captured, because using
  * it then would invalidate that capture. */
 strata_status_t strata_cuda_enter_stream(strata_device_t *device, strata_cuda_mode_t mode, strata_handle_t stream,
                                          strata_cuda_scope_t *scope);
-/* Puts context and mode back; answers `status`. */
+/* Puts context and mode back; returns `status`. */
 strata_status_t strata_cuda_leave(strata_cuda_scope_t *scope, strata_status_t status);
-/* For what gives something back: when the driver is shutting down it is gone already, which is success. */
+/* For calls that give something back: once the driver is shutting down it is gone already, which is success. */
 static inline strata_status_t strata_cuda_given_back(strata_status_t status) {
     return status == STRATA_E_SHUTDOWN ? STRATA_OK : status;
 }
 
-/* Status of a driver call's code; notes a lost device and the driver's end. */
+/* The status of a driver call's code; notes a lost device and the driver's end. */
 strata_status_t strata_cuda_check(strata_cuda_device_t *device, const char *call, CUresult code);
 strata_status_t strata_cuda_missing(const char *call);
 /* CUDA_CALL(device, MemFree, address): one driver call, checked. An entry that the driver lacks is E_UNSUPPORTED. */
@@ -75,27 +75,27 @@ strata_status_t strata_cuda_missing(const char *call);
     ((device)->driver->field ? strata_cuda_check((device), "cu" #field, (device)->driver->field(__VA_ARGS__))                      \
                              : strata_cuda_missing("cu" #field))
 
-/* The same for a call that names a stream, whose handle may be a destroyed one's. */
+/* The same for a call that names a stream, whose handle may be that of a destroyed one. */
 strata_status_t strata_cuda_check_stream(strata_cuda_device_t *device, strata_handle_t stream, const char *call, CUresult code);
 #define STREAM_CALL(device, stream, field, ...)                                                                                    \
     ((device)->driver->field ? strata_cuda_check_stream((device), (stream), "cu" #field, (device)->driver->field(__VA_ARGS__))     \
                              : strata_cuda_missing("cu" #field))
 
-/* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe while capturing. */
+/* The status of `stream` as the driver sees it; E_CAPTURE for IMPLICIT. Safe during a capture. */
 strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream stream, bool *capturing);
-/* A capture is known to be on (waiting for the whole context would invalidate it), or one may be, begun by somebody else. */
+/* A capture is known to be on (waiting for the whole context would invalidate it), or somebody else may have begun one. */
 bool strata_cuda_capture_known(strata_cuda_device_t *device);
 bool strata_cuda_capture_possible(strata_cuda_device_t *device);
-/* Bookkeeping of the capture calls for a stream that goes. */
+/* Bookkeeping of the capture calls when a stream goes. */
 void strata_cuda_forget_capture(strata_cuda_device_t *device, strata_handle_t stream);
 void strata_cuda_drop_graphs(strata_cuda_device_t *device);
 
-/* Memory of a named node of the host. Freeing answers false where the address is none of it. */
+/* Memory of a named node of the host. Freeing returns false if the address is not of such memory. */
 strata_status_t strata_cuda_node_alloc(strata_cuda_device_t *device, strata_memory_t memory, uint64_t size, uint64_t alignment,
                                        uint32_t flags, strata_address_t *address);
 bool strata_cuda_node_free(strata_cuda_device_t *device, strata_address_t address, strata_status_t *status);
 
-/* The operations, one per call of the contract, of its types. */
+/* The operations, one per call of the contract, with its types. */
 #define STRATA_CUDA_OPERATION(name, quick, shown) extern __typeof__(*((strata_device_operations_t *)0)->name) strata_cuda_##name;
 STRATA_DEVICE_CALL_MAP(STRATA_CUDA_OPERATION)
 #undef STRATA_CUDA_OPERATION

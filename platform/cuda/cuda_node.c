@@ -1,5 +1,5 @@
-/* Pinned and plain host memory of a named node. The driver's own pinning takes what the thread's policy gives; so the memory is
- * mapped here, its node is told to the kernel, and the driver pins it in place. */
+/* Pinned and plain host memory of a named node. The driver's own pinning follows the thread's policy. So the memory is mapped here,
+ * the kernel is told its node, and the driver pins it in place. */
 #include "platform/arithmetic.h"
 #include "platform/cuda/cuda_device.h"
 #include "platform/host/host_nodes.h"

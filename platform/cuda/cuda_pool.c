@@ -12,7 +12,7 @@ strata_status_t strata_cuda_malloc_async(strata_device_t *self, strata_handle_t 
     strata_status_t status = strata_cuda_enter_stream(self, STRATA_CUDA_RELAXED, stream, &scope);
     if (status != STRATA_OK) return status;
     CUdeviceptr got = 0;
-    /* From the pool by name: cuMemAllocAsync takes whichever pool the program has made current. */
+    /* From the named pool: cuMemAllocAsync uses whichever pool the program has made current. */
     status = STREAM_CALL(scope.device, stream, MemAllocFromPoolAsync, &got, size, pool_of(scope.device, pool), (CUstream)stream);
     if (status == STRATA_OK) *address = got;
     return strata_cuda_leave(&scope, status);
@@ -95,7 +95,7 @@ strata_status_t strata_cuda_pool_get(strata_device_t *self, strata_handle_t pool
     return strata_cuda_leave(&scope, status);
 }
 
-/* Memory of graphs lies in a pool of its own that no attribute reaches: it goes with the default pool's. */
+/* Memory of graphs is in a pool of its own that no attribute reaches: it is trimmed with the default pool. */
 strata_status_t strata_cuda_pool_trim(strata_device_t *self, strata_handle_t pool, uint64_t keep) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);

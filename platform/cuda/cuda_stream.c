@@ -1,7 +1,7 @@
 /* Streams and events. */
 #include "platform/cuda/cuda_device.h"
 
-/* A call on a stream alone: a handle that the driver does not know is an unknown stream. */
+/* A call on a single stream: a handle that the driver does not know is an unknown stream. */
 static strata_status_t check_stream(strata_status_t status) {
     if (status != STRATA_E_DEVICE || strata_last_error()->device_code != CUDA_ERROR_INVALID_HANDLE) return status;
     return strata_fail(STRATA_E_UNKNOWN_STREAM, CUDA_ERROR_INVALID_HANDLE, "%s", strata_last_error()->text);
@@ -14,7 +14,7 @@ strata_status_t strata_cuda_capturing(strata_cuda_device_t *device, CUstream str
     return status;
 }
 
-/* Asking a captured stream how far it is, or waiting for it, would invalidate the capture. */
+/* Asking a captured stream for its progress, or waiting for it, would invalidate the capture. */
 static strata_status_t refuse_captured(strata_cuda_device_t *device, strata_handle_t stream) {
     bool capturing;
     strata_status_t status = strata_cuda_capturing(device, (CUstream)stream, &capturing);
@@ -22,7 +22,7 @@ static strata_status_t refuse_captured(strata_cuda_device_t *device, strata_hand
     return status;
 }
 
-/* The driver takes a priority beyond what the device has to its end. */
+/* The driver clamps a priority to the device's range. */
 strata_status_t strata_cuda_stream_create(strata_device_t *self, strata_stream_flags_t flags, int priority,
                                           strata_handle_t *stream) {
     strata_cuda_scope_t scope;
@@ -117,7 +117,7 @@ strata_status_t strata_cuda_event_create(strata_device_t *self, strata_handle_t 
     return strata_cuda_leave(&scope, status);
 }
 
-/* The event leaves the table before it is destroyed: its handle may be another thread's new event right after. */
+/* The event leaves the table before it is destroyed: right after that its handle may be another thread's new event. */
 strata_status_t strata_cuda_event_destroy(strata_device_t *self, strata_handle_t event) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_RELAXED, &scope);
@@ -141,7 +141,7 @@ strata_status_t strata_cuda_event_destroy(strata_device_t *self, strata_handle_t
     return strata_cuda_given_back(strata_cuda_leave(&scope, status));
 }
 
-/* Marks an event created here; answers what it was. */
+/* Marks an event created here; returns the mark that it had. */
 static bool mark_captured(strata_cuda_device_t *device, strata_handle_t event, bool captured) {
     strata_lock(&device->lock);
     uint64_t *mark = strata_cuda_table_find(&device->events, (uint64_t)(uintptr_t)event);
@@ -155,7 +155,7 @@ static bool mark_captured(strata_cuda_device_t *device, strata_handle_t event, b
     return was;
 }
 
-/* The mark stands before the record and goes behind one that is no capture's: a query beside it errs on the safe side. */
+/* The mark is set before the record, and removed after a record outside captures: a query in between errs on the safe side. */
 strata_status_t strata_cuda_event_record(strata_device_t *self, strata_handle_t event, strata_handle_t stream) {
     strata_cuda_scope_t scope;
     strata_status_t status = strata_cuda_enter(self, STRATA_CUDA_PLAIN, &scope);

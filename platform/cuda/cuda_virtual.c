@@ -19,8 +19,8 @@ strata_status_t strata_cuda_granularity(strata_cuda_device_t *device, uint64_t *
     return status;
 }
 
-/* The driver says "out of memory" for exhausted address space and mappings too (about 524,288 of them): giving cached memory
- * back helps there as well, but a person wants to know which it was. */
+/* The driver also says "out of memory" for exhausted address space and mappings (about 524,288 of them). Giving cached memory back
+ * helps there too, but a person wants to know which it was. */
 static strata_status_t check_space(strata_cuda_device_t *device, const char *what, strata_status_t status) {
     if (status != STRATA_E_NO_MEMORY) return status;
     size_t left = 0, all = 0;
@@ -132,7 +132,7 @@ strata_status_t strata_cuda_can_access_peer(strata_device_t *self, uint32_t peer
     return strata_cuda_leave(&scope, status);
 }
 
-/* Opens the peer's primary context, which the driver's call wants, and keeps it until the device is closed. */
+/* Opens the peer's primary context, which the driver's call needs, and keeps it until the device is closed. */
 static strata_status_t enable_peer(strata_cuda_device_t *device, uint32_t peer) {
     CUdevice other = 0;
     CUcontext context = NULL;

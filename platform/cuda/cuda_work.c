@@ -1,7 +1,7 @@
-/* A kernel that keeps a stream busy: for tests and measurements, never part of an allocator's own business. */
+/* A kernel that keeps a stream busy: for tests and measurements, never part of an allocator's work. */
 #include "platform/cuda/cuda_device.h"
 
-/* Spins until the device's clock of nanoseconds has gone on by `duration`. */
+/* Spins until the device's nanosecond clock has advanced by `duration`. */
 static const char spin_text[] = ".version 7.0\n"
                                 ".target sm_70\n"
                                 ".address_size 64\n"
@@ -36,7 +36,7 @@ static strata_status_t load_spin(strata_cuda_device_t *device) {
     return STRATA_OK;
 }
 
-/* The accesses matter to the simulator's checker alone: the kernel here touches no memory. */
+/* The accesses matter only to the simulator's checker: this kernel touches no memory. */
 strata_status_t strata_cuda_work(strata_device_t *self, strata_handle_t stream, uint64_t duration_ns,
                                  const strata_access_t *accesses, size_t count) {
     (void)accesses;

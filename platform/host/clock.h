@@ -1,4 +1,4 @@
-/* Time, injected: real, or the simulator's. */
+/* Time, injected: the real clock, or the simulator's. */
 #ifndef STRATA_PLATFORM_CLOCK_H
 #define STRATA_PLATFORM_CLOCK_H
 
@@ -12,14 +12,14 @@ struct strata_clock {
     bool is_virtual;
     /* The calling thread's time, ns. */
     uint64_t (*now)(strata_clock_t *self);
-    /* Lets the calling thread's time pass until `until`. A virtual clock jumps there at once and counts the way as stall; a
+    /* Lets the calling thread's time pass until `until`. A virtual clock jumps there at once and counts the difference as stall; a
      * real one sleeps. */
     void (*sleep_until)(strata_clock_t *self, uint64_t until);
 };
 
 /* CLOCK_MONOTONIC. */
 strata_clock_t *strata_real_clock(void);
-/* CLOCK_MONOTONIC whatever clock is injected: for measuring, and for bounds that must hold in real time too. */
+/* CLOCK_MONOTONIC, whatever clock is injected: for measurements, and for bounds that must also hold in real time. */
 uint64_t strata_real_now(void);
 
 #endif

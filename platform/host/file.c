@@ -24,7 +24,7 @@ strata_status_t strata_file_is_regular(const char *path) {
     return check_kind(path, &found, true);
 }
 
-/* A pipe without a writer is opened and then at its end; one with a writer is read as its bytes come. */
+/* A pipe without a writer is opened and is then at its end; one with a writer is read as its bytes come. */
 strata_status_t strata_file_open(const char *path, strata_file_named_t named, int *file) {
     bool regular = named == STRATA_FILE_NAMED_BY_FILE;
     struct stat found;

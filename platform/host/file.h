@@ -1,18 +1,18 @@
-/* Opening the files that are read. Nothing here waits for another process to open the other end of a pipe. */
+/* Opens the files that are read. Nothing here waits until another process opens the other end of a pipe. */
 #ifndef STRATA_PLATFORM_FILE_H
 #define STRATA_PLATFORM_FILE_H
 
 #include "platform/status.h"
 
 typedef enum strata_file_named {
-    STRATA_FILE_NAMED_BY_USER, /* pipes and character devices too: what they give is the user's own matter */
-    STRATA_FILE_NAMED_BY_FILE /* a text that the user may not have read names it: a regular file alone, and nothing else is
-                                  even opened, since opening a device may do something */
+    STRATA_FILE_NAMED_BY_USER, /* pipes and character devices too: their contents are the user's own affair */
+    STRATA_FILE_NAMED_BY_FILE /* named by a text that the user may not have read: only a regular file. Nothing else is even opened,
+                                 since opening a device may have effects */
 } strata_file_named_t;
 
 /* E_IO with "PATH: the file cannot be read: why". A descriptor that is closed on exec. */
 strata_status_t strata_file_open(const char *path, strata_file_named_t named, int *file);
-/* Whether a regular file stands there, links followed; otherwise E_IO as above. */
+/* Whether it is a regular file, links followed; otherwise E_IO as above. */
 strata_status_t strata_file_is_regular(const char *path);
 
 #endif

@@ -8,7 +8,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 
-/* Where windows lie: above what sanitizers use, below programs. Another begins in each process. */
+/* Where windows are: above what sanitizers use, below programs. A different start in each process. */
 #define FIRST_WINDOW   0x110000000000ull
 #define END_OF_WINDOWS 0x540000000000ull
 
@@ -16,10 +16,10 @@ enum { CLASSES = 48, TRIES = 16, LEAST_STEP = 64 << 10, LARGEST_STEP = 64 << 20 
 
 struct strata_window {
     unsigned char *memory;
-    size_t size; /* of the window; a power of two where it is one of ours */
+    size_t size; /* of the window; a power of two if it is one of ours */
     size_t most;
     _Atomic size_t usable; /* written under the lock */
-    _Atomic bool wanted; /* it is in the list of those */
+    _Atomic bool wanted; /* it is in the list of those that want to grow */
     bool live; /* guarded by the lock */
     strata_window_t *next_wanted;
     strata_window_t *next_free;
@@ -28,7 +28,7 @@ struct strata_window {
 _Atomic(strata_window_t *) strata_growing_wanted;
 static _Thread_local bool was_short __attribute__((tls_model("initial-exec")));
 
-/* Guards windows; no other lock is taken under it, and none of Strata's is waited for by whoever holds it. */
+/* Guards windows. No other lock is taken under it, and its holder never waits for a lock of Strata. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static strata_window_t *free_windows[CLASSES];
 static uint64_t next_window;
@@ -44,9 +44,8 @@ static uint32_t class_of(size_t most) {
     return class;
 }
 
-/* Exactly there, or nowhere. The address is a hint, which the system takes where nothing lies: ThreadSanitizer, whose own map of
- * addresses has other places, makes a fixed one 0.
- * errno is ENOMEM where nothing is to be had at all. */
+/* Exactly there, or nowhere. The address is a hint, which the system follows if nothing is there: ThreadSanitizer turns a fixed
+ * address outside its own map into 0. errno is ENOMEM if nothing can be had at all. */
 static bool map_at(unsigned char *at, size_t bytes) {
     void *got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return false;
@@ -55,7 +54,7 @@ static bool map_at(unsigned char *at, size_t bytes) {
         errno = EEXIST;
         return false;
     }
-    /* A huge page would cost 2 MiB at the first touch. A kernel that has none refuses, which is as good. */
+    /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses, which is as good. */
     (void)madvise(got, bytes, MADV_NOHUGEPAGE);
     return true;
 }
@@ -69,8 +68,8 @@ static uint64_t fresh_addresses(uint64_t size) {
     return at;
 }
 
-/* A window of a class whose first bytes are mapped, in `spare` where it is a new one. A process that may map no more uses no
- * addresses up. Under the lock. */
+/* A window of a class whose first bytes are mapped; a new one is put into `spare`. A process that may map no more uses no
+ * addresses. Under the lock. */
 static strata_window_t *open_window(uint32_t class, size_t least, strata_window_t *spare) {
     strata_window_t *known = free_windows[class];
     if (known && map_at(known->memory, least)) {
@@ -90,7 +89,7 @@ static strata_window_t *open_window(uint32_t class, size_t least, strata_window_
     return NULL;
 }
 
-/* No window is to be had: as much as the system gives in one piece, which does not grow. */
+/* If no window can be had: as much as the system gives in one piece, which does not grow. */
 static bool settle(strata_window_t *window, size_t least, size_t most) {
     window->memory = strata_host_reserve(most, least, &window->most);
     atomic_store(&window->usable, window->most);
@@ -160,7 +159,7 @@ void strata_growing_want(const strata_growing_t *range, bool short_of_it) {
     while (!atomic_compare_exchange_weak(&strata_growing_wanted, &head, window));
 }
 
-/* Under the lock: more than what is needed where the system gives it, so that steps are few. */
+/* Under the lock: more than is needed, if the system gives it, so that steps are few. */
 static bool extend(strata_window_t *window, size_t needed) {
     size_t usable = window->usable, step = strata_min(usable, LARGEST_STEP);
     if (needed <= usable) return true;
@@ -183,7 +182,7 @@ strata_status_t strata_growing_grow(const strata_growing_t *range, size_t bytes)
     return grown ? STRATA_OK : strata_host_out_of_memory(needed - strata_growing_usable(range));
 }
 
-/* The next of those that want to grow; NULL: none does any more. Under the lock, so nobody else takes from the list. */
+/* The next that wants to grow; NULL: none any more. Under the lock, so nobody else takes from the list. */
 static strata_window_t *take_wanted(void) {
     strata_window_t *window = atomic_load(&strata_growing_wanted);
     while (window && !atomic_compare_exchange_weak(&strata_growing_wanted, &window, window->next_wanted)) {}

@@ -11,7 +11,7 @@
 #include "platform/arithmetic.h"
 
 static _Atomic uint64_t allocations;
-/* The number of the allocation that fails; 0: none. Read before every allocation, written by tests alone. */
+/* The number of the allocation that fails; 0: none. Read before every allocation, written only by tests. */
 static _Atomic uint64_t fail_at;
 static atomic_int fail_onward;
 
@@ -76,7 +76,7 @@ void *strata_host_reserve(size_t size, size_t least, size_t *got) {
     for (; size >= least && size > 0; size /= 2) {
         void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory != MAP_FAILED) {
-            /* A huge page would cost 2 MiB at the first touch. A kernel that has none refuses, which is as good. */
+            /* A huge page would cost 2 MiB at the first touch. A kernel without huge pages refuses, which is as good. */
             (void)madvise(memory, size, MADV_NOHUGEPAGE);
             *got = size;
             return memory;

@@ -1,4 +1,4 @@
-/* Host memory that is mapped, and the nodes of the host (NUMA) that it comes from. */
+/* Mapped host memory, and the nodes of the host (NUMA) that it comes from. */
 #ifndef STRATA_PLATFORM_HOST_NODES_H
 #define STRATA_PLATFORM_HOST_NODES_H
 
@@ -8,13 +8,13 @@
 
 enum { STRATA_HOST_NODES = 64 }; /* nodes that can be named */
 
-/* The nodes that this process may have memory of, bit n for node n; 0: the kernel has none or does not say. */
+/* The nodes from which this process may have memory, bit n for node n; 0: the kernel has none, or does not say. */
 uint64_t strata_host_nodes(void);
 
-/* Untouched memory, `size` in whole pages, aligned to a power of two from the page on; NULL: the host has none. */
+/* Untouched memory of `size` in whole pages, aligned to a power of two from the page size up; NULL: the host has none. */
 void *strata_host_map(size_t size, size_t alignment);
 void strata_host_unmap(void *memory, size_t size);
-/* Pages of mapped memory that are touched from now on come from the node while it has any. false: the kernel refuses. */
+/* From now on the node serves pages of mapped memory at their first touch, while it has any. false: the kernel refused. */
 bool strata_host_take_from(void *memory, size_t size, uint32_t node);
 
 #endif

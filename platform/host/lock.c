@@ -16,8 +16,8 @@ void strata_lock_destroy(strata_lock_t *lock) { pthread_mutex_destroy(&lock->mut
 
 #ifdef STRATA_CHECK_LOCKS
 enum { HELD_MOST = 5000 }; /* a snapshot holds every stack of a domain */
-/* The first few, and room for the rest while there is a rest: all of the library's thread storage is static, and must stay
- * small for it to be loaded late. */
+/* The first few, and room for more while more are held: all of the library's thread storage is static, and must stay small so that
+ * the library can be loaded late. */
 enum { HELD_FEW = 16 };
 static _Thread_local const strata_lock_t *few[HELD_FEW];
 static _Thread_local const strata_lock_t **rest;
@@ -31,7 +31,7 @@ static void wrong(const char *what, const strata_lock_t *lock) {
     abort();
 }
 
-static _Atomic uint64_t perturbed; /* the seed; 0: nobody gives way */
+static _Atomic uint64_t perturbed; /* the seed; 0: off */
 static _Atomic uint64_t perturbed_threads;
 static _Thread_local uint64_t my_seed, my_random;
 
@@ -56,8 +56,8 @@ void strata_lock_note_take(const strata_lock_t *lock) {
     for (int i = 0; i < held_count; i++) {
         const strata_lock_t *held = *held_at(i);
         if (held == lock) wrong("a lock is taken twice by one thread", lock);
-        /* A snapshot holds the stacks of a domain, then its shared stacks (those of threads before), each by number and under the domain's lock, which comes
-         * first: the only lawful pairs of one rank. */
+        /* A snapshot holds the stacks of a domain and then its shared stacks (those of threads first), each in the order of
+         * numbers, under the domain's lock, which comes first. These are the only lawful pairs of one rank. */
         bool snapshot = (*held_at(0))->rank == STRATA_RANK_DOMAIN || lock->rank == STRATA_RANK_STACK;
         bool pair = held->rank == lock->rank && snapshot && lock->rank >= STRATA_RANK_STACK && lock->rank <= STRATA_RANK_SHARED;
         if (held->rank >= lock->rank && !pair) wrong("a lock is taken out of order", lock);

@@ -13,15 +13,16 @@ typedef enum strata_lock_rank {
     STRATA_RANK_FACADE = 1, /* building and dropping stacks */
     STRATA_RANK_DOMAIN, /* registrations of a domain: stacks, callbacks, waiters */
     STRATA_RANK_STACK, /* a stack of stream or thread scope; snapshots take several, by number */
-    STRATA_RANK_THREAD, /* what a thread's stacks share, below those; likewise */
-    STRATA_RANK_SHARED, /* a shared stack of device scope, below those; likewise */
+    STRATA_RANK_THREAD, /* what a thread's stacks share, after those; snapshots take several, by number */
+    STRATA_RANK_SHARED, /* a shared stack of device scope, after those; snapshots take several, by number */
     STRATA_RANK_EVENTS, /* the event pool of a domain */
     STRATA_RANK_DEVICE /* inside a device */
 } strata_lock_rank_t;
 
 typedef struct strata_lock strata_lock_t;
 
-/* Hears of hand-overs while it is active; the simulator joins its threads' clocks by it, and is active once it has two. */
+/* Called at hand-overs of a lock while it is active. The simulator joins its threads' clocks by it; it is active once there are two
+ * threads. */
 typedef struct strata_lock_observer strata_lock_observer_t;
 struct strata_lock_observer {
     _Atomic bool active;
@@ -32,7 +33,7 @@ struct strata_lock_observer {
 struct strata_lock {
     pthread_mutex_t mutex;
     strata_lock_observer_t *observer; /* NULL: nobody listens */
-    uint64_t observed; /* the observer's own word, guarded by the lock */
+    uint64_t observed; /* for the observer's own use, guarded by the lock */
     strata_lock_rank_t rank;
 };
 
@@ -42,10 +43,10 @@ void strata_lock_destroy(strata_lock_t *lock);
 #ifdef STRATA_CHECK_LOCKS
 void strata_lock_note_take(const strata_lock_t *lock);
 void strata_lock_note_drop(const strata_lock_t *lock);
-/* Aborts with `what` if the calling thread holds any lock but those of rank DEVICE. */
+/* Aborts with `what` if the calling thread holds any lock except those of rank DEVICE. */
 void strata_lock_assert_none(const char *what);
-/* For tests: from now on threads give way or sleep, now and then and by the seed, before they take a lock and before they
- * drop one, so that schedules occur that are rare otherwise. 0: no more. */
+/* For tests: from now on threads yield or sleep, now and then as the seed says, before they take a lock and before they release
+ * one, so that rare schedules occur. 0: off. */
 void strata_lock_perturb(uint64_t seed);
 #else
 static inline void strata_lock_note_take(const strata_lock_t *lock) { (void)lock; }
@@ -76,8 +77,8 @@ typedef struct strata_condition {
 void strata_condition_init(strata_condition_t *condition);
 void strata_condition_destroy(strata_condition_t *condition);
 void strata_condition_broadcast(strata_condition_t *condition);
-/* Gives the lock up, sleeps until woken or `timeout_ns` of real time (UINT64_MAX: for ever), takes it again; wakes may be
- * spurious. */
+/* Releases the lock, sleeps until woken or for `timeout_ns` of real time (UINT64_MAX: for ever), takes it again. May wake without a
+ * reason. */
 void strata_condition_wait(strata_condition_t *condition, strata_lock_t *lock, uint64_t timeout_ns);
 
 #endif

@@ -61,7 +61,7 @@ typedef struct strata_sim_profile {
 
 /* The built-in profiles, "h100" and "a100", with the values of docs/profiles.md; NULL for another name. */
 const strata_sim_profile_t *strata_sim_profile(const char *name);
-/* Names by index, NULL behind the last. */
+/* Names by index, NULL after the last. */
 const char *strata_sim_profile_name(size_t index);
 
 #define STRATA_SIM_UNLIMITED UINT64_MAX
@@ -76,11 +76,11 @@ typedef struct strata_sim_options {
 
 typedef struct strata_sim strata_sim_t;
 
-/* A world whose last device's close frees it once strata_sim_drop() was called too. */
+/* A world. The close of its last device frees it, once strata_sim_drop() was called too. */
 strata_status_t strata_sim_new(const strata_sim_options_t *options, strata_sim_t **world);
 void strata_sim_drop(strata_sim_t *world);
 uint32_t strata_sim_devices(const strata_sim_t *world);
-/* Opens device `ordinal`; strata_device_close() ends it. Each may be open once at a time. */
+/* Opens device `ordinal`; strata_device_close() ends it. Each device can be open only once at a time. */
 strata_status_t strata_sim_open(strata_sim_t *world, uint32_t ordinal, strata_device_t **device);
 
 /* ---- for replay and tests ---- */
@@ -93,14 +93,14 @@ strata_status_t strata_sim_stream_busy_until(strata_device_t *device, strata_han
 /* When all work submitted so far to a stream, to all streams of the device, is done. */
 uint64_t strata_sim_stream_end(strata_device_t *device, strata_handle_t stream);
 uint64_t strata_sim_device_end(strata_device_t *device);
-/* With which a stream was created, taken to the range that a device has; the timelines do not know it. */
+/* The priority with which a stream was created, clamped to the device's range. The timelines do not use it. */
 int strata_sim_stream_priority(strata_device_t *device, strata_handle_t stream);
-/* Calls so far that let the host wait for all work of the device. Needs no lock. */
+/* Calls so far that made the host wait for all work of the device. Needs no lock. */
 uint64_t strata_sim_device_waits(strata_device_t *device);
 
 typedef struct strata_sim_figures {
     uint64_t device_call_ns; /* the calls' own time, waits excluded */
-    uint64_t pool_return_ns; /* of it, what pools took at host waits to give chunks back */
+    uint64_t pool_return_ns; /* the part of it that pools took at host waits to give chunks back */
     uint64_t stall_ns; /* the host waited for the device */
     uint64_t used_bytes; /* physical memory, whole granules, without context and foreign bytes */
     uint64_t peak_used_bytes;
@@ -108,8 +108,8 @@ typedef struct strata_sim_figures {
 } strata_sim_figures_t;
 void strata_sim_figures(strata_device_t *device, strata_sim_figures_t *figures);
 
-/* What a device has given and not got back: X(member, what it is). Streams are left out, and what is every process's: the default
- * pool and the device's own. */
+/* X(member, what it is): what a device has given and not got back, except streams and what every process has: the default pool and
+ * the device's own memory. */
 #define STRATA_SIM_HELD_MAP(X)                                                                                                     \
     X(device_bytes, "bytes of device memory, managed included")                                                                    \
     X(pinned_bytes, "bytes of pinned memory")                                                                                      \
@@ -127,18 +127,18 @@ typedef struct strata_sim_held {
 #undef STRATA_SIM_HELD_MEMBER
 } strata_sim_held_t;
 void strata_sim_held(strata_device_t *device, strata_sim_held_t *held);
-/* In words, those that are not 0 ("3 events, 1 pools"); "" if nothing is held. Cut to what fits. */
+/* In words, those that are not 0 ("3 events, 1 pools"); "" if nothing is held. Cut to the capacity. */
 void strata_sim_held_text(const strata_sim_held_t *held, char *text, size_t room);
 
-/* Faults on order. The k-th call (1 = the next) of kind `call` answers `status` (E_NO_MEMORY, E_DEVICE, E_DEVICE_LOST) with
- * the CUDA code that fits, and does nothing; with `onward` every later one too. Kind STRATA_DEVICE_CALLS means any call;
- * E_DEVICE_LOST is always for every call from then on, until the faults are cleared. At most 16 at once. */
+/* Faults on order. The k-th call (1 = the next) of kind `call` does nothing and answers `status` (E_NO_MEMORY, E_DEVICE,
+ * E_DEVICE_LOST) with the matching CUDA code; with `onward` every later one too. Kind STRATA_DEVICE_CALLS means any call.
+ * E_DEVICE_LOST always lasts until the faults are cleared. At most 16 faults at once. */
 strata_status_t strata_sim_fail(strata_device_t *device, strata_device_call_t call, uint64_t k, bool onward,
                                 strata_status_t status);
 void strata_sim_clear_faults(strata_device_t *device);
 /* Calls made so far that a fault of kind STRATA_DEVICE_CALLS would count (those that cost: not event_ready_at, host_view). */
 uint64_t strata_sim_calls(strata_device_t *device);
-/* The node of the host that was named for a live block of PINNED or HOST memory; -1: none was, or there is no such block. */
+/* The node of the host that a live block of PINNED or HOST memory was asked from; -1: none, or there is no such block. */
 int strata_sim_host_node(strata_device_t *device, strata_address_t address);
 /* Checks every structure of the world; E_CORRUPT says what is wrong. */
 strata_status_t strata_sim_validate(strata_sim_t *world);

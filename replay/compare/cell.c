@@ -42,7 +42,7 @@ static bool is_inside(char letter) {
     return ((unsigned char)letter & 0xc0) == 0x80; /* of a letter of several bytes, not its first */
 }
 
-/* `head` letters of the beginning and as many of the end as there is room for. */
+/* `head` letters of the beginning, and as many of the end as there is room for. */
 static strata_cell_t cut(const char *text, size_t width, size_t head) {
     size_t length = strlen(text), tail = length - (width - head - 2);
     while (head > 0 && is_inside(text[head])) head--;
@@ -61,7 +61,7 @@ strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width) {
     return strlen(cell.text) <= width ? cell : cut(cell.text, width, (width - 2) / 2);
 }
 
-/* Shown, no name is another's whom it is not. */
+/* Two different names must not look alike. */
 static bool are_apart(const strata_cell_t *names, const strata_cell_t *shown, size_t count) {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
@@ -78,7 +78,7 @@ static strata_cell_t numbered(const char *text, size_t head, size_t number) {
     return strata_cell("%.*s#%zu", (int)head, text, number);
 }
 
-/* In the middle; where that leaves two alike, elsewhere; at last each with its number. */
+/* Cut in the middle; where that leaves two alike, elsewhere; in the end each gets its number. */
 void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width) {
     enum { MOST = 64, NUMBER = 4 };
     strata_cell_t shown[MOST];

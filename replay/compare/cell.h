@@ -21,9 +21,9 @@ strata_cell_t strata_cell_bytes(uint64_t value);
 
 /* "71.6 (40.0 .. 77.9) ns" as "71.6 ns". */
 strata_cell_t strata_cell_brief(strata_cell_t cell);
-/* The same in at most `width` letters: what stands in brackets goes first, then the middle, for "..". */
+/* The same in at most `width` letters: brackets are left out first, then the middle becomes "..". */
 strata_cell_t strata_cell_fit(strata_cell_t cell, size_t width);
-/* Cuts `count` names to at most `width` letters (8 at least), so that those that differ do still. */
+/* Cuts `count` names to at most `width` letters (at least 8), so that different ones still differ. */
 void strata_cells_fit_apart(strata_cell_t *names, size_t count, size_t width);
 
 #endif

@@ -32,7 +32,7 @@ static strata_status_t run_once(const strata_comparison_t *comparison, const str
 
 /* ---- the least capacity ------------------------------------------------------------------------------------------------ */
 
-/* An open that finds too little for what the strategy gets there has found too little. */
+/* If the open already fails for memory, the capacity is too little. */
 static strata_status_t serves(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_contender_t contender,
                               uint64_t capacity, bool *enough) {
     strata_run_result_t *result = strata_host_new(1, sizeof *result);
@@ -44,8 +44,9 @@ static strata_status_t serves(const strata_comparison_t *comparison, const strat
     return status == STRATA_E_NO_MEMORY ? STRATA_OK : status;
 }
 
-/* What is answered was replayed and served everything; 2 MiB less, where the search looked, did not. A strategy whose limit is a
- * share of the device wants more than it uses: then more is tried, up to the capacity under which it served everything. */
+/* The answer was replayed and served everything; with 2 MiB less, where the search looked, something failed. A strategy whose limit
+ * is a share of the device needs more capacity than it uses: then more is tried, up to the capacity under which it served
+ * everything. */
 static strata_status_t search_smallest(const strata_comparison_t *comparison, const strata_trace_t *trace,
                                        const strata_contender_t *contender, strata_figures_t *figures) {
     uint64_t high, low = 0, most = figures->capacity_bytes; /* `low` is too little, in whole steps, `high` is enough */
@@ -75,7 +76,7 @@ static strata_status_t search_smallest(const strata_comparison_t *comparison, co
 
 /* ---- repeats ----------------------------------------------------------------------------------------------------------- */
 
-/* The first repeat gives the figures, each its time, but for a watched one: the checker's own would be in it. */
+/* The first repeat gives the figures and each its time, except a checked one: the checker's own time would be in it. */
 static strata_status_t run_repeats(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results,
                                    strata_run_result_t *scratch, double *times) {
     for (uint32_t repeat = 0; repeat < comparison->repeat; repeat++) {

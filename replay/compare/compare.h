@@ -16,14 +16,14 @@ typedef struct strata_comparison {
     size_t contender_count;
     strata_timeline_options_t timeline;
     uint32_t repeat; /* 1 .. STRATA_FIGURE_REPEATS */
-    bool check; /* the first repeat is watched by the happens-before checker; simulated devices alone */
-    bool smallest; /* search the least capacity too; simulated devices alone */
+    bool check; /* the happens-before checker watches the first repeat; only on simulated devices */
+    bool smallest; /* also search for the least capacity; only on simulated devices */
     void (*progress)(void *context, const char *what, const char *label, uint64_t done, uint64_t all);
     void *progress_context; /* progress may be NULL */
 } strata_comparison_t;
 
-/* Replays one trace under every contender: A B C A B C ... results[i] is contender i's. E_UNSUPPORTED for what simulated devices
- * alone can do. */
+/* Replays one trace under every contender: A B C A B C ... results[i] belongs to contender i. E_UNSUPPORTED: only simulated devices
+ * can do that. */
 strata_status_t strata_compare(const strata_comparison_t *comparison, const strata_trace_t *trace, strata_run_result_t *results);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a replay tells: one table of fields, from which come the struct, the JSON, the printed table and docs/fields.md. */
+/* The results of a replay: one table of fields, from which come the struct, the JSON, the printed table and docs/fields.md. */
 #ifndef STRATA_REPLAY_FIGURES_H
 #define STRATA_REPLAY_FIGURES_H
 
@@ -17,11 +17,11 @@
     X(OPTIONS, options, "", "what was set by hand: value by path")                                                                 \
     X(TEXT, device, "", "what it ran on")                                                                                          \
     X(BYTES, capacity_bytes, "bytes", "what the strategy may use; null: unlimited")                                                \
-    X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null where the trace has work")                         \
+    X(US, gpu_lag_us, "us", "how far the GPU runs behind the host at most; null if the trace has work")                            \
     X(FLAG, modelled, "", "whether figures rest on a model of what the vendor does not document (the driver's pools)")             \
     X(COUNT, operations, "count",                                                                                                  \
       "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \
-      "step, release; rows of an id whose alloc failed are passed over")                                                           \
+      "step, release; rows of an id whose alloc failed are skipped")                                                           \
     X(COUNT, failed_operations, "count", "operations that failed, those for memory among them")                                    \
     X(COUNT, oom_count, "count", "requests that failed for memory at last")                                                        \
     X(COUNT, ladders, "count", "requests that met out-of-memory and ran the reclaim ladder, saved or not")                         \
@@ -49,7 +49,7 @@
     X(COUNT, hazards, "count", "with --check: faults of stream safety that the happens-before checker found; else null")           \
     X(BYTES, smallest_device_bytes, "bytes", "with --smallest: least capacity (to 2 MiB) with no failed operation; else null")
 
-#define STRATA_FIGURE_NULL UINT64_MAX /* of COUNT, BYTES, US; NaN of MS, PART; an empty SPREAD has count 0 */
+#define STRATA_FIGURE_NULL UINT64_MAX /* for COUNT, BYTES, US; NaN for MS, PART; an empty SPREAD has count 0 */
 enum { STRATA_FIGURE_REPEATS = 1000 };
 
 typedef struct strata_figure_options {
@@ -66,7 +66,7 @@ typedef struct strata_figure_spread {
     size_t count; /* of repeats */
 } strata_figure_spread_t;
 
-/* Sorts the values. Of an even count the median is the mean of the middle two. */
+/* Sorts the values. The median of an even number is the mean of the middle two. */
 strata_figure_spread_t strata_figure_spread(double *values, size_t count);
 
 typedef const char *strata_figure_TEXT_t;
@@ -89,8 +89,8 @@ typedef struct strata_figures {
 
 /* {"schema":1,"runs":[{...}]}. */
 strata_status_t strata_figures_json(strata_output_t *out, const strata_figures_t *runs, size_t count);
-/* For people: a table for every `columns` runs, which are those of one trace; a column a run. In `width` letters, with what is too
- * long cut, and as several tables where the columns would be too narrow; 0: as wide as it needs. */
+/* For people: a table for every `columns` runs, which belong to one trace; one column per run. In `width` letters, with longer text
+ * cut, and as several tables if the columns would be too narrow; 0: as wide as it needs. */
 void strata_figures_table(FILE *out, const strata_figures_t *runs, size_t count, size_t columns, size_t width);
 /* The page of the fields, docs/fields.md. */
 void strata_figures_page(FILE *out);

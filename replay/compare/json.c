@@ -5,7 +5,7 @@
 #include "replay/compare/figures.h"
 #include "replay/compare/json.h"
 
-/* Of two or three bytes: no control character has more. */
+/* Control characters have at most three bytes. */
 static unsigned code_of(const unsigned char *byte, size_t length) {
     if (length == 2) return (byte[0] & 0x1fu) << 6 | (byte[1] & 0x3fu);
     return (byte[0] & 0xfu) << 12 | (byte[1] & 0x3fu) << 6 | (byte[2] & 0x3fu);
@@ -38,7 +38,7 @@ void strata_json_text(strata_output_t *out, const char *text) { put_string(out, 
 
 static void put_TEXT(strata_output_t *out, const char *value) { strata_json_text(out, value); }
 
-/* Of a path that was set twice the last value holds. */
+/* If a path was set twice, the last value counts. */
 static bool set_again(const strata_figure_options_t *options, size_t index, size_t length) {
     for (size_t i = index + 1; i < options->count; i++)
         if (strncmp(options->set[i], options->set[index], length + 1) == 0) return true;

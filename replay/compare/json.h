@@ -4,7 +4,7 @@
 
 #include "trace/text/output.h"
 
-/* A string in its quotes; what is no UTF-8 becomes U+FFFD. NULL is "". */
+/* A string in quotes; bytes that are not UTF-8 become U+FFFD. NULL is "". */
 void strata_json_text(strata_output_t *out, const char *text);
 
 #endif

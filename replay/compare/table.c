@@ -1,4 +1,4 @@
-/* The table for people: a row a field, a column a run; traces one below the other. */
+/* The table for people: one row per field, one column per run; traces one below the other. */
 #include <math.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static strata_cell_t show_SPREAD(strata_figure_spread_t spread) {
     return strata_cell("%.1f (%.1f .. %.1f) ns", spread.median, spread.min, spread.max);
 }
 
-/* Rows that are made of two fields, or of a part of one. */
+/* Rows made from two fields, or from a part of one. */
 static strata_cell_t show_ratio(const strata_figures_t *run) {
     if (run->peak_requested_bytes == 0) return strata_cell("-");
     return strata_cell("%.4f x", (double)run->peak_reserved_bytes / (double)run->peak_requested_bytes);
@@ -64,7 +64,7 @@ typedef struct table {
     const strata_figures_t *runs;
     size_t count;
     size_t width; /* of a column */
-    bool cut; /* what is wider */
+    bool cut; /* cut what is wider */
     const strata_cell_t *labels; /* of these runs, as wide as a column */
 } table_t;
 
@@ -115,7 +115,7 @@ static void call_rows(const table_t *table) {
 
 static bool is(const char *name, const char *wanted) { return strcmp(name, wanted) == 0; }
 
-/* A row that nobody asked for is left out. */
+/* A row without any value is left out. */
 static bool wanted(const table_t *table, const char *name) {
     bool searched = false, checked = false;
     for (size_t i = 0; i < table->count; i++) {
@@ -145,7 +145,7 @@ static void one_table(const table_t *table) {
         fprintf(table->out, "  modelled: figures of that column rest on a model of the driver's pools, which nobody documents.\n");
 }
 
-/* The runs of one trace; as many tables as the width needs, none of them narrower than the first. */
+/* The runs of one trace, in as many tables as the width needs, none of them narrower than the first. */
 static void tables(FILE *out, const strata_figures_t *runs, size_t count, size_t width) {
     strata_cell_t labels[MOST];
     size_t room = width > NAME_WIDTH + 2 ? width - NAME_WIDTH - 2 : 0, across = count, natural = widest(runs, count);

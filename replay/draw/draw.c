@@ -1,4 +1,4 @@
-/* A side is a list of lines, written in one byte a sign; what they become on the terminal is the printing's affair. */
+/* A side is a list of lines with one byte per sign; the printing turns them into what the terminal shows. */
 #include "replay/draw/draw.h"
 
 #include <stdarg.h>
@@ -10,10 +10,10 @@
 
 enum {
     GAP = 3, /* between sides */
-    NARROWEST = 36, /* side, where several stand beside one another */
+    NARROWEST = 36, /* of a side, if several are next to one another */
     LEAST = 8, /* signs of a side, however narrow the terminal */
-    ALL_LINES = 16, /* that all chunks take, if their number lets them */
-    ALL_MOST = 48, /* the lines behind are not drawn */
+    ALL_LINES = 16, /* for all chunks together, if their number allows it */
+    ALL_MOST = 48, /* later lines are not drawn */
     CHUNK_LINES = 10, /* that one chunk takes at most */
     LEAST_SCALE = 256 /* bytes a sign */
 };
@@ -44,7 +44,7 @@ static cursor_t cursor_of(const strata_map_t *map, const strata_map_chunk_t *chu
     return (cursor_t){.span = map->spans + chunk->first, .left = chunk->size};
 }
 
-/* The sign of the next bytes: of what seven eighths of them are. */
+/* The sign of the next bytes: by what seven eighths of them are. */
 static char next_sign(cursor_t *cursor, uint64_t scale) {
     static const char signs[STRATA_CHUNK_STATES] = {FREE, LIVE, WAITS};
     uint64_t bytes[STRATA_CHUNK_STATES] = {0}, all = strata_min(scale, cursor->left);
@@ -72,13 +72,13 @@ typedef struct side {
     const char *label;
     size_t width;
     char *lines; /* of width + 1 bytes: the first says whether signs follow, or text */
-    size_t count, room, column; /* where the last line of signs goes on; 0: at a new line */
+    size_t count, room, column; /* the column at which the last line of signs continues; 0: on a new line */
     strata_status_t status;
 } side_t;
 
 static char *line_at(const side_t *side, size_t line) { return side->lines + line * (side->width + 1); }
 
-/* A new line of blanks; NULL: no host memory, which is kept in mind. */
+/* A new line of blanks; NULL: no host memory, which is remembered. */
 static char *add_line(side_t *side, bool signs) {
     if (side->count == side->room && side->status == STRATA_OK) {
         size_t room = side->room ? 2 * side->room : 32;
@@ -95,7 +95,7 @@ static char *add_line(side_t *side, bool signs) {
     return line + 1;
 }
 
-/* What is longer than the side is cut, between letters. */
+/* Text longer than the side is cut, between letters. */
 STRATA_PRINTF(2, 3) static void say(side_t *side, const char *format, ...) {
     char text[512];
     va_list arguments;
@@ -121,7 +121,7 @@ static void put_chunk(side_t *side, const strata_map_chunk_t *chunk, uint64_t sc
 
 static uint64_t signs_of(uint64_t size, uint64_t scale) { return size / scale + (size % scale != 0); }
 
-/* ---- what a side tells ---- */
+/* ---- the text of a side ---- */
 
 static void say_sums(side_t *side, size_t of) {
     const strata_map_t *map = side->map;
@@ -165,7 +165,7 @@ static void say_chunk(side_t *side, const char *which, const strata_map_chunk_t 
 
 /* ---- which chunk ---- */
 
-/* A chunk with nothing used can go back to the device: what is free there is not caught. */
+/* A chunk with nothing in use can go back to the device: its free bytes are not stuck. */
 static uint64_t caught_bytes(const strata_map_chunk_t *chunk) { return chunk->bytes[0] < chunk->size ? chunk->bytes[0] : 0; }
 
 static bool is_more_fragmented(const strata_map_chunk_t *a, const strata_map_chunk_t *b) {
@@ -177,7 +177,7 @@ static bool is_larger(const strata_map_chunk_t *a, const strata_map_chunk_t *b) 
 
 typedef bool (*is_more_fn)(const strata_map_chunk_t *a, const strata_map_chunk_t *b);
 
-/* Of equals the one at the lowest address. */
+/* Among equals the one at the lowest address. */
 static const strata_map_chunk_t *most(const strata_map_t *map, is_more_fn is_more) {
     const strata_map_chunk_t *best = map->chunks;
     for (size_t i = 1; i < map->chunk_count; i++)
@@ -192,7 +192,7 @@ static uint64_t signs_of_all(const strata_map_t *map, uint64_t scale) {
     return signs;
 }
 
-/* The smallest scale by which all chunks of every side fit in ALL_LINES, or by which each is one sign. */
+/* The smallest scale at which all chunks of every side fit in ALL_LINES, or at which each is one sign. */
 static uint64_t scale_of_all(const strata_map_t *maps, size_t count, size_t width) {
     uint64_t largest = 0;
     for (size_t i = 0; i < count; i++)
@@ -218,7 +218,7 @@ static size_t end_of(const char *line, size_t width) {
     return width;
 }
 
-/* Sides of different heights end where they end; no line ends in blanks. */
+/* Sides may have different heights; no line ends in blanks. */
 static void print_sides(const strata_draw_t *draw, const side_t *sides, size_t count) {
     size_t lines = 0;
     for (size_t i = 0; i < count; i++) lines = strata_max(lines, sides[i].count);
@@ -237,7 +237,7 @@ static void print_sides(const strata_draw_t *draw, const side_t *sides, size_t c
     }
 }
 
-/* Parts of one kind begin at one height on all sides. */
+/* Parts of one kind begin at the same height on all sides. */
 static void level(side_t *sides, size_t count) {
     size_t lines = 0;
     for (size_t i = 0; i < count; i++) lines = strata_max(lines, sides[i].count);

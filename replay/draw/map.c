@@ -10,7 +10,7 @@ typedef struct taking {
     strata_place_t place;
 } taking_t;
 
-/* Room for `more` behind `count`; NULL where there is none, and what there was stays. */
+/* Room for `more` after `count`; NULL if there is none, and then the old contents stay. */
 static void *room_for(void *all, size_t size, size_t count, size_t more, size_t *room) {
     if (count + more <= *room) return all;
     size_t wanted = 2 * (count + more);

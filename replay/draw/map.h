@@ -1,4 +1,4 @@
-/* What lies where in the chunks of a run's devices at one of its moments, kept when the run is over: to be drawn. */
+/* The contents of the chunks of a run's devices at one moment, kept after the run, to be drawn. */
 #ifndef STRATA_REPLAY_MAP_H
 #define STRATA_REPLAY_MAP_H
 
@@ -6,7 +6,7 @@
 #include "replay/run/run.h"
 #include "replay/stats/stats.h"
 
-/* A block, live, free or waiting, as a row of a snapshot says. */
+/* A block, live, free or waiting, as in a row of a snapshot. */
 typedef struct strata_map_span {
     uint64_t size;
     uint32_t state;
@@ -21,12 +21,12 @@ typedef struct strata_map_chunk {
 } strata_map_chunk_t;
 
 typedef struct strata_map {
-    size_t rows; /* behind how many of the trace; 0: the run never reserved anything */
+    size_t rows; /* how many rows of the trace had been carried out; 0: the run never reserved anything */
     strata_map_chunk_t *chunks;
     size_t chunk_count, chunk_room;
     strata_map_span_t *spans;
     size_t span_count, span_room;
-    strata_status_t status; /* E_HOST_MEMORY: what there is is not whole */
+    strata_status_t status; /* E_HOST_MEMORY: the map is not complete */
 } strata_map_t;
 
 /* strata_run_look_fn; the context is a strata_map_t of zeros. */

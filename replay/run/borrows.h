@@ -23,11 +23,11 @@ typedef struct strata_borrows {
 
 strata_status_t strata_borrows_begin(strata_borrows_t *borrows, uint32_t lifetimes);
 void strata_borrows_end(strata_borrows_t *borrows);
-/* *added: false if the stream was in the list. */
+/* *added: false if the stream was already in the list. */
 strata_status_t strata_borrows_add(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream, bool *added);
 /* Whether it was in the list. */
 bool strata_borrows_remove(strata_borrows_t *borrows, uint32_t lifetime, uint32_t stream);
-/* Takes the first stream off a list; false: it is empty. */
+/* Removes the first stream of a list; false: it is empty. */
 bool strata_borrows_take(strata_borrows_t *borrows, uint32_t lifetime, uint32_t *stream);
 
 #endif

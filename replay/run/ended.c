@@ -25,7 +25,7 @@ static STRATA_PRINTF(2, 3) void add_kept(strata_run_ended_t *ended, const char *
     va_end(arguments);
 }
 
-/* What is reserved in a place, held by nobody and kept by no layer for the next request: it lost its way back. */
+/* Memory that is reserved in a place, live nowhere, and kept by no layer for the next request: it was lost. */
 static uint64_t missing_in(strata_domain_t *domain) {
     strata_mem_info_t info = {.struct_size = sizeof info};
     (void)strata_device_synchronise(domain->device);
@@ -58,6 +58,6 @@ void strata_run_ended_count(strata_run_ended_t *ended, const strata_machine_t *m
         strata_sim_held_t held;
         strata_sim_held(machine->devices[i], &held);
         strata_sim_held_text(&held, text, sizeof text);
-        if (*text) add_kept(ended, "%s of device %u, behind the close", text, machine->devices[i]->ordinal);
+        if (*text) add_kept(ended, "%s of device %u, after the close", text, machine->devices[i]->ordinal);
     }
 }

@@ -101,7 +101,7 @@ bool strata_measure_made_calls(const strata_measure_t *measure) {
     return false;
 }
 
-/* Time in device calls, and around them in reading the clock. */
+/* Time in device calls, and the time to read the clock around them. */
 static uint64_t inside_devices(const strata_measure_t *measure) {
     uint64_t inside = 0;
     for (uint32_t i = 0; i < measure->machine->count; i++) {
@@ -128,7 +128,7 @@ void strata_measure_dead(strata_measure_t *measure, uint64_t requested, uint64_t
     measure->allocated -= allocated;
 }
 
-/* Each device knows its own peak, and of several the sum's is one of them at least. */
+/* Each device knows its own peak; the peak of the sum is at least the highest of them. */
 static void see_used(strata_measure_t *measure) {
     uint64_t used = 0, peak = 0;
     for (uint32_t i = 0; i < measure->machine->count && measure->machine->world; i++) {
@@ -163,8 +163,8 @@ static void finish_bytes(strata_measure_t *measure) {
     strata_figures_t *figures = measure->figures;
     totals_t totals = {0};
     each_place(measure, add_totals, &totals);
-    /* The place's own peak also knows what was reserved for a moment within one call; of several places only the sum that was
-     * seen is a peak. */
+    /* The place's own peak includes what was reserved for a moment within one call. For several places only the observed sum is a
+     * peak. */
     figures->peak_reserved_bytes = totals.device_places == 1 ? totals.peak_reserved : measure->reserved;
     figures->deferred_peak_bytes = measure->machine->world ? totals.deferred_peak : STRATA_FIGURE_NULL;
     figures->deferred_frees = totals.deferred_frees;

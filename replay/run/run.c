@@ -29,15 +29,15 @@ typedef struct run {
     strata_watch_t watch;
     strata_t facade;
     served_t *served; /* by lifetime */
-    uint64_t *pools; /* the strategy's, by the trace's; 0: it has none. NULL: none at all */
-    strata_borrows_t borrows; /* of live blocks, where the trace has no work */
+    uint64_t *pools; /* the strategy's pools, by those of the trace; 0: it has none. NULL: no pool at all */
+    strata_borrows_t borrows; /* of live blocks, if the trace has no work */
     uint64_t *kernel_times; /* by stream: time of its last kernel + 1 */
     strata_access_t *accesses;
     size_t access_capacity;
     strata_run_result_t *result;
 } run_t;
 
-/* The facade's code alone is timed. */
+/* Only the facade's code is timed. */
 #define TIMED(run, status, call)                                                                                                   \
     do {                                                                                                                           \
         uint64_t began_ = strata_real_now();                                                                                       \
@@ -64,7 +64,7 @@ static void failed(run_t *run, const strata_trace_event_t *event, strata_status_
 
 /* ---- operations of the allocator --------------------------------------------------------------------------------------- */
 
-/* In places without an owner the stream of an alloc is the first borrower. The legacy stream's handle says that there is none. */
+/* In places without an owner the stream of an alloc is the first borrower. The legacy stream's handle means that there is none. */
 static void borrow_by_legacy(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status = strata_record_stream(run->facade, run->served[event->id].ref, NULL);
     if (status != STRATA_OK) failed(run, event, status);
@@ -187,14 +187,14 @@ static void run_release(run_t *run, const strata_trace_event_t *event) {
     if (status != STRATA_OK) failed(run, event, status);
 }
 
-/* A mark: a strategy may use it, none must. */
+/* A mark that a strategy may use or ignore. */
 static void run_step(run_t *run, const strata_trace_event_t *event) {
     strata_status_t status;
     TIMED(run, status, strata_step(run->facade));
     if (status != STRATA_OK && status != STRATA_E_UNSUPPORTED) failed(run, event, status);
 }
 
-/* ---- what the program does by itself ----------------------------------------------------------------------------------- */
+/* ---- the program's own actions ----------------------------------------------------------------------------------------- */
 
 static strata_status_t add_access(run_t *run, size_t count, uint32_t lifetime) {
     const served_t *served = &run->served[lifetime];
@@ -209,8 +209,8 @@ static strata_status_t add_access(run_t *run, size_t count, uint32_t lifetime) {
     return strata_watch_access(&run->watch, count, lifetime);
 }
 
-/* Rows of equal stream and time that follow each other are one kernel; where other rows stand between them, what comes later
- * is more that the kernel touches, and takes no further time. Answers how many rows were used. */
+/* Consecutive rows of equal stream and time are one kernel. After other rows in between, such rows are further blocks that the
+ * kernel touches, and take no further time. Returns how many rows were used. */
 static size_t run_work(run_t *run, size_t row) {
     const strata_trace_event_t *first = &run->trace->events[row], *event = first;
     size_t rows = 0, count = 0;
@@ -246,7 +246,7 @@ static void run_sync(run_t *run, const strata_trace_event_t *event) {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------- */
 
-/* Carries out a row, or the rows of one kernel; how many. */
+/* Carries out a row, or the rows of one kernel; returns how many. */
 static size_t run_row(run_t *run, size_t row) {
     const strata_trace_event_t *event = &run->trace->events[row];
     strata_timeline_move(&run->timeline, event->time_us);
@@ -263,7 +263,7 @@ static size_t run_row(run_t *run, size_t row) {
     case STRATA_TRACE_sync: run_sync(run, event); break;
     case STRATA_TRACE_step: run_step(run, event); break;
     case STRATA_TRACE_release: run_release(run, event); break;
-    default: break; /* the pool of an alloc is told with it */
+    default: break; /* the pool of an alloc is passed with it */
     }
     strata_measure_reserved(&run->measure);
     return 1;
@@ -323,7 +323,7 @@ static void describe(const run_t *run, strata_figures_t *figures) {
         figures->capacity_bytes = free_bytes;
 }
 
-/* Stream 0 is who asks without saying for whom: what a strategy gets for the default stream is that one's. */
+/* Stream 0 means requests that name no stream: what a strategy preallocates for the default stream is served to it. */
 static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy) {
     strata_status_t status = strata_facade_begin_on(strategy, run->machine.devices, run->machine.count, 0, &run->facade);
     if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
@@ -332,8 +332,8 @@ static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy
     return status == STRATA_OK ? strata_names_of_pools(strategy, run->trace, run->facade, &run->pools) : status;
 }
 
-/* What a strategy gets at its open is a cost of it as what it gets later is: then the program begins with the open. What it asks
- * there and gets nothing by is none. */
+/* What a strategy gets at its open costs the same as what it gets later: then the program begins with the open. Calls at the open
+ * that get nothing do not count. */
 static strata_status_t begin(run_t *run, const strata_strategy_t *strategy) {
     run->measure = (strata_measure_t){
         .trace = run->trace, .machine = &run->machine, .timeline = &run->timeline, .figures = &run->result->figures};
@@ -381,7 +381,7 @@ static strata_status_t finish_watch(run_t *run) {
     return strata_checker_complete(checker) ? STRATA_OK : strata_fail(STRATA_E_HOST_MEMORY, 0, "no host memory left to check");
 }
 
-/* The trace's time is over, and what it left live is given back, so that only what got lost stays behind. */
+/* After the end of the trace everything that it left live is given back, so that only lost memory remains. */
 static void empty(run_t *run) {
     for (uint32_t i = 0; i < run->trace->lifetimes; i++)
         if (run->served[i].ref) (void)strata_free(run->facade, run->served[i].ref);

@@ -1,4 +1,4 @@
-/* What a replay runs on: simulated devices with a capacity, or real ones. Opened anew for every run. */
+/* What a replay runs on: simulated devices with a capacity, or real ones, opened anew for every run. */
 #ifndef STRATA_REPLAY_TARGET_H
 #define STRATA_REPLAY_TARGET_H
 
@@ -11,8 +11,8 @@ typedef struct strata_target {
     uint64_t capacity; /* simulated: bytes; 0: as the profile says; STRATA_SIM_UNLIMITED */
 } strata_target_t;
 
-/* As strategy/devices.h reads it, but for how many: as many are opened as the trace has. E_INVALID says what may be written.
- * `capacity` is left alone. */
+/* As strategy/devices.h reads it, except for the number: as many are opened as the trace has. E_INVALID says what to write.
+ * `capacity` is left as it is. */
 strata_status_t strata_target_parse(const char *text, strata_target_t *target);
 
 typedef struct strata_machine {

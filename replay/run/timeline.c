@@ -61,7 +61,7 @@ void strata_timeline_end(strata_timeline_t *timeline) {
 
 /* ---- the host ---------------------------------------------------------------------------------------------------------- */
 
-/* Real time passes: asleep as far as sleeping is exact enough, awake for the rest. */
+/* Real time passes: asleep as long as sleeping is exact enough, awake for the rest. */
 static void pass_time(const strata_timeline_t *timeline, uint64_t way) {
     enum { AWAKE_NS = 200000 };
     strata_clock_t *clock = device_of(timeline, 0)->clock;
@@ -83,7 +83,7 @@ void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us) {
     strata_sim_advance_to(timeline->machine->world, now_of(timeline) + way - paid);
 }
 
-/* ---- the GPU, where the trace does not say what it does ---------------------------------------------------------------- */
+/* ---- the GPU, if the trace does not say what it does ------------------------------------------------------------------- */
 
 static bool lags(const strata_timeline_t *timeline) { return timeline->machine->world && !timeline->trace->has_work; }
 
@@ -167,7 +167,7 @@ static own_call_t own_begin(strata_timeline_t *timeline, uint32_t device) {
     return call;
 }
 
-/* What a pool gives back in a wait of the program is the strategy's, whose threshold asked for it. */
+/* What a pool gives back during a wait of the program counts as the strategy's, whose threshold caused it. */
 static void own_end(strata_timeline_t *timeline, const own_call_t *call) {
     call->device->timed = call->timed;
     if (!timeline->machine->world) return;

@@ -1,9 +1,10 @@
 /* The execution model of a replay: when the host reaches each row, and what the GPU does meanwhile (docs/trace-format.md,
- * "How a replay runs"). On real devices time is real, and rows of work are carried out where a device can: then the host waits
- * between rows as long as the program did; without work it goes on at once.
+ * "How a replay runs"). On real devices time is real. If the device can carry out work, the host waits between rows as long as the
+ * program did; without work it continues at once.
  *
- * The program's own launches, waits and synchronises go through here. Their cost is in the trace's times already, so it is
- * taken off the way to the rows that follow; the time they wait is not. `own` says what they did, to be taken off the figures.
+ * The program's own launches, waits and synchronises go through here. Their cost is already in the trace's times, so it is
+ * subtracted on the way to the following rows; the time that they wait is not. `own` has what they did, to be subtracted from the
+ * figures.
  */
 #ifndef STRATA_REPLAY_TIMELINE_H
 #define STRATA_REPLAY_TIMELINE_H
@@ -12,7 +13,7 @@
 #include "trace/trace.h"
 
 typedef struct strata_timeline_options {
-    uint64_t lag_ns; /* how far the GPU runs behind at most, where the trace has no work */
+    uint64_t lag_ns; /* how far the GPU runs behind at most, if the trace has no work */
     bool legacy_default; /* stream 0 is the legacy stream */
 } strata_timeline_options_t;
 
@@ -32,7 +33,7 @@ typedef struct strata_timeline_stream {
 typedef struct strata_timeline_device {
     strata_handle_t event; /* for `wait`; made at the first */
     uint64_t drained; /* end of the last wait for the device */
-    uint64_t waits; /* calls counted so far that wait for the device */
+    uint64_t waits; /* calls so far that wait for the device */
     uint64_t stream_waits; /* and for one stream */
     uint32_t last; /* index of the stream whose work ends last, while it has holders */
 } strata_timeline_device_t;
@@ -45,7 +46,7 @@ typedef struct strata_timeline {
     strata_timeline_device_t *devices;
     uint64_t began; /* ns */
     uint64_t time_us; /* of the last row */
-    uint64_t credit; /* ns that the program's own calls cost beyond the way so far */
+    uint64_t credit; /* ns that the program's own calls cost, not yet subtracted */
     strata_timeline_own_t own;
 } strata_timeline_t;
 
@@ -53,29 +54,29 @@ typedef struct strata_timeline {
 strata_status_t strata_timeline_begin(strata_timeline_t *timeline, const strata_trace_t *trace, const strata_machine_t *machine,
                                       const strata_timeline_options_t *options);
 void strata_timeline_end(strata_timeline_t *timeline);
-/* The program begins now, and not when it was said to: nothing has come between yet. */
+/* The program begins now, not when it was first said to; nothing has happened in between. */
 void strata_timeline_start(strata_timeline_t *timeline);
 
 /* The host goes on to a row. */
 void strata_timeline_move(strata_timeline_t *timeline, uint64_t time_us);
-/* A block is used by a stream from now on, or no more. */
+/* A stream begins to use a block, or ends. */
 void strata_timeline_hold(strata_timeline_t *timeline, uint32_t stream);
 void strata_timeline_drop(strata_timeline_t *timeline, uint32_t stream);
-/* Where the trace has no work: what the stream and its device have been given until now. Before each call of the allocator. */
+/* If the trace has no work: submits what the stream and its device were given until now. Before each call of the allocator. */
 void strata_timeline_use(strata_timeline_t *timeline, uint32_t stream);
-/* Behind it: a wait for the device that the call made drained the GPU. Answers whether it waited for a stream, which only the
- * caller knows, and tells by strata_timeline_drained(). */
+/* After it: if the call waited for the device, the GPU is drained. Returns whether it waited for a stream; only the caller knows
+ * which, and reports it by strata_timeline_drained(). */
 bool strata_timeline_see_waits(strata_timeline_t *timeline, uint32_t device);
 void strata_timeline_drained(strata_timeline_t *timeline, uint32_t stream);
 
-/* The program's own calls. work() does nothing on a device that cannot. */
+/* The program's own calls. work() does nothing on a device that cannot do it. */
 strata_status_t strata_timeline_work(strata_timeline_t *timeline, uint32_t stream, uint64_t duration_ns,
                                      const strata_access_t *accesses, size_t count);
 strata_status_t strata_timeline_wait(strata_timeline_t *timeline, uint32_t stream, uint32_t other);
 strata_status_t strata_timeline_sync(strata_timeline_t *timeline, uint32_t stream);
 strata_status_t strata_timeline_sync_device(strata_timeline_t *timeline, uint32_t device);
 
-/* When the program would end if it ended now, all work done: ns since its beginning. Real devices are waited for. */
+/* When the program would end if it ended now with all work done: ns since its beginning. Real devices are waited for. */
 uint64_t strata_timeline_length(strata_timeline_t *timeline);
 
 #endif

@@ -1,8 +1,8 @@
-/* What a replay tells the happens-before checker, and what it hears (docs/checker.md). Without a checker nothing happens here.
+/* What a replay reports to the happens-before checker (docs/checker.md). Without a checker nothing happens here.
  *
- * Where the trace has work, kernels say what they use. Where it has none, each block is in use on its stream from the alloc to
- * the free, and on its borrowers' until the free (docs/trace-format.md): no more is known, so a borrower's first use is not
- * asked for an order. Work says that it uses a block, not whether it reads or writes: lifetimes are checked, not data races.
+ * If the trace has work, kernels say what they use. If it has none, each block is in use on its stream from the alloc to the free,
+ * and on its borrowers' streams until the free (docs/trace-format.md). No more is known, so a borrower's first use needs no order.
+ * Work says that it uses a block, not whether it reads or writes: lifetimes are checked, not data races.
  */
 #ifndef STRATA_REPLAY_WATCH_H
 #define STRATA_REPLAY_WATCH_H
@@ -13,13 +13,13 @@
 typedef struct strata_watch {
     strata_checker_t *checker; /* NULL: nobody watches */
     const strata_timeline_t *timeline;
-    uint64_t *names; /* of the blocks that the next kernel means */
+    uint64_t *names; /* of the blocks that the next kernel uses */
     size_t name_capacity;
 } strata_watch_t;
 
 /* Before the machine's first call. E_UNSUPPORTED on real devices. */
 strata_status_t strata_watch_begin(strata_watch_t *watch, const strata_machine_t *machine, const strata_timeline_t *timeline);
-/* The timeline has its streams. */
+/* Once the timeline has its streams. */
 void strata_watch_name_streams(strata_watch_t *watch);
 /* Before the facade closes. */
 void strata_watch_end(strata_watch_t *watch);
@@ -27,15 +27,15 @@ void strata_watch_end(strata_watch_t *watch);
 static inline void strata_watch_row(strata_watch_t *watch, const strata_trace_event_t *event) {
     if (watch->checker) strata_checker_line(watch->checker, event->line);
 }
-/* Behind a successful alloc, borrow, unborrow. */
+/* After a successful alloc, borrow or unborrow. */
 void strata_watch_alloc(strata_watch_t *watch, const strata_trace_event_t *event, uint64_t address, uint64_t granted);
 void strata_watch_borrow(strata_watch_t *watch, const strata_trace_event_t *event);
 void strata_watch_unborrow(strata_watch_t *watch, const strata_trace_event_t *event);
-/* A block's time ends for a stream: its owner's, the one of the free, each borrower's. */
+/* A stream ends its use of a block: the owner's, the one of the free, each borrower's. */
 void strata_watch_last_use(strata_watch_t *watch, uint32_t lifetime, uint32_t stream);
 /* Before the facade's free; `on_another`: its stream is not the owner's. */
 void strata_watch_free(strata_watch_t *watch, const strata_trace_event_t *event, bool on_another);
-/* Access `index` of the kernel that comes next is to a lifetime; then the kernel comes. */
+/* Access `index` of the next kernel is to a lifetime; then comes the kernel. */
 strata_status_t strata_watch_access(strata_watch_t *watch, size_t index, uint32_t lifetime);
 void strata_watch_kernel(strata_watch_t *watch, size_t count);
 

@@ -1,4 +1,4 @@
-/* What a run holds at a moment, for people: a table for each place, a row a figure, a column a stream. */
+/* What a run holds at a moment, for people: a table for each place, one row per figure, one column per stream. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { NAME_WIDTH = 34, STREAMS_ACROSS = 6, WIDTH = 14, NARROW = 12 };
 
-/* A place and the streams that one table shows beside the sum; nothing else runs, so the stacks stay. */
+/* A place, and the streams that one table shows beside the sum. Nothing else runs, so the stacks stay. */
 typedef struct table {
     strata_output_t *out;
     const strata_run_moment_t *moment;
@@ -86,7 +86,7 @@ static void say_heading(const table_t *table) {
     end_row(table);
 }
 
-/* Requests that fail are the place's affair, whatever stream they are of. */
+/* Failed requests are counted for the place, not for streams. */
 static bool of_the_place(const char *name) { return strcmp(name, "ladders") == 0 || strcmp(name, "out_of_memory") == 0; }
 
 static void say_statistics(const table_t *table) {
@@ -102,7 +102,7 @@ static void say_statistics(const table_t *table) {
 #undef SAY_ROW
 }
 
-/* A layer's name, with its number where another one has it too, behind the pattern of the streams that have it. */
+/* A layer's name; with its number if another layer has the same; after the pattern of the streams that have it. */
 static strata_cell_t layer_name(const strata_group_t *group, uint32_t number, const char *figure) {
     const strata_plan_t *plan = group->plan;
     if (*group->name) return strata_cell("%.16s %.16s#%u %.24s", group->name, plan->nodes[number].name, (unsigned)number, figure);
@@ -118,7 +118,7 @@ static uint64_t own_value(strata_layer_t *layer, uint32_t row) {
     return strata_own_figures(layer, rows) > row ? rows[row].value : 0;
 }
 
-/* A layer that all streams share has no figures of one stream, nor has one of other streams' stacks. */
+/* A layer that all streams share has no figures of one stream; nor has a layer of other streams' stacks. */
 static void say_layer(const table_t *table, strata_group_t *group, uint32_t number) {
     strata_own_figure_t sums[STRATA_OWN_FIGURES];
     uint32_t count = strata_group_own_figures(group, number, sums);
@@ -194,7 +194,7 @@ static bool place_was_used(strata_domain_t *domain) {
     return (figures.allocations | figures.peak_reserved_bytes | figures.out_of_memory) != 0;
 }
 
-/* On two lines where one is too long. */
+/* On two lines if one would be too long. */
 static void say_title(strata_output_t *out, const strata_run_moment_t *moment, size_t width) {
     char where[512], what[512];
     const strata_figures_t *figures = &moment->result->figures;
@@ -205,7 +205,7 @@ static void say_title(strata_output_t *out, const strata_run_moment_t *moment, s
     strata_output_print(out, "%s%s%s\n", where, fits ? " " : "\n  ", what);
 }
 
-/* One stream beside the sum at least. */
+/* At least one stream beside the sum. */
 static void divide(table_t *table, size_t width) {
     size_t whole = NAME_WIDTH + 2 + (size_t)(WIDTH + 2) * (STREAMS_ACROSS + 1);
     table->width = width == 0 || width >= whole ? WIDTH : NARROW;

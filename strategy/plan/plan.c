@@ -108,7 +108,7 @@ static strata_status_t check_ends(const strata_model_stack_t *stack) {
         if (next && layer->type->role == STRATA_SOURCE) return fail_clash(STRATA_CLASH_BELOW_SOURCE, layer, next);
         if (next && layer->branch_count > 0)
             return strata_fail_origin(&next->origin,
-                                      "\"%s\" has stacks of its own below it, and \"%s\" stands behind them; put it into one "
+                                      "\"%s\" has stacks of its own below it, and \"%s\" comes after them; put it into one "
                                       "of them",
                                       layer->name, next->name);
         if (!next && layer->type->role != STRATA_SOURCE && layer->branch_count == 0) return fail_end(layer);

@@ -58,7 +58,7 @@ static void failing_free(strata_layer_t *self, strata_record_t *record, strata_c
 const strata_layer_type_t test_failing_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "test_failing",
-    .doc = "fails behind the layers below",
+    .doc = "fails above the layers below",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_STREAM,
     .passes = ~0u,

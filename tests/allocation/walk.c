@@ -203,7 +203,7 @@ TEST(allocation_walk, a_trim_asks_only_those_that_tell_what_is_idle) {
 
 static void never(strata_layer_t *self) {
     (void)self;
-    FAIL_TEST("what stands behind an older struct is not its own");
+    FAIL_TEST("what comes after an older struct is not its own");
 }
 
 TEST(allocation_walk, a_layer_of_an_older_header_has_no_peaks) {

@@ -50,7 +50,7 @@ TEST(errors, devices) {
     expect_refused("devices: gpu:x\n", 1, 10, "\"x\" is no device's number", "write gpu:0");
     expect_refused("devices: gpu:16\n", 1, 10, "no device's number", "write gpu:0 to gpu:15");
     expect_refused("devices: gpu:1000\n", 1, 10, "no device's number", "write gpu:0 to gpu:15");
-    expect_refused("devices: sim:h100x17\n", 1, 10, "no profile \"h100x17\"", "x2 to x16 behind it");
+    expect_refused("devices: sim:h100x17\n", 1, 10, "no profile \"h100x17\"", "x2 to x16 after it");
     strata_strategy_delete(load_text("devices: gpu:15\n"));
     strata_strategy_delete(load_text("devices: sim:h100x16\n"));
     expect_refused("devices: sim:h10\n", 1, 10, "no profile \"h10\"", "write h100");

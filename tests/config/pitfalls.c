@@ -33,9 +33,8 @@ TEST(pitfalls, text_of_another_encoding_is_called_so) {
 
 TEST(pitfalls, a_colon_that_is_missing_is_told) {
     expect_refused("stack:\n  - auto_growth {chunk_size: 2MiB}\n  - system\n", 2, 5,
-                   "there is no layer \"auto_growth {chunk_size\"", "write a colon behind the name, as in - auto_growth: {...}");
-    expect_refused("stack: [retry timeout, system]\n", 1, 9, "there is no layer \"retry timeout\"",
-                   "write a colon behind the name");
+                   "there is no layer \"auto_growth {chunk_size\"", "write a colon after the name, as in - auto_growth: {...}");
+    expect_refused("stack: [retry timeout, system]\n", 1, 9, "there is no layer \"retry timeout\"", "write a colon after the name");
     expect_refused("stack: [nothing here, system]\n", 1, 9, "there is no layer \"nothing here\"", "write one of retry,");
 }
 

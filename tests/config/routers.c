@@ -153,7 +153,7 @@ TEST(routers, what_is_in_them_is_refused_as_everywhere) {
     expect_refused("stack:\n  - fallback: {stacks: [[auto_growth], [system]]}\n", 2, 26, "\"auto_growth\" has nothing below it",
                    "- system");
     expect_refused("stack:\n  - fallback: {stacks: [[system], [system]]}\n  - system\n", 3, 5,
-                   "\"fallback\" has stacks of its own below it, and \"system\" stands behind them", "put it into one");
+                   "\"fallback\" has stacks of its own below it, and \"system\" comes after them", "put it into one");
     expect_refused("stack:\n  - auto_growth\n  - fallback: {stacks: [[system], [retry, system]]}\n", 2, 5,
                    "\"auto_growth\" holds a lock and stands above \"retry\"", "put \"retry\" above \"auto_growth\"");
     expect_refused("stack:\n  - binning: {routes: [{stack: [auto_growth: {name: a}, auto_growth: {name: a}, system]}]}\n", 2, 57,

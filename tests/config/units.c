@@ -85,7 +85,7 @@ TEST(units, a_wrong_unit_is_told_with_the_right_one) {
     expect_wrong(strata_parse_size, "20ms", "no unit \"ms\"; write one of TiB, GiB, MiB, KiB, B");
     expect_wrong(strata_parse_time, "3sec", "write 3s");
     expect_wrong(strata_parse_time, "3\xc2\xb5s", "write 3us");
-    expect_wrong(strata_parse_time, "100", "has no unit; write one of s, ms, us, ns behind it, as in 100ms");
+    expect_wrong(strata_parse_time, "100", "has no unit; write one of s, ms, us, ns after it, as in 100ms");
     expect_wrong(strata_parse_time, "20MiB", "no unit \"MiB\"; write one of s, ms, us, ns");
 }
 

@@ -82,8 +82,8 @@ TEST(guard, finds_a_byte_written_beside_a_block) {
     static const char *const stacks[] = {"[guard, system]", "[retry, stream_safe, guard, auto_growth, system]",
                                          "[{guard: {quarantine: 0}}, stream_safe, {auto_growth: {chunk_size: 2MiB}}, system]"};
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
-        one_byte_beside(stacks[i], 1000, "written behind it");
-        one_byte_beside(stacks[i], 1255, "written behind it");
+        one_byte_beside(stacks[i], 1000, "written after it");
+        one_byte_beside(stacks[i], 1255, "written after it");
         one_byte_beside(stacks[i], -1, "written in front of it");
         one_byte_beside(stacks[i], -256, "written in front of it");
     }
@@ -120,7 +120,7 @@ TEST(guard, under_a_decorator_that_cuts) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     listen_end(&heard);
     EXPECT_EQ(figure(&rig, "zones_written"), 1);
-    close_corrupt(&rig, "written behind it");
+    close_corrupt(&rig, "written after it");
 }
 
 TEST(guard, a_chunk_of_a_cache_above) {
@@ -137,7 +137,7 @@ TEST(guard, a_chunk_of_a_cache_above) {
     EXPECT_EQ(released, MIB + 512); /* the red zones too */
     EXPECT_EQ(rig_figures(&rig).reserved_bytes, 0);
     EXPECT_CONTAINS(heard.text, "first at offset 1048579");
-    close_corrupt(&rig, "written behind it");
+    close_corrupt(&rig, "written after it");
 }
 
 TEST(guard, host_memory) {
@@ -152,7 +152,7 @@ TEST(guard, host_memory) {
     EXPECT_OK(strata_free(rig.s, b.ref));
     listen_end(&heard);
     EXPECT_CONTAINS(heard.text, "a block of 77 bytes");
-    close_corrupt(&rig, "written behind it, first at offset 77");
+    close_corrupt(&rig, "written after it, first at offset 77");
 }
 
 /* ---- poison and quarantine ---- */

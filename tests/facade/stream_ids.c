@@ -66,7 +66,7 @@ static void expect_every_call_is_told(strata_place_t place, int first) {
     for (int call = 0; call < CALLS; call++) {
         if (!is_served(call, place)) continue;
         strata_status_t status = call_by(&scene, call, stream);
-        if (status != STRATA_E_UNKNOWN_STREAM) FAIL_TEST("call %d behind %d answered %s", call, first, strata_status_name(status));
+        if (status != STRATA_E_UNKNOWN_STREAM) FAIL_TEST("call %d after %d answered %s", call, first, strata_status_name(status));
         EXPECT_CONTAINS(strata_last_error()->text, "was destroyed without strata_stream_forget()");
     }
     /* Nothing has happened, and behind forget the handle is the new stream's. */

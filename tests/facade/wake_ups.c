@@ -52,7 +52,7 @@ static void nothing_to_destroy(strata_layer_t *self) { (void)self; }
 static const strata_layer_type_t waker_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "test_waker",
-    .doc = "a block is freed behind a refusal",
+    .doc = "a block is freed after a refusal",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_DEVICE,
     .passes = ~0u,
@@ -90,7 +90,7 @@ static bool is_heard(const char *stack, elsewhere_t where, uint32_t at) {
     if (status == STRATA_OK) EXPECT_OK(strata_free(rig.s, block.ref));
     rig_pass(&rig, 1000 * MILLISECOND);
     rig_close(&rig);
-    if (strata_test_has_failed()) FAIL_TEST("%s, behind refusal %u", stack, at);
+    if (strata_test_has_failed()) FAIL_TEST("%s, after refusal %u", stack, at);
     return came;
 }
 
@@ -101,7 +101,7 @@ static void behind_every_refusal(elsewhere_t where) {
     for (int i = 0; i < 3; i++) {
         uint32_t at = 1;
         while (at < 50 && !strata_test_has_failed() && is_heard(stacks[i], where, at)) at++;
-        printf("%s: %u refusals, a free behind each of them was heard\n", stacks[i], at - 1);
+        printf("%s: %u refusals, a free after each of them was heard\n", stacks[i], at - 1);
         EXPECT_GT(at, 2);
         EXPECT_LT(at, 50);
     }

@@ -46,7 +46,7 @@ TEST(platform_words, a_context_stands_in_front_and_changes_nothing_else) {
 TEST(platform_words, an_error_that_was_kept_is_the_last_again) {
     strata_fail_at(STRATA_E_FORMAT, 12, 34, "kept");
     const strata_error_t kept = *strata_last_error();
-    strata_fail(STRATA_E_IO, 7, "what was undone behind it");
+    strata_fail(STRATA_E_IO, 7, "what was undone after it");
     EXPECT_EQ(strata_fail_again(&kept), STRATA_E_FORMAT);
     EXPECT_STREQ(strata_last_error()->text, "kept");
     EXPECT_EQ(strata_last_error()->line, 12);

@@ -60,7 +60,7 @@ TEST(oversights, an_empty_argument) {
 TEST(oversights, a_key_outside_of_its_string) {
     expect_wrong_use(
         "import pytorch max_split_size_mb=128",
-        "<pytorch>:1:1: max_split_size_mb stands in a string of keys, and its value behind a colon; write max_split_size_mb:VALUE");
+        "<pytorch>:1:1: max_split_size_mb is a key of a string, and its value comes after a colon; write max_split_size_mb:VALUE");
 }
 
 TEST(oversights, a_device_that_is_not_there) {

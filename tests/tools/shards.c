@@ -105,7 +105,7 @@ TEST(shards, what_is_no_comparison_is_refused) {
     expect_merge_refused("{\"schema\": 1,\n\"runs\": [\n3]}", "wrong.json:3: a run is no object");
     expect_merge_refused("{\"schema\": 1, \"runs\": [" RUN("t", "x") ",\n\n{\"label\": \"x\"}]}",
                          "wrong.json:3: the run has no trace or no label");
-    expect_merge_refused("{\"schema\": 1, \"runs\": []} x", "more text behind the end");
+    expect_merge_refused("{\"schema\": 1, \"runs\": []} x", "more text after the end");
     expect_merge_refused("{\"schema\": 1 \"runs\": []}", "a comma or the end is wanted here");
     expect_merge_refused("{\"schema\" 1}", "a colon is wanted here");
     expect_merge_refused("{schema: 1}", "a string is wanted here");

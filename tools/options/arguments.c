@@ -65,7 +65,7 @@ static int take_lag(const strata_taking_t *taking, const char *value) {
     return STRATA_EXIT_DONE;
 }
 
-/* A whole number of at most 9 digits; false: `text` is none, or goes on with something but `behind`. */
+/* A whole number of at most 9 digits; false: `text` is none, or something other than `behind` follows. */
 static bool whole(const char *text, char behind, uint32_t *number, const char **rest) {
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 9 || text[digits] != behind) return false;
@@ -74,7 +74,7 @@ static bool whole(const char *text, char behind, uint32_t *number, const char **
     return true;
 }
 
-/* What the launcher of several processes told this one. */
+/* The rank and size that the launcher of several processes gave this one. */
 static bool launcher_shard(strata_arguments_t *arguments) {
     static const char *const names[][2] = {
         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}};
@@ -265,7 +265,7 @@ static bool is_strategy(const char *word) {
            (strata_preset_text(word) && access(word, F_OK) != 0);
 }
 
-/* Two of one name: their runs would be each other's. */
+/* Two with one name could not be distinguished. */
 static int check_traces(const strata_command_t *self, const strata_arguments_t *arguments) {
     for (size_t i = 0; i < arguments->given_count; i++)
         if (is_strategy(arguments->given[i]))
@@ -284,7 +284,7 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
     int status = strata_options_read(self, arguments, argc, argv, &words);
     if (status != STRATA_EXIT_DONE) return status;
     arguments->given_count = (size_t)words;
-    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace; write a .csv or .csv.gz file behind the options");
+    if (arguments->given_count == 0) return strata_wrong_usage(self, "no trace; write a .csv or .csv.gz file after the options");
     arguments->trace_count = count_shard(arguments);
     status = self->options == strata_stats_options ? check_stats(self, arguments) : check_compare(self, arguments);
     return status == STRATA_EXIT_DONE ? check_traces(self, arguments) : status;

@@ -1,4 +1,4 @@
-/* The arguments of compare, replay and stats, checked as far as they can be without opening a file. */
+/* The arguments of compare, replay and stats, checked as far as possible without opening a file. */
 #ifndef STRATA_TOOLS_ARGUMENTS_H
 #define STRATA_TOOLS_ARGUMENTS_H
 
@@ -12,7 +12,7 @@ enum { STRATA_ARGUMENT_STRATEGIES = 32, STRATA_ARGUMENT_SETS = 64, STRATA_ARGUME
 
 typedef struct strata_argument_strategy {
     const char *name;
-    const char *label; /* NULL: made of the name */
+    const char *label; /* NULL: from the name */
     const char *set[STRATA_ARGUMENT_SETS];
     size_t set_count;
 } strata_argument_strategy_t;
@@ -20,7 +20,7 @@ typedef struct strata_argument_strategy {
 typedef struct strata_arguments {
     strata_argument_strategy_t strategies[STRATA_ARGUMENT_STRATEGIES];
     size_t strategy_count;
-    const char *set[STRATA_ARGUMENT_SETS]; /* before the first strategy: for all that have the path */
+    const char *set[STRATA_ARGUMENT_SETS]; /* given before the first strategy: for all that have the path */
     size_t set_count;
     const char *device; /* NULL: as the strategies say */
     uint64_t capacity; /* 0: as the device says */
@@ -50,7 +50,7 @@ int strata_arguments_read(const strata_command_t *self, int argc, char **argv, s
 
 /* The path of a trace of this shard. */
 const char *strata_arguments_trace(const strata_arguments_t *arguments, size_t index);
-/* What it is called: its file's name, with as many folders before it as tell it from all others given, other shards' too. */
+/* Its name: that of its file, with as many folders before it as distinguish it from all others given, those of other shards too. */
 const char *strata_arguments_trace_name(const strata_arguments_t *arguments, size_t index);
 
 #endif

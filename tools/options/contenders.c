@@ -28,7 +28,7 @@ typedef struct memory {
 
 /* ---- values that are set ----------------------------------------------------------------------------------------------- */
 
-/* As the library takes what is set: one path is one path, however it is spaced. */
+/* As the library reads it: one path is one path, however it is spaced. */
 static char *trim(char *text) {
     text += strspn(text, " ");
     size_t length = strlen(text);
@@ -36,7 +36,7 @@ static char *trim(char *text) {
     return text;
 }
 
-/* STRATA_SET comes before what the command line says, and so loses against it. */
+/* STRATA_SET comes first, so the command line overrides it. */
 static strata_status_t read_environment(memory_t *memory) {
     const char *text = getenv("STRATA_SET");
     if (!text || !*text) return STRATA_OK;
@@ -65,7 +65,7 @@ static bool has_path(const strata_strategy_t *strategy, const char *set) {
     return strata_strategy_has(strategy, path);
 }
 
-/* Each value for all must fit at least one strategy: else it is misspelt. */
+/* Each value for all must fit at least one strategy; otherwise it is misspelt. */
 static strata_status_t give_common(memory_t *memory, size_t count) {
     for (size_t k = 0; k < memory->common_count; k++) {
         bool fits = false;
@@ -141,7 +141,7 @@ static strata_status_t label_all(memory_t *memory, const strata_arguments_t *arg
 
 /* ---- devices ----------------------------------------------------------------------------------------------------------- */
 
-/* A GPU that nobody insists on (--device gpu:0 does) is simulated where there is none. */
+/* A GPU that was not demanded (--device gpu:0 demands one) is simulated if there is none. */
 static strata_status_t choose_target(const strata_arguments_t *arguments, const strata_strategy_t *strategy,
                                      strata_target_t *target) {
     static bool told;

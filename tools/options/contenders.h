@@ -1,4 +1,4 @@
-/* The strategies of a comparison, loaded, labelled, each with the device it runs on. */
+/* The strategies of a comparison, loaded and labelled, each with the device that it runs on. */
 #ifndef STRATA_TOOLS_CONTENDERS_H
 #define STRATA_TOOLS_CONTENDERS_H
 
@@ -11,7 +11,7 @@ typedef struct strata_contenders {
     void *memory;
 } strata_contenders_t;
 
-/* Says on standard error where a GPU is asked for and simulated. On failure nothing is left. */
+/* Says on standard error if a GPU is asked for and simulated. On failure nothing is left. */
 strata_status_t strata_contenders_load(const strata_arguments_t *arguments, strata_contenders_t *contenders);
 void strata_contenders_delete(strata_contenders_t *contenders);
 

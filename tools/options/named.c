@@ -9,7 +9,7 @@
 
 void strata_named_strategy(const char *name, strata_config_request_t *request) {
     bool path = strchr(name, '/') || strchr(name, '.');
-    /* A word that is neither preset nor file is told as a preset: that message lists them. */
+    /* A word that is neither preset nor file is reported as a preset, because that message lists them. */
     if (!strata_preset_text(name) && !strata_import_is(name) && (path || access(name, F_OK) == 0)) {
         request->file = name;
     } else {

@@ -8,7 +8,7 @@
 
 /* A preset's name, else a file's path; sets request->preset or request->file. */
 void strata_named_strategy(const char *name, strata_config_request_t *request);
-/* What it is called where no label is given: the preset's name, or the file's without folder and .yaml. */
+/* Its name if no label is given: the preset's, or the file's without folder and .yaml. */
 void strata_named_label(const char *name, char *label, size_t capacity);
 
 #endif

@@ -24,7 +24,7 @@ int strata_take_text(const strata_taking_t *taking, const char *value) {
 
 int strata_take_number(const strata_taking_t *taking, const char *value) {
     const strata_option_t *option = taking->option;
-    /* One that does not fit is the largest that does, which is above every bound. */
+    /* A number that does not fit becomes the largest that does, which is above every bound. */
     bool digits = *value && strspn(value, "0123456789") == strlen(value);
     uint64_t number = digits ? strtoull(value, NULL, 10) : UINT64_MAX;
     if (number < option->low || number > option->high)
@@ -63,7 +63,7 @@ typedef struct reading {
     void *into;
     int argc;
     char **argv;
-    uint64_t seen; /* a bit an option */
+    uint64_t seen; /* one bit per option */
 } reading_t;
 
 static int take(reading_t *reading, const strata_option_t *option, const char *value) {
@@ -75,7 +75,7 @@ static int take(reading_t *reading, const strata_option_t *option, const char *v
     return option->take(&(strata_taking_t){.self = reading->self, .option = option, .into = reading->into}, value);
 }
 
-/* Takes the option at argv[*at], and its value behind it. */
+/* Takes the option at argv[*at], and its value after it. */
 static int take_at(reading_t *reading, int *at) {
     const char *value;
     const strata_command_t *self = reading->self;

@@ -1,5 +1,5 @@
-/* Finding one's way in a JSON text without making a tree of it. Every function answers where the value ends, or NULL with
- * scan->wrong and scan->at set; depth and length are bounded. */
+/* Finding values in a JSON text without making a tree of it. Every function returns where the value ends, or NULL with scan->wrong
+ * and scan->at set; depth and length are bounded. */
 #ifndef STRATA_TOOLS_JSON_SCAN_H
 #define STRATA_TOOLS_JSON_SCAN_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 typedef struct strata_json_scan {
-    const char *begin; /* the text, closed by a zero byte */
+    const char *begin; /* the text, which ends with a zero byte */
     const char *at; /* where it is wrong */
     const char *wrong; /* why */
 } strata_json_scan_t;
@@ -17,13 +17,12 @@ typedef struct strata_json_slice {
     size_t length;
 } strata_json_slice_t;
 
-/* Called for each member: `name` without its quotes (empty in an array). Answers what is wrong with it, or NULL. */
+/* Called for each member: `name` without its quotes (empty in an array). Returns what is wrong with it, or NULL. */
 typedef const char *(*strata_json_member_fn)(void *context, strata_json_slice_t name, strata_json_slice_t value);
 
-/* Checks the value that begins behind the spaces at `at` and calls `member` (may be NULL) for its own members, if it is an
- * object or array. */
+/* Checks the value after the spaces at `at`. If it is an object or array, calls `member` (may be NULL) for its own members. */
 const char *strata_json_value(strata_json_scan_t *scan, const char *at, strata_json_member_fn member, void *context);
-/* Behind the spaces. */
+/* The place after the spaces. */
 const char *strata_json_spaces(const char *at);
 /* The line of scan->at, 1-based. */
 unsigned strata_json_line(const strata_json_scan_t *scan);

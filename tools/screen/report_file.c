@@ -6,7 +6,7 @@
 #include "tools/screen/json_scan.h"
 #include "trace/text/input.h"
 
-/* Whether these first bytes, closed by a zero, are those of a comparison. */
+/* Whether these first bytes, which end with a zero, are those of a comparison. */
 static bool begins_as_report(const char *bytes) {
     static const char *const words[] = {"{", "\"schema\"", ":"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -17,7 +17,7 @@ static bool begins_as_report(const char *bytes) {
     return true;
 }
 
-/* What cannot be read is none. */
+/* A file that cannot be read is none. */
 static bool holds_report(const char *path) {
     enum { LOOKED_AT = 256 };
     char first[LOOKED_AT + 1] = "";

@@ -2,8 +2,8 @@
 #ifndef STRATA_TOOLS_SIGNALS_H
 #define STRATA_TOOLS_SIGNALS_H
 
-/* From here on a signal that ends the command first takes away the files that it has begun. What the caller of the command has
- * ignored stays ignored. */
+/* From here on a signal that ends the command first removes the files that it has begun. Signals that the caller of the command
+ * ignores stay ignored. */
 void strata_signals_end_cleanly(void);
 
 #endif

@@ -16,7 +16,7 @@ struct strata_input {
     bool gzip;
     bool started;
     bool file_end;
-    bool member_open; /* within a gzip member: the end of the file now is a cut */
+    bool member_open; /* inside a gzip member: if the file ends now, it was cut off */
     bool damaged; /* inflate has said so, and will again */
     z_stream inflate;
     unsigned char in[BUFFER_BYTES];
@@ -56,7 +56,7 @@ void strata_input_close(strata_input_t *input) {
     strata_host_delete(input);
 }
 
-/* Fills `in` behind what is still there; at the end of the file adds nothing. */
+/* Fills `in` after what is still there; at the end of the file adds nothing. */
 static strata_status_t fill(strata_input_t *input) {
     z_stream *z = &input->inflate;
     if (z->avail_in) memmove(input->in, z->next_in, z->avail_in);
@@ -69,7 +69,7 @@ static strata_status_t fill(strata_input_t *input) {
     return STRATA_OK;
 }
 
-/* Two bytes tell gzip; a file of one byte is plain. */
+/* gzip is recognised by two bytes; a file of one byte is plain. */
 static strata_status_t start(strata_input_t *input) {
     z_stream *z = &input->inflate;
     do {
@@ -128,7 +128,7 @@ static strata_status_t read_gzip(strata_input_t *input, const char **bytes, size
             return strata_fail(STRATA_E_FORMAT, 0, "the gzip data is cut off; copy the file again, or check it with gzip -t");
         }
         if (status == STRATA_OK) status = inflate_some(input);
-        /* What came before the damage is handed out first. */
+        /* What came before the damage is delivered first. */
         if (status != STRATA_OK && z->avail_out == BUFFER_BYTES) return status;
     }
     *bytes = input->out;

@@ -1,4 +1,4 @@
-/* The bytes of a file, plain or gzip (told by the first two bytes), in order and in bounded memory. */
+/* The bytes of a file, plain or gzip (recognised by the first two bytes), in order and in bounded memory. */
 #ifndef STRATA_TRACE_INPUT_H
 #define STRATA_TRACE_INPUT_H
 
@@ -10,8 +10,8 @@ typedef struct strata_input strata_input_t;
 
 /* E_IO, E_HOST_MEMORY. */
 strata_status_t strata_input_open(const char *path, strata_input_t **input);
-/* The next bytes, valid until the next call; *count 0 is the end of a whole, undamaged file. E_FORMAT: the gzip data is cut
- * off or damaged (the error's text says which and names no file); E_IO. */
+/* The next bytes, valid until the next call; *count 0 is the end of a complete, undamaged file. E_FORMAT: the gzip data is cut off
+ * or damaged (the text says which, and names no file); E_IO. */
 strata_status_t strata_input_read(strata_input_t *input, const char **bytes, size_t *count);
 void strata_input_close(strata_input_t *input);
 

@@ -34,7 +34,7 @@ static uint32_t characters(const char *bytes, size_t count) {
     return found;
 }
 
-/* Of what stands `length` bytes behind the beginning of the line. */
+/* Of what is `length` bytes after the beginning of the line. */
 static uint32_t column_at(const strata_lines_t *lines, size_t length) { return characters(lines->text, length) + 1; }
 
 strata_status_t strata_lines_open(strata_lines_t *lines, const char *path) {
@@ -73,7 +73,7 @@ static strata_status_t append(strata_lines_t *lines, size_t *length, size_t coun
     return STRATA_OK;
 }
 
-/* Some editors put it in front of every text. */
+/* Some editors put it at the beginning of every text. */
 static size_t strip_mark(char *text, size_t length) {
     static const char mark[] = "\xef\xbb\xbf";
     size_t bytes = sizeof mark - 1;
@@ -122,7 +122,7 @@ static const char *find_closing(const char *from) {
     return NULL;
 }
 
-/* Takes the quotes off the field at `from`. */
+/* Removes the quotes of the field at `from`. */
 static void unquote(char *from, const char *closing) {
     char *to = from;
     for (const char *at = from + 1; at < closing; at++) {

@@ -1,4 +1,4 @@
-/* Lines and fields of a CSV file, before anything is known of their meaning. */
+/* Lines and fields of a CSV file, before anything is known about their meaning. */
 #ifndef STRATA_TRACE_LINES_H
 #define STRATA_TRACE_LINES_H
 
@@ -8,7 +8,7 @@
 #include "trace/text/input.h"
 #include "trace/trace.h"
 
-/* A field as it may be shown in a message: printable and short. */
+/* A field fit for a message: printable and short. */
 typedef struct strata_shown {
     char text[48];
 } strata_shown_t;
@@ -29,10 +29,10 @@ typedef struct strata_lines {
 /* On failure nothing is left to close. */
 strata_status_t strata_lines_open(strata_lines_t *lines, const char *path);
 void strata_lines_close(strata_lines_t *lines);
-/* The next line, its end taken off, without a zero byte or a carriage return, the first without a mark of UTF-8 (EF BB BF) in front;
- * *end behind the last. */
+/* The next line without its end. It has no zero byte and no carriage return; the first has no UTF-8 byte order mark (EF BB BF).
+ * *end after the last. */
 strata_status_t strata_lines_next(strata_lines_t *lines, bool *end);
-/* Splits the line into fields[]; a field may stand in "double quotes". */
+/* Splits the line into fields[]; a field may be in "double quotes". */
 strata_status_t strata_lines_split(strata_lines_t *lines, uint32_t *count);
 /* E_FORMAT, "path:line:column: ..." of the current line. */
 strata_status_t strata_lines_wrong(const strata_lines_t *lines, uint32_t column, const char *format, ...) STRATA_PRINTF(3, 4);

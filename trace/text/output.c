@@ -18,11 +18,11 @@ enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };
 struct strata_output {
     int file;
     bool standard; /* standard output: no name, nothing to rename */
-    bool direct; /* a pipe or character device: what is written is gone, and nothing is renamed over it */
+    bool direct; /* a pipe or character device: written bytes are gone, and nothing is renamed over it */
     bool gzip;
     strata_status_t status; /* of the first failure */
     char *path;
-    char *beside; /* the name while it is written */
+    char *beside; /* its name while it is written */
     strata_begun_t begun;
     size_t length;
     z_stream deflate;
@@ -59,7 +59,7 @@ static strata_status_t fail(const strata_output_t *output, const char *why) {
     return strata_fail(STRATA_E_IO, 0, "%s cannot be written: %s", output->path ? output->path : "standard output", why);
 }
 
-/* Whoever could not read the file that is replaced cannot read what replaces it. */
+/* Whoever could not read the replaced file must not be able to read the new one. */
 static bool keep_rights(int file, const struct stat *replaced) {
     struct stat own;
     mode_t mode = replaced->st_mode & 0777;
@@ -70,7 +70,7 @@ static bool keep_rights(int file, const struct stat *replaced) {
     return fchmod(file, mode) == 0;
 }
 
-/* Where a standard file is closed its number is the first that is free: whatever is printed would go into this one. */
+/* If a standard file is closed, its number is the first free one: whatever is printed would go into this file. */
 static int above_standard(int file) {
     if (file < 0 || file > STDERR_FILENO) return file;
     int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
@@ -79,7 +79,7 @@ static int above_standard(int file) {
     return moved;
 }
 
-/* Of names that nobody has. errno tells why there is no file. */
+/* Of names that nobody uses. errno says why there is no file. */
 static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
     enum { TRIES = 100 };
     sigset_t before;
@@ -98,8 +98,8 @@ static void make_beside(strata_output_t *output, size_t length, mode_t mode) {
     errno = why;
 }
 
-/* A name of its own beside the file: of several writers of one file the last to finish wins, whole. `replaced` is what stands
- * there, NULL: nothing. */
+/* A name of its own beside the file: of several writers of one file the last to finish wins, with its whole file. `replaced` is the
+ * existing file; NULL: none. */
 static strata_status_t open_beside(strata_output_t *output, const struct stat *replaced) {
     size_t length = strlen(output->path);
     output->beside = strata_host_new(length + ENDING_BYTES, 1);
@@ -120,7 +120,7 @@ static strata_status_t open_direct(strata_output_t *output) {
     return STRATA_OK;
 }
 
-/* To rename over a link would lose it, to follow one may lead to another's file: whoever has one names what it leads to. */
+/* To rename over a link would lose it, and to follow it may lead to another's file: whoever uses a link must name its target. */
 static strata_status_t open_path(strata_output_t *output) {
     struct stat named, meant;
     if (lstat(output->path, &named) != 0) return open_beside(output, NULL);
@@ -215,7 +215,7 @@ strata_status_t strata_output_print(strata_output_t *output, const char *format,
     return output->status == STRATA_OK ? strata_output_write(output, text, (size_t)written) : output->status;
 }
 
-/* Some file systems say only at the end, or when they are made to write, that they are full. */
+/* Some file systems report only at the end, or when they are made to write, that they are full. */
 static strata_status_t put_in_place(strata_output_t *output) {
     bool kept = output->direct || fsync(output->file) == 0 || errno == EINVAL;
     int why = errno;

@@ -31,8 +31,8 @@ static const strata_cuda_driver_t *test_driver; /* guarded by load_lock */
 static _Atomic uint32_t initialised_in; /* 1 + the generation that called cuInit with success, or 0 */
 static atomic_bool shut_down;
 
-/* How often this process was forked off since the library came in: known by a handler, because asking the kernel at every call
- * costs more than most calls (a child made by a bare clone is not told apart). */
+/* How often this process was forked since the library was loaded. A handler counts, because asking the kernel at every call costs
+ * more than most calls. (A child made by a bare clone is not noticed.) */
 static _Atomic uint32_t generation;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int fork_watched; /* 0: yes; else why not */

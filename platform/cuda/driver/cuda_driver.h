@@ -3,7 +3,7 @@
 #ifndef STRATA_PLATFORM_CUDA_DRIVER_H
 #define STRATA_PLATFORM_CUDA_DRIVER_H
 
-/* A program built for per-thread default streams would silently get other entries here: the list below names the plain ones. */
+/* A program built for per-thread default streams would silently get other entries here; the list below names the plain ones. */
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #undef __CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <cuda.h>
@@ -27,7 +27,7 @@ typedef enum strata_cuda_group {
     STRATA_CUDA_PEERS,
     STRATA_CUDA_WORK,
     STRATA_CUDA_PREFETCH, /* place named by a device */
-    STRATA_CUDA_REGISTER, /* pinning of memory that the program has */
+    STRATA_CUDA_REGISTER, /* pinning of memory that is already mapped */
     STRATA_CUDA_PREFETCH_AT, /* place named by a location: the newer form of the same two calls */
     STRATA_CUDA_GROUPS
 } strata_cuda_group_t;
@@ -125,28 +125,28 @@ typedef struct strata_cuda_driver {
 #undef STRATA_CUDA_FIELD
 } strata_cuda_driver_t;
 
-/* The table of the driver, initialised (cuInit). E_NO_DEVICE says why there is none; E_FORKED in a child of the process that
- * initialised it, E_SHUTDOWN once it is shutting down: then no call is made. Any thread; the table lives for ever. */
+/* The table of the driver, initialised (cuInit). E_NO_DEVICE: there is none, with the reason; E_FORKED in a child of the process
+ * that initialised it; E_SHUTDOWN once it is shutting down, when no call is made. Any thread; the table lives for ever. */
 strata_status_t strata_cuda_driver_get(const strata_cuda_driver_t **driver);
 /* Whether all entries of `group` are there. */
 bool strata_cuda_driver_has(const strata_cuda_driver_t *driver, strata_cuda_group_t group);
 /* Fills the table by `get_proc` (cuGetProcAddress_v2). E_NO_DEVICE when an entry of BASE is missing. */
 strata_status_t strata_cuda_driver_fill(PFN_cuGetProcAddress_v12000 get_proc, strata_cuda_driver_t *driver);
 
-/* Which process this is, counted by forks since the driver was first asked for. */
+/* The number of this process, counted by forks since the driver was first asked for. */
 uint32_t strata_cuda_generation(void);
-/* The driver has said that it is shutting down: no call is made any more. */
+/* The driver has said that it is shutting down: no more calls are made. */
 bool strata_cuda_is_shut_down(void);
 void strata_cuda_note_shutdown(void);
 
-/* For tests: `driver` stands in for the driver; NULL goes back to the real one. Fork and shutdown are forgotten. */
+/* For tests: `driver` replaces the driver; NULL goes back to the real one. Fork and shutdown are forgotten. */
 void strata_cuda_set_table_for_tests(const strata_cuda_driver_t *driver);
 
-/* How a code is answered, once the device is open. */
+/* The status of a code once the device is open. */
 strata_status_t strata_cuda_status(CUresult code);
 /* Fails with "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory". `driver` may be NULL: the texts known here. */
 strata_status_t strata_cuda_fail(const strata_cuda_driver_t *driver, strata_status_t status, const char *call, CUresult code);
-/* The same while looking for a device: what a device in use would answer with E_DEVICE or E_DEVICE_LOST is E_NO_DEVICE. */
+/* The same while looking for a device: what would be E_DEVICE or E_DEVICE_LOST on an open device is E_NO_DEVICE. */
 strata_status_t strata_cuda_fail_init(const strata_cuda_driver_t *driver, const char *call, CUresult code);
 
 #endif

@@ -1,4 +1,4 @@
-/* The driver's codes: which status each is answered with. */
+/* The driver's codes and the status of each. */
 #include <stddef.h>
 
 #include "platform/cuda/driver/cuda_driver.h"

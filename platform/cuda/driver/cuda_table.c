@@ -15,7 +15,7 @@ static strata_cuda_slot_t *slot_of(const strata_cuda_table_t *table, uint64_t ke
     return &table->slots[i];
 }
 
-/* Moves all keys into `slots`; answers the old ones. */
+/* Moves all keys into `slots`; returns the old ones. */
 static strata_cuda_slot_t *rehash(strata_cuda_table_t *table, strata_cuda_slot_t *slots, uint64_t capacity) {
     strata_cuda_table_t larger = {slots, capacity, table->count, table->claimed};
     for (uint64_t i = 0; i < table->capacity; i++)
@@ -66,7 +66,7 @@ bool strata_cuda_table_take(strata_cuda_table_t *table, uint64_t key, uint64_t *
     if (value) *value = slot->value;
     slot->key = 0;
     table->count--;
-    /* Keys behind the hole move up, so that searches never stop short. */
+    /* Keys after the hole move up, so that searches never stop short. */
     for (uint64_t i = (uint64_t)(slot - table->slots + 1) & (table->capacity - 1); table->slots[i].key;
          i = (i + 1) & (table->capacity - 1)) {
         strata_cuda_slot_t moved = table->slots[i];

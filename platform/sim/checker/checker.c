@@ -1,4 +1,4 @@
-/* The checker's life and what it answers. */
+/* Begin and end of the checker, and its answers. */
 #include "platform/sim/checker/checker.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata
         check_actor_new(checker, -1, "nobody");
         world->was_checked = true;
         world->checker = checker;
-        /* From now on a lock carries what a thread knew, be there a second one or not. */
+        /* From now on a lock carries what a thread knew, even if there is no second thread. */
         atomic_store(&world->observer.observer.active, true);
     }
     strata_unlock(&world->lock);

@@ -1,21 +1,21 @@
 /* The happens-before checker of a simulated world (docs/contracts.md §9): it turns "stream-safe" from a hope into a test.
  *
- * It hears of every call on the world's devices by itself. Who owns which memory it is told by the program or the replay, call
- * by call, round its calls of the allocator; the allocator knows nothing of it. Without a checker a world pays one look at a
- * pointer a call. Any thread, any number at once. Memory that nobody told of belongs to whoever got it from the device.
+ * It sees every call on the world's devices by itself. The program or the replay reports who owns which memory, around its calls of
+ * the allocator; the allocator does not know of it. Without a checker a world pays one look at a pointer per call. Any thread, any
+ * number at once. Memory that was not reported belongs to whoever got it from the device.
  */
 #ifndef STRATA_PLATFORM_SIM_CHECKER_H
 #define STRATA_PLATFORM_SIM_CHECKER_H
 
 #include "platform/sim/sim.h"
 
-/* What is told apart by the rules of docs/contracts.md §9. One that is left out is taken in its most lenient sense. */
+/* What the rules of docs/contracts.md §9 distinguish. A rule that is left out counts in its most lenient sense. */
 #define STRATA_CHECKER_RULE(number) (1u << (number))
 #define STRATA_CHECKER_ALL          0x1feu
-/* Rule 6 is asked only of pool memory whose last free the allocating thread has not seen: what nobody had before is valid at
- * once, since there is no earlier use to meet. */
+/* Rule 6 is asked only of pool memory whose last free the allocating thread has not seen. Memory that nobody had before is valid at
+ * once, since there is no earlier use to conflict with. */
 #define STRATA_CHECKER_FRESH_IS_VALID 1u
-/* Where it is not known what reads, what writes, and what orders a program's own data: the lifetimes of blocks alone. */
+/* For programs of which nobody knows what reads, what writes, and what orders their own data: only the lifetimes of blocks. */
 #define STRATA_CHECKER_LIFETIMES ((STRATA_CHECKER_ALL & ~STRATA_CHECKER_RULE(1)) | STRATA_CHECKER_FRESH_IS_VALID)
 
 /* X(name, text) */
@@ -26,7 +26,7 @@
     X(UNDER_WORK, "memory goes back to the device, or is unmapped, under running work")                                            \
     X(TAKEN_AWAY, "memory goes back to the device, or is unmapped, while it is a live block's")                                    \
     X(FOREIGN, "work touches a block that is in another owner's hands")                                                            \
-    X(OUTSIDE, "memory of a pool is used without an order behind its allocation")                                                  \
+    X(OUTSIDE, "memory of a pool is used without an order after its allocation")                                                   \
     X(RACE, "two accesses, one of them a write, have no order")                                                                    \
     X(OVERLAP, "a block is served whose memory is another live block's")
 
@@ -39,28 +39,28 @@ typedef enum strata_hazard {
 
 typedef struct strata_checker strata_checker_t;
 
-/* Watches a world from now on, once in the world's life (else E_INVALID). What came before is not known: memory that was got
- * then is watched as far as blocks are told of, work that was submitted then is not. */
+/* Watches a world from now on, once in the world's life (else E_INVALID). Earlier calls are not known: memory got before is watched
+ * as far as blocks are reported, work submitted before is not. */
 strata_status_t strata_checker_begin(strata_sim_t *world, uint32_t rules, strata_checker_t **checker);
-/* The world, which must still be there, goes on unwatched. NULL is ignored. */
+/* Stops watching the world, which must still exist. NULL is ignored. */
 void strata_checker_end(strata_checker_t *checker);
 
 /* ---- the verdict ---- */
 
-/* Hazards so far: each fault is told once, not again by what follows from it. */
+/* Hazards so far. Each fault is counted once, without its consequences. */
 uint64_t strata_checker_hazards(strata_checker_t *checker);
 uint64_t strata_checker_hazards_of(strata_checker_t *checker, strata_hazard_t kind);
 const char *strata_hazard_text(strata_hazard_t kind);
-/* Hazard `index` in words, with the history of both sides; NULL behind the last that was kept (the first 16 are). Valid until
- * the checker ends. */
+/* Hazard `index` in words, with the history of both sides; NULL after the last that was kept (the first 16 are). Valid until the
+ * checker ends. */
 const char *strata_checker_report(strata_checker_t *checker, size_t index);
-/* False: the host had no memory for all there was to remember; no verdict holds. */
+/* False: the host had no memory for everything that had to be remembered, so there is no verdict. */
 bool strata_checker_complete(strata_checker_t *checker);
 
-/* ---- who owns what: told by the program or the replay ---- */
+/* ---- who owns what: reported by the program or the replay ---- */
 
 typedef struct strata_checker_block {
-    uint64_t name; /* nonzero, of this lifetime alone: a ref is one */
+    uint64_t name; /* nonzero, unique to this lifetime: a ref, for example */
     strata_device_t *device; /* of the streams */
     strata_handle_t stream; /* the owner's */
     strata_address_t address;
@@ -78,20 +78,20 @@ void strata_checker_erased(strata_checker_t *checker, uint64_t name, strata_hand
 void strata_checker_freed(strata_checker_t *checker, uint64_t name);
 void strata_checker_freed_on(strata_checker_t *checker, uint64_t name, strata_handle_t stream);
 
-/* Work that no device call stands for. `begins`: it is the owner's first, which must be ordered after the old owner's;
- * otherwise only its end matters. */
+/* Work for which there is no device call. `begins`: it is the owner's first, which must be ordered after the old owner's; otherwise
+ * only its end matters. */
 void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle_t stream, bool begins);
-/* The calling thread's next work: access i means the allocation names[i] (0: whatever lies there). */
+/* The calling thread's next work: access i belongs to the allocation names[i] (0: whatever is there). */
 void strata_checker_expect(strata_checker_t *checker, const uint64_t *names, size_t count);
 /* The calling thread reads or writes pinned or managed memory. */
 void strata_checker_host_access(strata_checker_t *checker, strata_address_t address, uint64_t size, bool write);
 
-/* Edges between host threads beside the locks of the stacks: thread start and join, the program's own locks. What a thread did
- * before it published under a key is before what another does after it observed it. */
+/* Edges between host threads besides the locks of the stacks: thread start and join, and the program's own locks. What a thread did
+ * before it published under a key comes before what another does after it observed the key. */
 void strata_checker_publish(strata_checker_t *checker, uint64_t key);
 void strata_checker_observe(strata_checker_t *checker, uint64_t key);
 
-/* For the reports: what a stream is called; where in its text the program is (a line, a step). */
+/* For the reports: the name of a stream; where in its text the program is (a line, a step). */
 void strata_checker_name(strata_checker_t *checker, strata_device_t *device, strata_handle_t stream, const char *label);
 void strata_checker_line(strata_checker_t *checker, uint64_t line);
 

@@ -1,4 +1,4 @@
-/* What the program tells of its blocks: served, borrowed, freed. */
+/* What the program reports about its blocks: served, borrowed, freed. */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_internal.h"
@@ -123,15 +123,15 @@ void strata_checker_used(strata_checker_t *checker, uint64_t name, strata_handle
 
 typedef struct freeing {
     check_life_t *life;
-    uint32_t host, stream; /* who calls; the stream of the last use, or who calls where none is known */
+    uint32_t host, stream; /* the caller; the stream of the last use, or the caller if none is known */
 } freeing_t;
 
 static bool knows(strata_checker_t *checker, uint32_t actor, const check_use_t *use) {
     return check_clock_get(check_clock_of(checker, actor), use->actor) >= use->epoch;
 }
 
-/* Whether the allocator answers for a use: what the owner stream, the stream of the free and the borrowers have been given by
- * now is before the next owner, and so is what the freeing thread has seen. */
+/* Whether the allocator is responsible for a use: it must order the next owner after everything submitted so far to the owner
+ * stream, the stream of the free and the borrowers, and after what the freeing thread has seen. */
 static bool covered(strata_checker_t *checker, const freeing_t *freeing, const check_use_t *use) {
     check_life_t *life = freeing->life;
     if (knows(checker, freeing->host, use) || knows(checker, freeing->stream, use)) return true;
@@ -141,7 +141,7 @@ static bool covered(strata_checker_t *checker, const freeing_t *freeing, const c
     return false;
 }
 
-/* What is not covered is the program's fault; it is told once, here. */
+/* Anything else is the program's fault; it is reported once, here. */
 static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
     check_uses_t *uses = &freeing->life->uses;
     for (uint32_t i = 0; i < uses->count;) {
@@ -157,7 +157,7 @@ static void check_uncovered(strata_checker_t *checker, const freeing_t *freeing,
     }
 }
 
-/* Rule 8: who plans memory for several owners in turn must order the next one behind the free itself. */
+/* Rule 8: a plan that gives memory to several owners in turn must order the next one after the free itself. */
 static void mark_free(strata_checker_t *checker, const freeing_t *freeing, uint64_t note) {
     check_use_t use = {.actor = freeing->stream, .how = CHECK_FREE_POINT, .life = freeing->life->number, .note = note};
     if (check_actor(checker, use.actor)->gone) use.actor = freeing->host;

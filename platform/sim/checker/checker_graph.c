@@ -1,5 +1,5 @@
-/* Graphs (rule 5): what captured streams do happens at each launch, in the launch stream's order alone; inside, the captured
- * edges order it. Each captured stream is a branch with an actor of its own. */
+/* Graphs (rule 5): what captured streams do happens at each launch, in the launch stream's order alone; inside the graph the
+ * captured edges order it. Each captured stream is a branch with an actor of its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ typedef struct node {
     uint32_t branch;
     check_how_t how;
     strata_access_t access;
-    uint64_t seen[SIM_CAPTURE_STREAMS]; /* of every branch, so many operations are before it; its own counts itself */
+    uint64_t seen[SIM_CAPTURE_STREAMS]; /* of every branch, how many operations come before it; for itself, its own */
 } node_t;
 
 struct sim_checked_graph {

@@ -1,5 +1,5 @@
-/* What the simulator tells the checker: each a look at a pointer where there is none. With the world's lock held, behind the
- * call's own effect. */
+/* What the simulator reports to the checker; each costs one look at a pointer if there is none. Called with the world's lock held,
+ * after the call has taken effect. */
 #ifndef STRATA_PLATFORM_SIM_CHECKER_HOOKS_H
 #define STRATA_PLATFORM_SIM_CHECKER_HOOKS_H
 
@@ -18,7 +18,7 @@ void check_event_end(sim_event_t *event);
 /* Memory comes from the device, in the order of a stream or at once (NULL), and goes back. */
 void check_on_memory(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream);
-/* The driver takes it back itself, once the graph's work is done. */
+/* The driver itself takes it back, once the graph's work is done. */
 void check_on_graph_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size);
 
 /* Captures: what their streams do is kept with the graph, and happens at its launch. */

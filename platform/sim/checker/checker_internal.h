@@ -23,7 +23,7 @@ typedef struct check_map {
     size_t count, room; /* room: 0 or a power of two, at most half full */
 } check_map_t;
 
-/* Where the value of a key stands; with `make` it is put in as 0. NULL: not there, or no host memory. */
+/* The place of the value of a key; with `make` it is added as 0. NULL: not there, or no host memory. */
 uint64_t *check_map_at(check_map_t *map, uint64_t key, bool make);
 void check_map_remove(check_map_t *map, uint64_t key);
 
@@ -37,7 +37,7 @@ typedef struct check_clock {
 static inline uint64_t check_clock_get(const check_clock_t *clock, uint32_t actor) {
     return actor < clock->count ? clock->at[actor] : 0;
 }
-/* Everything before `from` is before `to` as well. Answers whether `to` learned anything. */
+/* Everything before `from` comes before `to` as well. Returns whether `to` learned anything. */
 bool check_clock_join(strata_checker_t *checker, check_clock_t *to, const check_clock_t *from);
 /* The same for one actor's first `count`. */
 bool check_clock_raise(strata_checker_t *checker, check_clock_t *to, uint32_t actor, uint64_t count);
@@ -65,12 +65,12 @@ check_actor_t *check_actor(strata_checker_t *checker, uint32_t actor);
 
 /* ---- order (checker_order.c) ---- */
 
-/* The stream's next operation: behind what the calling thread knows, and by rule 4. Answers the stream's actor. */
+/* The stream's next operation: after what the calling thread knows, and after what rule 4 says. Returns the stream's actor. */
 uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream);
-/* A new operation of an actor; its count. */
+/* A new operation of an actor; returns its count. */
 uint64_t check_tick(strata_checker_t *checker, uint32_t actor);
 void check_learn(strata_checker_t *checker, uint32_t actor, const check_clock_t *clock);
-/* What an actor knows; of a stream that is gone, what all those of its device knew. */
+/* What an actor knows; for a stream that is gone, what all such streams of its device knew. */
 const check_clock_t *check_clock_of(const strata_checker_t *checker, uint32_t actor);
 
 /* ---- who used what (checker_memory.c) ---- */
@@ -91,7 +91,7 @@ typedef struct check_uses {
 } check_uses_t;
 
 check_use_t *check_uses_all(check_uses_t *uses);
-/* One entry an actor: the latest. */
+/* One entry per actor: the latest. */
 void check_uses_add(strata_checker_t *checker, check_uses_t *uses, const check_use_t *use);
 void check_uses_join(strata_checker_t *checker, check_uses_t *to, check_uses_t *from);
 void check_uses_remove(check_uses_t *uses, uint32_t index);
@@ -103,21 +103,21 @@ typedef struct check_access {
     check_use_t use;
 } check_access_t;
 
-/* One owner's time with a range of memory. Of a told block, or of memory as it came from the device (`raw`). */
+/* The time during which one owner has a range of memory: a reported block, or memory as it came from the device (`raw`). */
 typedef struct check_life {
     uint32_t refs; /* segments, and the table of names */
     bool alive, raw, ownerless, planned;
-    bool met; /* somebody used it behind all of `before` */
-    uint32_t told; /* bit per hazard: told once */
+    bool met; /* somebody used it after all of `before` */
+    uint32_t told; /* bit per hazard: reported already */
     uint64_t name, number;
     uint64_t address, size;
-    sim_device_t *device; /* of a told block */
+    sim_device_t *device; /* of a reported block */
     uint32_t owner;
-    uint32_t birth_actor; /* memory of a pool is valid behind this point; 0: it is of no pool */
+    uint32_t birth_actor; /* memory of a pool is valid after this point; 0: not a pool's */
     uint64_t birth_epoch;
-    check_uses_t freed; /* frees in stream order of what lay there before, as far as the allocating thread has not seen them */
+    check_uses_t freed; /* frees in stream order of what was here before, as far as the allocating thread has not seen them */
     check_uses_t uses, before; /* own; those of earlier owners */
-    check_uses_t borrowers; /* `actor` alone matters */
+    check_uses_t borrowers; /* only `actor` is used */
     check_access_t *accesses; /* rule 1 */
     size_t access_count;
 } check_life_t;
@@ -135,7 +135,7 @@ void check_life_drop(check_life_t *life);
 /* The first segment that touches [address, address + size), the next one; NULL: none. */
 check_segment_t *check_segment_first(strata_checker_t *checker, uint64_t address, uint64_t size);
 check_segment_t *check_segment_next(strata_checker_t *checker, check_segment_t *segment, uint64_t end);
-/* Takes a range away from whoever has it. `each` hears of every segment before it is cut. */
+/* Takes a range away from its owners. `each` is called for every segment before it is cut. */
 typedef void (*check_cut_fn)(strata_checker_t *checker, check_life_t *life, void *context);
 void check_cut(strata_checker_t *checker, uint64_t address, uint64_t size, check_cut_fn each, void *context);
 void check_segment_new(strata_checker_t *checker, uint64_t address, uint64_t size, check_life_t *life);
@@ -146,22 +146,22 @@ check_use_t *check_unordered(check_uses_t *uses, const check_clock_t *clock);
 
 typedef struct check_touch {
     uint32_t actor;
-    uint32_t reported; /* the stream in whose name: another one for what a graph does */
+    uint32_t reported; /* the stream to name in reports: another one for what a graph does */
     uint64_t epoch;
-    const check_clock_t *clock; /* what is before it */
+    const check_clock_t *clock; /* what comes before it */
     check_how_t how;
     uint64_t address, size, expected;
     bool write;
 } check_touch_t;
 
 void check_touch(strata_checker_t *checker, const check_touch_t *touch);
-/* An owner's use, with what is before it: rules 6, 7 and 8. */
+/* A use by an owner, with what comes before it: rules 6, 7 and 8. */
 void check_owner(strata_checker_t *checker, check_life_t *life, const check_clock_t *clock, const check_use_t *use);
 void check_race(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, const check_use_t *use);
 
 /* ---- history and reports (checker_history.c, checker_report.c) ---- */
 
-/* What happened; each kind's words stand in checker_report.c. */
+/* What happened; the words of each kind are in checker_report.c. */
 typedef enum check_note_kind {
     CHECK_NOTE_GOT,
     CHECK_NOTE_SERVED,
@@ -194,17 +194,17 @@ uint64_t check_note(strata_checker_t *checker, check_note_kind_t kind, uint32_t 
 const check_note_t *check_note_at(const strata_checker_t *checker, uint64_t number);
 uint64_t check_note_oldest(const strata_checker_t *checker);
 
-/* Both sides of a fault; either life may be NULL, and `old`. */
+/* The two sides of a fault; either life may be NULL, and `old` too. */
 typedef struct check_fault {
     strata_hazard_t kind;
-    int rule; /* 0: of none alone */
+    int rule; /* 0: no single one */
     check_life_t *life;
-    uint32_t actor; /* who is at fault or met it */
+    uint32_t actor; /* who is at fault, or met it */
     uint64_t note; /* what it did; 0: none */
     const check_use_t *old;
 } check_fault_t;
 
-/* Counts it and keeps its report; of one life only the first of a kind. */
+/* Counts it and keeps its report. For one life only the first of a kind counts. */
 void check_tell(strata_checker_t *checker, const check_fault_t *fault);
 char *check_report_text(strata_checker_t *checker, const check_fault_t *fault, uint64_t number);
 
@@ -218,7 +218,7 @@ struct strata_checker {
     uint32_t actor_count;
     uint32_t only_host; /* with rule 3 left out all threads are one */
     check_clock_t done[SIM_DEVICES_MAX], done_blocking[SIM_DEVICES_MAX]; /* of streams that were destroyed */
-    check_map_t names; /* told block -> life */
+    check_map_t names; /* reported block -> life */
     check_map_t locks, keys; /* -> clocks[] */
     check_clock_t *clocks;
     size_t clock_count;

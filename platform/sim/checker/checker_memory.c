@@ -1,4 +1,4 @@
-/* Whose memory is whose, and was: ranges of addresses, each one owner's time with it. */
+/* Who owns which memory, and who owned it: ranges of addresses, with the time of each owner. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ void check_life_drop(check_life_t *life) {
     free(life);
 }
 
-/* ---- segments: what lies where; a life that was cut has several ---- */
+/* ---- segments: what is where; a life that was cut has several ---- */
 
 check_segment_t *check_segment_first(strata_checker_t *checker, uint64_t address, uint64_t size) {
     check_segment_t *segment = (check_segment_t *)sim_tree_floor(&checker->segments, address);
@@ -158,7 +158,7 @@ check_life_t *check_life_part(strata_checker_t *checker, check_life_t *life, uin
 
 /* ---- memory comes from the device and goes back ---- */
 
-/* Memory in nobody's hands but the device's, or its caller's. */
+/* Memory that only the device or its caller holds. */
 static check_life_t *raw_life(strata_checker_t *checker, strata_address_t address, uint64_t size, bool alive) {
     check_life_t *life = check_life_new(checker, address, size);
     if (!life) return NULL;
@@ -172,7 +172,7 @@ static check_life_t *raw_life(strata_checker_t *checker, strata_address_t addres
     return NULL;
 }
 
-/* What a pool serves again was freed in some stream's order: the pool has ordered the allocating stream behind that. */
+/* What a pool serves again was freed in some stream's order: the pool has ordered the allocating stream after that. */
 static void collect_frees(strata_checker_t *checker, check_life_t *life, void *context) {
     check_uses_join(checker, context, &life->uses);
 }
@@ -237,7 +237,7 @@ static void stay_in_pool(strata_checker_t *checker, strata_address_t address, ui
     check_uses_add(checker, &life->uses, &use);
 }
 
-/* In a stream's order it goes behind that stream's work (rule 6), else behind what the calling thread has seen (rule 7). */
+/* In a stream's order it goes after that stream's work (rule 6), else after what the calling thread has seen (rule 7). */
 void check_on_memory_gone(sim_device_t *device, strata_address_t address, uint64_t size, sim_stream_t *stream) {
     strata_checker_t *checker = device->world->checker;
     if (!checker || size == 0) return;

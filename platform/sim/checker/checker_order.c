@@ -3,7 +3,7 @@
 
 #include "platform/sim/checker/checker_internal.h"
 
-/* What an event says: the clock of its stream at the record. */
+/* What an event carries: the clock of its stream at the record. */
 struct sim_recorded {
     check_clock_t clock;
     uint32_t actor;
@@ -23,9 +23,9 @@ uint64_t check_tick(strata_checker_t *checker, uint32_t actor) {
     return count;
 }
 
-/* ---- what a stream's next operation is behind ---- */
+/* ---- what a stream's next operation comes after ---- */
 
-/* Rule 4: the legacy stream's next operation is behind all blocking streams, gone ones too; and so is who waited for it. */
+/* Rule 4: the legacy stream's next operation comes after all blocking streams, gone ones too; so does whoever waited for it. */
 static void learn_blocking(strata_checker_t *checker, uint32_t actor, const sim_device_t *device) {
     for (uint32_t i = 1; i < checker->actor_count; i++) {
         const check_actor_t *at = check_actor(checker, i);
@@ -57,8 +57,8 @@ uint32_t check_arrive(strata_checker_t *checker, sim_stream_t *stream) {
     return actor;
 }
 
-/* A stream that is gone leaves what it knew to its device: only a wait for all of that ends its work. The legacy stream is behind
- * it from its next operation on, not before: it hands on what it knows to every blocking stream. */
+/* A stream that is gone leaves what it knew to its device: only a wait for the whole device ends its work. The legacy stream comes
+ * after it from its next operation on, not before, because it passes on what it knows to every blocking stream. */
 void check_on_stream_gone(sim_stream_t *stream) {
     strata_checker_t *checker = stream->device->world->checker;
     if (!checker || !stream->actor) return;
@@ -98,7 +98,7 @@ void check_on_record(sim_stream_t *stream, sim_event_t *event) {
     check_note(checker, CHECK_NOTE_RECORDED, actor, 0, event->recorded->number);
 }
 
-/* Without rule 2 an event stands for all that its stream has by now. */
+/* Without rule 2 an event stands for everything that its stream has by now. */
 static const check_clock_t *meaning(strata_checker_t *checker, const struct sim_recorded *recorded) {
     return check_rule(checker, 2) ? &recorded->clock : check_clock_of(checker, recorded->actor);
 }

@@ -1,4 +1,4 @@
-/* Rule 1: declared accesses within one owner's time. Two of them, one a write, that touch the same bytes need an order. */
+/* Rule 1: declared accesses during the time of one owner. Two of them, one a write, that touch the same bytes need an order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 static bool overlaps(const check_access_t *a, const check_access_t *b) { return a->begin < b->end && b->begin < a->end; }
 
-/* A later access stands for an earlier one that is before it and that it covers, unless it only reads what was written. */
+/* A later access replaces an earlier one that comes before it and that it covers, unless it only reads what was written. */
 static bool stands_for(const check_access_t *later, const check_access_t *earlier, const check_clock_t *clock) {
     return later->begin <= earlier->begin && later->end >= earlier->end && (later->write || !earlier->write) &&
            (later->use.actor == earlier->use.actor || later->write) &&

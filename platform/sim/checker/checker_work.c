@@ -1,4 +1,4 @@
-/* Work and the memory that it touches (rules 6 to 8, and what stands beside the rules). */
+/* Work and the memory that it touches (rules 6 to 8, and what the rules imply). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 static const int RULE_OF_FREE = 8;
 
-/* The first use of an earlier owner that `clock` does not know, as far as the rules ask. */
+/* The first use by an earlier owner that `clock` does not know, as far as the rules ask. */
 static const check_use_t *old_use(const strata_checker_t *checker, check_life_t *life, const check_clock_t *clock) {
     check_use_t *all = check_uses_all(&life->before);
     for (uint32_t i = 0; i < life->before.count; i++) {
@@ -40,7 +40,7 @@ void check_owner(strata_checker_t *checker, check_life_t *life, const check_cloc
                                              .actor = use->actor,
                                              .note = use->note,
                                              .old = old});
-        check_uses_end(&life->before); /* told: what follows from it is not told again */
+        check_uses_end(&life->before); /* reported: its consequences are not reported again */
     }
     life->met = true;
 }
@@ -51,8 +51,8 @@ static check_note_kind_t note_of(check_how_t how) {
     return notes[how];
 }
 
-/* What allocators fill of memory that is nobody's (to scrub it, to find late writers) is work like any other, but no use after
- * free. It is behind all earlier use. */
+/* Fills by allocators of memory that nobody owns (to scrub it, to find late writers) are work like any other, but no use after
+ * free. They come after all earlier uses. */
 static bool is_allocators_own(const check_touch_t *touch, const check_life_t *life) {
     return touch->how == CHECK_FILL && !life->alive;
 }
@@ -65,7 +65,7 @@ static bool is_of_nobody(const check_touch_t *touch, const check_life_t *life) {
     return !life->alive || (life->raw && is_foreign(touch, life));
 }
 
-/* Behind the old owner's uses too, which are not in `before` yet. */
+/* After the old owner's uses too, which are not in `before` yet. */
 static void fill_dead(strata_checker_t *checker, check_life_t *life, const check_touch_t *touch, const check_use_t *use) {
     check_uses_join(checker, &life->before, &life->uses);
     check_uses_end(&life->uses);
@@ -92,8 +92,8 @@ static void touch_life(strata_checker_t *checker, check_life_t *life, const chec
     }
 }
 
-/* A fill of what is in no program's hands makes a life of its own of its bytes: what it must be behind, and what must be behind
- * it, concerns those alone. */
+/* A fill of memory that no program holds makes a life of its own of those bytes: what it must come after, and what must come after
+ * it, concerns them alone. */
 static check_life_t *life_for(strata_checker_t *checker, check_segment_t *segment, const check_touch_t *touch, uint64_t begin,
                               uint64_t end) {
     check_life_t *life = segment->life;

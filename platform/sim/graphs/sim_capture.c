@@ -129,7 +129,7 @@ static sim_capture_t *capture_of(sim_device_t *device, uint64_t id) {
     return NULL;
 }
 
-/* Why a wait that has to do with a capture is refused; OK if it is not. */
+/* Why a wait that involves a capture is refused; OK if it is not. */
 static strata_status_t check_wait(sim_stream_t *stream, const sim_event_t *event, sim_capture_t *capture) {
     if (!event->capture_id) {
         stream->capture->invalid = true;
@@ -198,7 +198,7 @@ strata_status_t sim_op_capture_begin(strata_device_t *base, strata_handle_t stre
     return sim_end(device, begin(device, stream, mode));
 }
 
-/* Whether the stream that began the capture has all work of the others behind it. */
+/* Whether the stream that began the capture comes after all work of the others. */
 static bool joined(const sim_capture_t *capture) {
     for (size_t i = 1; i < capture->count; i++)
         if (capture->seen[0][i] != capture->seen[i][i]) return false;

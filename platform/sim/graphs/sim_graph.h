@@ -1,4 +1,4 @@
-/* Captures and the graphs that come of them (docs/profiles.md says what of a graph is modelled). */
+/* Captures and the graphs that result from them (docs/profiles.md says what of a graph is modelled). */
 #ifndef STRATA_PLATFORM_SIM_GRAPH_H
 #define STRATA_PLATFORM_SIM_GRAPH_H
 
@@ -22,7 +22,7 @@ typedef struct sim_graph_block {
     bool freed_inside;
 } sim_graph_block_t;
 
-/* What a launch does: so much time, these fills, this memory. */
+/* What a launch does: it takes this time, makes these fills, and has this memory. */
 typedef struct sim_graph {
     sim_device_t *device;
     uint64_t id; /* of the capture */
@@ -45,16 +45,16 @@ struct sim_capture {
     size_t count; /* streams that ever joined; the first began it */
     sim_stream_t *streams[SIM_CAPTURE_STREAMS]; /* NULL: destroyed */
     uint64_t time[SIM_CAPTURE_STREAMS]; /* how long what each has captured takes */
-    /* How many operations of each stream every stream has behind it, by event waits. */
+    /* For each stream: how many operations of every other one come before its next, by event waits. */
     uint64_t seen[SIM_CAPTURE_STREAMS][SIM_CAPTURE_STREAMS];
 };
 
 sim_graph_t *sim_graph_new(sim_device_t *device, uint64_t id);
-/* The graph is gone: its memory goes back, its callbacks run once the lock is given up. */
+/* The graph is gone: its memory goes back; its callbacks run once the lock is released. */
 void sim_graph_drop(sim_graph_t *graph);
 bool sim_graph_add_fill(sim_graph_t *graph, sim_fill_t fill);
 bool sim_graph_add_block(sim_graph_t *graph, sim_block_t *block);
-/* Room for one more element behind `count`, in arrays that grow by powers of two; false without host memory. */
+/* Room for one more element after `count`, in arrays that grow by powers of two; false without host memory. */
 bool sim_room(void **array, size_t count, size_t size);
 /* An operation of a captured stream; E_CAPTURE when the capture is invalid. */
 strata_status_t sim_capture_step(sim_stream_t *stream, uint64_t duration);

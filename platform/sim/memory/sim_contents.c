@@ -1,5 +1,5 @@
-/* What device memory holds. Malloc memory lies in private mappings. Physical handles lie in one sparse file, so that one
- * handle can be mapped at several addresses and neighbours of a reservation are neighbours for the host too. */
+/* Contents of device memory. Malloc memory is in private mappings. Physical handles are in one sparse file, so that one handle can
+ * be mapped at several addresses, and neighbours in a reservation are neighbours for the host too. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #include "platform/sim/checker/checker_hooks.h"
 
-#define KILLED 0xdb /* what bytes become that were unmapped under running work */
+#define KILLED 0xdb /* the value of bytes that were unmapped under running work */
 
 static bool map_private(strata_sim_t *world, uint64_t size, int protection, uint8_t **host) {
     *host = NULL;
@@ -46,7 +46,7 @@ bool sim_contents_file(strata_sim_t *world, uint64_t size, uint64_t *offset) {
 
 void sim_contents_punch(strata_sim_t *world, uint64_t offset, uint64_t size) {
     if (world->file < 0) return;
-    /* A file system that cannot punch keeps the bytes until the world ends; nothing else depends on it. */
+    /* A file system that cannot punch holes keeps the bytes until the world ends; nothing else depends on it. */
     (void)!fallocate(world->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
@@ -63,7 +63,7 @@ void sim_contents_kill(uint8_t *host, uint64_t size) {
     if (host) memset(host, KILLED, size);
 }
 
-/* Whether [address, address + size) of a reservation is mapped throughout; with `device` accessible to it too. */
+/* Whether [address, address + size) of a reservation is mapped throughout; with `device`, also accessible to it. */
 static bool mapped(sim_region_t *region, uint64_t address, uint64_t size, const sim_device_t *device, uint64_t busy_until) {
     uint64_t end = address + size;
     sim_mapping_t *mapping = (sim_mapping_t *)sim_tree_floor(&region->mappings, address);
@@ -77,7 +77,7 @@ static bool mapped(sim_region_t *region, uint64_t address, uint64_t size, const 
     return true;
 }
 
-/* The region that holds all of a range. */
+/* The region that contains a whole range. */
 static sim_region_t *holder(strata_sim_t *world, strata_address_t address, uint64_t size) {
     sim_region_t *region = sim_region_at(world, address);
     return region && size <= region->size - (address - region->node.key) ? region : NULL;

@@ -1,4 +1,4 @@
-/* What a device has given and not got back, by kind: at the end of a program it tells what was lost. */
+/* What a device has given and not got back, by kind: at the end of a program it shows what was lost. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include "platform/host/host_nodes.h"
 #include "platform/sim/checker/checker_hooks.h"
 
-/* From here on memory is mapped: untouched, it costs nothing. */
+/* From this size on memory is mapped: untouched, it costs nothing. */
 #define MAP_FROM      (UINT64_C(1) << 20)
 #define ALIGNMENT_MAX (UINT64_C(1) << 30)
 
@@ -43,7 +43,7 @@ static strata_status_t host_alloc(sim_device_t *device, strata_memory_t memory, 
     return STRATA_OK;
 }
 
-/* The model has two nodes; where the memory really lies is not its business. */
+/* The model has two nodes; it does not care where the memory really is. */
 static strata_status_t check_node(const sim_device_t *device, uint32_t flags) {
     if (!strata_host_flags_name_node(flags)) return STRATA_OK;
     uint32_t node = strata_host_flags_node(flags);
@@ -81,7 +81,7 @@ static strata_status_t host_free(sim_device_t *device, strata_memory_t memory, s
     if (region->kind != wanted)
         return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: 0x%llx is other memory",
                            (unsigned long long)address);
-    /* Time alone: the contract of a device promises no wait here, so it is no order that an allocator may rest on. */
+    /* Only time: the contract of a device promises no wait here, so it is no order that an allocator may rely on. */
     if (memory == STRATA_MEMORY_PINNED) {
         (void)sim_free_wait(device);
         sim_charge(device, &device->world->profile.host_free, region->size);

@@ -73,7 +73,7 @@ static void granule_drop(sim_device_t *device, sim_granule_t *granule) {
     free(granule);
 }
 
-/* A granule whose physical bytes are the caller's matter. */
+/* A granule; the caller accounts for its physical bytes. */
 static strata_status_t granule_new(sim_device_t *device, uint64_t size, sim_granule_t **out) {
     uint64_t bytes = device->world->profile.granule_bytes;
     sim_granule_t *granule = calloc(1, sizeof *granule);
@@ -124,7 +124,7 @@ static strata_status_t malloc_piece(sim_device_t *device, uint64_t size, strata_
     return STRATA_OK;
 }
 
-/* Whole granules, at an address of their own; the physical bytes are the caller's matter. */
+/* Whole granules at an address of their own; the caller accounts for the physical bytes. */
 static strata_status_t malloc_span(sim_device_t *device, sim_region_kind_t kind, uint64_t size, uint64_t span,
                                    strata_address_t *address) {
     uint8_t *host = NULL;

@@ -21,7 +21,7 @@ static void unshelve(sim_pool_t *pool, sim_block_t *block) {
     pool->owned -= block->stream_id != 0;
 }
 
-/* Joins an idle block with the one behind it, if both belong to the same stream or to nobody. Neither is shelved. */
+/* Joins an idle block with the one after it, if both belong to the same stream or to nobody. Neither is shelved. */
 static void absorb(sim_block_t *block, sim_block_t *behind) {
     block->size += behind->size;
     block->operations = strata_max(block->operations, behind->operations);
@@ -147,7 +147,7 @@ static sim_block_t *search(sim_pool_t *pool, uint64_t need, const sim_stream_t *
     return block;
 }
 
-/* The rest of an idle block becomes one of its own; without host memory for it the whole block is served. */
+/* The rest of an idle block becomes a block of its own. Without host memory for it the whole block is served. */
 static void split(sim_pool_t *pool, sim_block_t *block, uint64_t need) {
     if (block->size - need < SIM_ALIGNMENT) return;
     sim_block_t *rest = calloc(1, sizeof *rest);

@@ -26,7 +26,7 @@ struct sim_block {
     sim_block_t *before, *behind; /* neighbours in the chunk */
     uint64_t size;
     bool live;
-    uint64_t stream_id; /* free: whose stream it was freed on; 0: nobody's any more */
+    uint64_t stream_id; /* free: the stream that it was freed on; 0: belongs to nobody any more */
     uint64_t operations, ready;
     uint64_t graph; /* number of the capture whose memory it is; 0: none */
     bool graph_live; /* launched and not freed since */
@@ -50,19 +50,19 @@ struct sim_pool {
     uint64_t max_size, threshold;
     uint64_t reserved, reserved_high, used, used_high, live;
     bool shareable, destroyed, follow, opportunistic, internal;
-    uint32_t access; /* bit per device beside its own */
+    uint32_t access; /* bit per device besides its own */
 };
 
 sim_pool_t *sim_pool_new(sim_device_t *device, uint64_t max_size, bool shareable);
-/* Gives back all that is idle and the pool itself; no block is live. */
+/* Gives back everything idle and the pool itself; no block is live. */
 void sim_pool_drop(sim_pool_t *pool);
 /* A live block for `stream`. */
 strata_status_t sim_pool_take(sim_pool_t *pool, uint64_t size, sim_stream_t *stream, sim_block_t **block);
-/* The block is free as of now on `stream`; with NULL nobody's, since the host waited. */
+/* The block is free as of now on `stream`; NULL: for anybody, since the host waited. */
 void sim_pool_give(sim_block_t *block, sim_stream_t *stream);
 /* Whole chunks that are free by the calling thread's clock go back while more than `keep` is reserved. */
 void sim_pool_shrink(sim_pool_t *pool, uint64_t keep);
-/* The frees that are done belong to nobody any more. */
+/* Blocks whose frees are done belong to nobody any more. */
 void sim_pool_observe(sim_pool_t *pool);
 
 /* Memory of graphs (sim_graph.c); no stream: after a wait for the device. */

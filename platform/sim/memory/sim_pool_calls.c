@@ -95,7 +95,7 @@ strata_status_t sim_op_pool_create(strata_device_t *base, uint64_t max_size, boo
     return sim_end(device, STRATA_OK);
 }
 
-/* With live blocks the pool ends with the last of them. */
+/* With live blocks the pool ends when the last of them does. */
 static strata_status_t pool_destroy(sim_device_t *device, strata_handle_t handle) {
     sim_pool_t *pool = find(device, handle);
     if (!pool) return STRATA_E_DEVICE;

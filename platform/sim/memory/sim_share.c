@@ -12,7 +12,8 @@
 
 #define TICKET_MAGIC UINT64_C(0x7374726174613031)
 
-/* Programs count their worlds alike, and a forked one has its parent's: a world is known by a random number and its process. */
+/* Programs number their worlds alike, and a forked one has its parent's numbers: a world is identified by a random number and its
+ * process. */
 typedef struct ticket {
     uint64_t magic, secret, process, number;
 } ticket_t;
@@ -71,7 +72,7 @@ strata_status_t sim_op_export_memory(strata_device_t *base, strata_physical_t ha
     return sim_end(device, export_memory(device, handle, descriptor));
 }
 
-/* The memory that a descriptor names, NULL if none. */
+/* The memory that a descriptor names; NULL: none. */
 static sim_physical_t *named(strata_sim_t *world, int descriptor) {
     ticket_t ticket;
     if (pread(descriptor, &ticket, sizeof ticket, 0) != (ssize_t)sizeof ticket) return NULL;

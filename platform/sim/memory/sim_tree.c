@@ -14,7 +14,7 @@ void sim_tree_insert(sim_tree_t *tree, sim_node_t *node) {
     node->priority = mix(node->key + mix(node->tie));
     sim_node_t **link = &tree->root;
     while (*link && (*link)->priority > node->priority) link = less(*link, node->key, node->tie) ? &(*link)->right : &(*link)->left;
-    /* What hung here is split into what is less than the node and what is not. */
+    /* The subtree here is split into what is less than the node and what is not. */
     sim_node_t *rest = *link, **low = &node->left, **high = &node->right;
     *link = node;
     while (rest) {

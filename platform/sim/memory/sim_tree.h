@@ -1,5 +1,5 @@
-/* An ordered set of nodes that lie in their owners: a treap whose priorities are a hash of the keys, so that its shape, and
- * with it every time, is a function of the contents alone. */
+/* An ordered set of nodes that are part of their owners. It is a treap whose priorities are a hash of the keys, so its shape, and
+ * with it every time, depends only on its contents. */
 #ifndef STRATA_PLATFORM_SIM_TREE_H
 #define STRATA_PLATFORM_SIM_TREE_H
 
@@ -26,7 +26,7 @@ void sim_tree_remove(sim_tree_t *tree, sim_node_t *node);
 sim_node_t *sim_tree_floor(const sim_tree_t *tree, uint64_t key);
 /* The least node of at least (key, tie), NULL if none. */
 sim_node_t *sim_tree_ceiling(const sim_tree_t *tree, uint64_t key, uint64_t tie);
-/* The node behind `node`, NULL if it is the last. */
+/* The node after `node`; NULL if it is the last. */
 sim_node_t *sim_tree_next(const sim_tree_t *tree, const sim_node_t *node);
 /* Order, priorities and count hold. */
 bool sim_tree_valid(const sim_tree_t *tree);

@@ -126,7 +126,7 @@ strata_status_t sim_op_release(strata_device_t *base, strata_physical_t handle) 
 
 /* ---- mappings ---- */
 
-/* The reservation of this device that holds all of a range of whole granules; NULL with the failure set. */
+/* The reservation of this device that contains a whole range of whole granules; NULL with the failure set. */
 static sim_region_t *reservation_of(sim_device_t *device, strata_address_t address, uint64_t size) {
     sim_region_t *region = sim_region_at(device->world, address);
     if (region && region->device == device && region->kind == SIM_REGION_RESERVATION && size && whole(device, size) &&
@@ -175,7 +175,7 @@ strata_status_t sim_op_map(strata_device_t *base, strata_address_t address, uint
     return sim_end(device, map(device, address, size, handle));
 }
 
-/* The first of the mappings that fill [address, address + size) without a gap, cutting none; NULL with the failure set. */
+/* The first of the mappings that fill [address, address + size) without gaps, cutting none; NULL with the failure set. */
 static sim_mapping_t *run(sim_region_t *region, strata_address_t address, uint64_t size) {
     sim_mapping_t *first = (sim_mapping_t *)sim_tree_ceiling(&region->mappings, address, 0), *mapping = first;
     uint64_t at = address, end = address + size;
@@ -274,7 +274,7 @@ static void reservations_end(sim_device_t *device) {
     }
 }
 
-/* Physical memory that other devices still hold or map outlives its device; nobody counts it any more. */
+/* Physical memory that other devices still hold or map outlives its device; it is not counted any more. */
 static void disown(sim_device_t *device) {
     strata_sim_t *world = device->world;
     for (sim_node_t *node = sim_tree_ceiling(&world->shared, 0, 0); node; node = sim_tree_next(&world->shared, node))

@@ -1,4 +1,4 @@
-/* Streams: a timeline each. The legacy stream orders with every blocking one, both ways. */
+/* Streams: a timeline each. The legacy stream orders with every blocking one, in both directions. */
 #include <stdlib.h>
 
 #include "platform/sim/checker/checker_hooks.h"
@@ -62,7 +62,7 @@ uint64_t sim_submit(sim_stream_t *stream, uint64_t duration) {
     return end;
 }
 
-/* The streams followed are kept latest first; the one followed longest ago is forgotten, which only costs reuse. */
+/* The followed streams are kept latest first; the one followed longest ago is forgotten, which only costs reuse. */
 void sim_stream_follow(sim_stream_t *stream, uint64_t stream_id, uint64_t operations) {
     sim_followed_t entry = {stream_id, operations};
     for (size_t i = 0; i < SIM_FOLLOWED; i++) {
@@ -96,7 +96,7 @@ strata_status_t sim_op_stream_create(strata_device_t *base, strata_stream_flags_
     return sim_end(device, STRATA_OK);
 }
 
-/* Waits for nothing: what was submitted goes on, and the device knows when all of it ends. */
+/* Waits for nothing: submitted work goes on, and the device knows when all of it ends. */
 static strata_status_t stream_destroy(sim_device_t *device, strata_handle_t handle) {
     sim_stream_t *stream = sim_stream(device, handle);
     if (!stream) return strata_last_error()->status;
@@ -117,7 +117,7 @@ strata_status_t sim_op_stream_destroy(strata_device_t *base, strata_handle_t han
     return sim_end(device, stream_destroy(device, handle));
 }
 
-/* What the host waits for: a blocking stream's own work, the legacy stream with all blocking ones. */
+/* What the host waits for: a blocking stream's own work; for the legacy stream that of all blocking ones too. */
 static uint64_t visible_end(const sim_stream_t *stream) { return stream->legacy ? sim_stream_order(stream) : stream->end; }
 
 /* The stream of a query or a wait; NULL with the failure set. */

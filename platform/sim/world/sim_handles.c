@@ -1,4 +1,4 @@
-/* Handles: kind (4 bits), world (20), device (8), slot (28), 4 bits of 0. A value so made never is 0, 1 or 2. */
+/* Handles: kind (4 bits), world (20), device (8), slot (28), 4 bits of 0. Such a value is never 0, 1 or 2. */
 #include <stdlib.h>
 
 #include "platform/sim/world/sim_internal.h"

@@ -21,7 +21,7 @@
 #define SIM_FOLLOWED        16
 #define SIM_ALIGNMENT       512
 #define SIM_MIB             1048576.0
-/* Simulated addresses lie above every host address, so that a value below SIM_BASE is the host's own memory. */
+/* Simulated addresses are above every host address, so a value below SIM_BASE is the host's own memory. */
 #define SIM_BASE        (UINT64_C(1) << 48)
 #define SIM_DEVICE_SPAN (UINT64_C(1) << 52)
 
@@ -56,14 +56,14 @@ typedef enum sim_handle_kind { SIM_STREAM = 0, SIM_EVENT, SIM_PHYSICAL, SIM_POOL
 
 typedef struct sim_slots {
     void **items; /* NULL: free */
-    uint32_t *free; /* a stack: the slot freed last is taken first */
+    uint32_t *free; /* a stack: the slot that was freed last is used first */
     uint32_t count, free_count, room;
 } sim_slots_t;
 
 bool sim_handle_new(sim_device_t *device, sim_handle_kind_t kind, void *item, uint64_t *handle);
-/* The item, or NULL with the failure set: another device's handle is E_DEVICE, a dead one `dead`. */
+/* The item, or NULL with the failure set: E_DEVICE for another device's handle, `dead` for a dead one. */
 void *sim_handle_find(sim_device_t *device, sim_handle_kind_t kind, uint64_t handle, strata_status_t dead);
-/* The device of this world that gave `handle`; NULL if none that is open did. */
+/* The device of this world that gave `handle`; NULL if no open one did. */
 sim_device_t *sim_handle_owner(strata_sim_t *world, uint64_t handle);
 void sim_handle_drop(sim_device_t *device, sim_handle_kind_t kind, uint64_t handle);
 
@@ -79,7 +79,7 @@ typedef enum sim_region_kind {
     SIM_REGION_RESERVATION
 } sim_region_kind_t;
 
-/* A physical granule that serves several small requests. Its pieces lie apart in a window of twice its size. */
+/* A physical granule that serves several small requests. Its pieces are apart in a window of twice its size. */
 typedef struct sim_granule {
     uint64_t address, taken, next; /* window, bytes given out, offset of the next piece */
     uint64_t pieces; /* live */
@@ -89,18 +89,18 @@ typedef struct sim_granule {
 typedef struct sim_region {
     sim_node_t node; /* key: address; first */
     uint64_t size; /* as asked */
-    uint64_t span; /* physical bytes; of the host mapping where there is one */
+    uint64_t span; /* physical bytes; of the host mapping, if there is one */
     sim_region_kind_t kind;
     sim_device_t *device;
     sim_granule_t *granule; /* of a piece */
-    uint32_t on_node; /* of PINNED and HOST: 1 + the node that was named; 0: none was */
+    uint32_t on_node; /* of PINNED and HOST: 1 + the node that it was asked from; 0: none */
     uint8_t *host; /* contents, or the memory itself of PINNED and HOST */
     sim_tree_t mappings; /* of a reservation, by address */
 } sim_region_t;
 
 typedef struct sim_physical {
     sim_node_t node; /* key: its number in the world, under which shareable memory is found; first */
-    sim_device_t *device; /* whose memory it is; NULL once that device is closed */
+    sim_device_t *device; /* the device that it belongs to; NULL once that device is closed */
     uint64_t size, file_offset;
     uint64_t handles, mappings; /* memory goes back when both are 0 */
     bool shareable;
@@ -120,7 +120,7 @@ typedef struct sim_followed {
     uint64_t stream_id, operations;
 } sim_followed_t;
 
-/* Of streams: as an H100 has them. */
+/* Priorities of streams, as an H100 has them. */
 enum { SIM_PRIORITY_FIRST = -5, SIM_PRIORITY_LAST = 0 };
 
 typedef struct sim_stream {
@@ -128,7 +128,7 @@ typedef struct sim_stream {
     uint64_t id;
     uint64_t handle;
     strata_stream_flags_t flags;
-    int priority; /* told; the timelines do not know it */
+    int priority; /* reported; the timelines do not use it */
     bool legacy;
     uint64_t end; /* of all work submitted to it */
     uint64_t operations; /* submitted; for the order of pool frees */
@@ -171,7 +171,7 @@ typedef struct sim_observer {
 
 typedef struct sim_fault {
     strata_device_call_t call;
-    uint64_t left; /* calls until it strikes; 0: strikes on every call from now on */
+    uint64_t left; /* calls until it strikes; 0: every call from now on */
     bool onward;
     strata_status_t status;
 } sim_fault_t;
@@ -181,7 +181,7 @@ struct sim_device {
     strata_sim_t *world;
     sim_clock_t clock;
     uint64_t capacity;
-    uint64_t used, peak_used; /* physical bytes, managed memory left out of `used` */
+    uint64_t used, peak_used; /* physical bytes; `used` without managed memory */
     uint64_t managed, peak_oversubscribed;
     uint64_t next_address;
     sim_granule_t *open; /* the granule that small requests fill */
@@ -217,7 +217,7 @@ struct strata_sim {
     sim_device_t *device[SIM_DEVICES_MAX]; /* NULL: not open */
     sim_tree_t regions; /* everything that has an address, by address */
     uint64_t next_physical, next_capture;
-    struct sim_callback *callbacks; /* of graphs that are gone: run when the lock is given up */
+    struct sim_callback *callbacks; /* of graphs that are gone: run when the lock is released */
     sim_tree_t shared; /* shareable physical memory, by number */
     int file; /* contents of physical handles: one sparse file; -1: none yet */
     uint64_t file_end;
@@ -233,9 +233,9 @@ struct strata_sim {
 /* ---- the frame of a call (sim_world.c) ---- */
 
 static inline sim_device_t *sim_of(strata_device_t *device) { return (sim_device_t *)device; }
-/* Takes the lock and counts the call; answers a fault's status with the lock given up again. Called without the lock. */
+/* Takes the lock and counts the call. With a fault: returns its status, the lock released. Called without the lock. */
 strata_status_t sim_begin(sim_device_t *device, strata_device_call_t call);
-/* Gives the lock up, runs the callbacks that are due, and answers `status`. */
+/* Releases the lock, runs the callbacks that are due, and returns `status`. */
 strata_status_t sim_end(sim_device_t *device, strata_status_t status);
 extern const strata_device_operations_t sim_operations;
 
@@ -252,7 +252,7 @@ strata_status_t sim_no_host_memory(void);
 sim_thread_t *sim_thread(strata_sim_t *world);
 uint64_t sim_thread_number(void);
 uint64_t sim_now(sim_device_t *device);
-/* The calling thread's clock jumps to `until` if that is later; the way is stall. */
+/* The calling thread's clock jumps to `until` if that is later; the difference is stall. */
 void sim_stall(sim_device_t *device, uint64_t until);
 void sim_threads_init(strata_sim_t *world);
 void sim_threads_end(strata_sim_t *world);
@@ -262,7 +262,7 @@ void sim_charge(sim_device_t *device, const strata_sim_cost_t *cost, uint64_t si
 
 /* ---- addresses and physical memory (sim_memory.c, sim_host.c, sim_contents.c) ---- */
 
-/* Address space of `span` bytes that was never given out before, with a gap behind. */
+/* Address space of `span` bytes that was never given out before, with a gap after it. */
 strata_address_t sim_address(sim_device_t *device, uint64_t span, uint64_t alignment);
 bool sim_take(sim_device_t *device, uint64_t bytes);
 void sim_give(sim_device_t *device, uint64_t bytes);
@@ -270,7 +270,7 @@ void sim_give(sim_device_t *device, uint64_t bytes);
 bool sim_granules(const sim_device_t *device, uint64_t size, uint64_t *bytes);
 sim_region_t *sim_region_new(sim_device_t *device, sim_region_kind_t kind, strata_address_t address, uint64_t size);
 void sim_region_drop(sim_region_t *region);
-/* The region that holds `address`, or NULL. */
+/* The region that contains `address`, or NULL. */
 sim_region_t *sim_region_at(strata_sim_t *world, strata_address_t address);
 /* The region that begins at `address`, of this device; NULL with the failure set. */
 sim_region_t *sim_region_find(sim_device_t *device, strata_address_t address);
@@ -279,7 +279,7 @@ void sim_memory_end(sim_device_t *device);
 /* Gives a region's memory back: of device and managed memory, of the host. */
 void sim_region_end(sim_region_t *region);
 void sim_host_end(sim_region_t *region);
-/* Physical bytes with managed memory, as far as it fits. */
+/* Physical bytes, managed memory included as far as it fits. */
 uint64_t sim_used(const sim_device_t *device);
 
 /* Contents. A NULL host pointer where the world has none; false: the host has no memory. */
@@ -290,7 +290,7 @@ bool sim_contents_file(strata_sim_t *world, uint64_t size, uint64_t *offset);
 void sim_contents_punch(strata_sim_t *world, uint64_t offset, uint64_t size);
 bool sim_contents_map(strata_sim_t *world, uint8_t *host, uint64_t size, uint64_t offset);
 void sim_contents_unmap(uint8_t *host, uint64_t size);
-/* Makes bytes useless, as those unmapped under running work are. */
+/* Destroys bytes, as those unmapped under running work are. */
 void sim_contents_kill(uint8_t *host, uint64_t size);
 /* Where the host sees a range, NULL if it cannot. */
 uint8_t *sim_view(strata_sim_t *world, strata_address_t address, uint64_t size);
@@ -301,21 +301,21 @@ bool sim_touch(sim_device_t *device, strata_address_t address, uint64_t size, ui
 
 /* The stream of a handle; NULL with the failure set. */
 sim_stream_t *sim_stream(sim_device_t *device, strata_handle_t handle);
-/* As above, for a call that puts work there: refuses the legacy stream while a blocking stream is captured. */
+/* As above, for a call that submits work: refuses the legacy stream while a blocking stream is captured. */
 sim_stream_t *sim_stream_for_work(sim_device_t *device, strata_handle_t handle);
-/* The calling thread waits for all work submitted to the device so far; the same for a call that waits where the profile says
- * so, which answers whether it did. */
+/* The calling thread waits for all work submitted to the device so far. The second waits only if the profile says so, and returns
+ * whether it did. */
 void sim_device_wait(sim_device_t *device);
 bool sim_free_wait(sim_device_t *device);
 /* When everything that orders the next operation of the stream is done. */
 uint64_t sim_stream_order(const sim_stream_t *stream);
-/* Submits `duration` of work; answers its end. */
+/* Submits `duration` of work; returns its end. */
 uint64_t sim_submit(sim_stream_t *stream, uint64_t duration);
 void sim_stream_extend(sim_stream_t *stream, uint64_t end);
 void sim_stream_init(sim_device_t *device, sim_stream_t *stream, strata_stream_flags_t flags);
 void sim_stream_follow(sim_stream_t *stream, uint64_t stream_id, uint64_t operations);
 void sim_streams_end(sim_device_t *device);
-/* What a wait for the device lets go: pools above their threshold. */
+/* What a wait for the device gives back: memory of pools above their threshold. */
 void sim_pools_synchronised(sim_device_t *device);
 
 /* ---- capture (sim_capture.c) ---- */
@@ -341,7 +341,7 @@ bool sim_pool_allows(const sim_region_t *region, const sim_device_t *device);
 void sim_vmm_end(sim_device_t *device);
 /* The physical memory of a handle; NULL with the failure set. */
 sim_physical_t *sim_physical(sim_device_t *device, strata_physical_t handle);
-/* Gives it back when neither handle nor mapping is left. */
+/* Gives it back when it has neither handle nor mapping any more. */
 void sim_physical_settle(strata_sim_t *world, sim_physical_t *physical);
 
 strata_status_t sim_op_malloc(strata_device_t *, strata_memory_t, uint64_t, strata_address_t *);

@@ -9,7 +9,7 @@
 #define COST(fixed_us, mib_us)                                                                                                     \
     { (fixed_us) * US, (mib_us)*US }
 
-/* What differs between the two; all else is equal. */
+/* The differences between the two; everything else is equal. */
 #define PROFILE(label, create_us, map_us, access_us, unmap_us)                                                                     \
     {                                                                                                                              \
         .name = label, .total_bytes = 80 * GIB, .context_bytes = 500 * MIB, .foreign_bytes = 0, .granule_bytes = 2 * MIB,          \

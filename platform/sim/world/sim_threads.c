@@ -3,7 +3,8 @@
 
 #include "platform/sim/checker/checker_hooks.h"
 
-/* A thread's last looks: few worlds are in use at once. Serials are never reused, so an entry of a dead world never fits. */
+/* A thread's latest look-ups: few worlds are in use at once. Serials are never reused, so an entry of a dead world never
+ * matches. */
 #define CACHED 4
 static _Thread_local struct {
     uint64_t serial;
@@ -32,7 +33,7 @@ static sim_thread_t *enrol(strata_sim_t *world, uint64_t number) {
     atomic_init(&fresh->now, atomic_load(&world->latest));
     fresh->next = atomic_load(head);
     while (!atomic_compare_exchange_weak(head, &fresh->next, fresh)) {}
-    /* A lock that the only thread had before hands over nothing: this one begins at the world's latest clock anyway. */
+    /* A lock that was last held by the only thread hands over nothing: this thread begins at the world's latest clock anyway. */
     if (atomic_fetch_add(&world->thread_count, 1) > 0) atomic_store(&world->observer.observer.active, true);
     return fresh;
 }

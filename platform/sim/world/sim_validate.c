@@ -89,7 +89,7 @@ static strata_status_t check_pools(const sim_device_t *device, uint64_t *reserve
     return STRATA_OK;
 }
 
-/* Physical memory of handles; what another device alone still maps is not seen, so the sum is a lower bound. */
+/* Physical memory of handles. What only another device still maps is not seen, so the sum is a lower bound. */
 static uint64_t handle_bytes(const sim_device_t *device) {
     uint64_t bytes = 0;
     const sim_slots_t *slots = &device->slots[SIM_PHYSICAL];
