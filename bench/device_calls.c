@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
+#include "platform/clock.h"
 #include "platform/cuda/cuda.h"
-#include "platform/host/clock.h"
 
 enum { NO_GPU = 77, REPEATS_MAX = 1000, HANDLES_MAX = 64 };
 

@@ -19,7 +19,7 @@
 #include "bench/turnover.h"
 #include "config/config.h"
 #include "facade/facade.h"
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "platform/sim/sim.h"
 

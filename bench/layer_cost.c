@@ -15,7 +15,7 @@
 
 #include "config/config.h"
 #include "facade/facade.h"
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "platform/sim/sim.h"
 
 enum { RUNS = 9, RUN_PAIRS = 400000, WARM_PAIRS = 1000 };

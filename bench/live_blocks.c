@@ -15,7 +15,7 @@
 
 #include "bench/simulated.h"
 #include "bench/turnover.h"
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 
 enum { RUNS = 9, PAIRS = 200000, TURNS = 4000, TURN_PAIRS = 400, MOST_LIVE = 1 << 22 };
 

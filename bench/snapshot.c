@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/simulated.h"
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 
 enum { RUNS = 9, BLOCKS = 1000 * 1000 };
 

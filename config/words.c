@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "platform/status.h"
 
 const char *strata_role_word(strata_role_t role) {

@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "platform/host/clock.h"
-#include "platform/host/lock.h"
+#include "platform/clock.h"
+#include "platform/lock.h"
 #include "platform/status.h"
 
 typedef uint64_t strata_address_t; /* a device or host address; 0 is none */

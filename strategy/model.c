@@ -5,26 +5,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
-#include "platform/place.h"
 #include "platform/status.h"
-#include "strategy/plan/legal.h"
-
-const char *strata_place_memory(strata_place_kind_t place) {
-    return place == STRATA_PLACE_GPU ? "device" : strata_place_name(place);
-}
-
-bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
-    /* Kernels read no pageable memory, the host reads no device memory. */
-    static const char *const reached[STRATA_PLACE_KINDS][3] = {
-        [STRATA_PLACE_GPU] = {"device", "managed", "pinned"},
-        [STRATA_PLACE_MANAGED] = {"managed", "pinned"},
-        [STRATA_PLACE_PINNED] = {"pinned", "managed"},
-        [STRATA_PLACE_HOST] = {"host", "pinned", "managed"},
-    };
-    for (size_t i = 0; i < 3; i++)
-        if (reached[place][i] && strcmp(reached[place][i], memory) == 0) return true;
-    return false;
-}
 
 strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *format, ...) {
     char text[2048], at[32] = "";

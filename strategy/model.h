@@ -4,7 +4,7 @@
 #define STRATA_STRATEGY_MODEL_H
 
 #include "allocation/stack/plan.h"
-#include "strategy/plan/arena.h"
+#include "strategy/arena.h"
 
 enum {
     STRATA_STACK_LAYERS = STRATA_PLAN_NODES, /* in one stack of a file */

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "platform/printable.h"
-#include "replay/compare/figures.h"
+#include "replay/run/figures.h"
 #include "strategy/registry/code.h"
 #include "tools/options/named.h"
 #include "tools/options/options.h"

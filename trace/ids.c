@@ -2,7 +2,7 @@
 
 #include <sys/random.h>
 
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "platform/host/host_memory.h"
 
 /* If the system has no random bytes yet: the time and the address, which a file cannot know. */

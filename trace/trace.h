@@ -57,8 +57,6 @@ typedef enum strata_trace_column {
 } strata_trace_column_t;
 
 enum {
-    STRATA_TRACE_LINE_BYTES = 4096, /* of one line, its end included */
-    STRATA_TRACE_FIELDS = 64, /* columns, x_* included */
     STRATA_TRACE_TAG_BYTES = 256, /* with the terminating zero */
     STRATA_TRACE_TAGS = 65535, /* different ones in a trace */
     STRATA_TRACE_STREAMS = 4000, /* different ones in a trace, all devices */

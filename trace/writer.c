@@ -3,6 +3,7 @@
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
+#include "trace/text/lines.h"
 #include "trace/text/output.h"
 #include "trace/trace.h"
 

@@ -1,6 +1,6 @@
 #include "allocation/domain/quota.h"
 
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 
 enum { LOOK_AGAIN_NS = 1000 * 1000 };
 

@@ -7,7 +7,7 @@
 #ifndef STRATA_ALLOCATION_QUOTA_H
 #define STRATA_ALLOCATION_QUOTA_H
 
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 #include "platform/status.h"
 
 typedef struct strata_quota {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "allocation/layer/bfc_debug.h"
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "trace/text/output.h"
 

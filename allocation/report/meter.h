@@ -4,7 +4,7 @@
 #define STRATA_ALLOCATION_METER_H
 
 #include "platform/host/growing.h"
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 #include "platform/status.h"
 
 typedef struct strata_meter_entry {

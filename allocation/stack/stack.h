@@ -13,7 +13,7 @@
 #include "allocation/tables/nodes.h"
 #include "allocation/tables/slab.h"
 #include "platform/device.h"
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 
 enum {
     STRATA_STACKS = 4096, /* numbers; 0 names none */

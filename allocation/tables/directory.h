@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "platform/host/growing.h"
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 #include "platform/status.h"
 
 enum {

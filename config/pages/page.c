@@ -1,5 +1,5 @@
 /* docs/strategy.md: the grammar of strategy files. */
-#include "config/pages/page.h"
+#include "config/page.h"
 
 #include "config/config.h"
 #include "config/words.h"

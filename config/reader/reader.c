@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config/hint.h"
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "platform/place.h"
 #include "platform/sim/sim.h"
 #include "strategy/devices.h"

@@ -5,7 +5,7 @@
 
 #include "allocation/options/option.h"
 #include "config/hint.h"
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "config/reader/reader.h"
 
 /* The name, in a route, of the type's first option of a branch; "" if it has none. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "config/hint.h"
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "config/reader/reader.h"
 #include "platform/place.h"
 

@@ -5,7 +5,7 @@
 #include <yaml.h>
 
 #include "allocation/options/option.h"
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "platform/arithmetic.h"
 #include "platform/printable.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "platform/status.h"
-#include "strategy/plan/arena.h"
+#include "strategy/arena.h"
 
 enum {
     STRATA_TREE_BYTES = 1 << 20, /* of a file */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 #include "platform/status.h"
 
 enum {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "platform/printable.h"
-#include "replay/compare/figures.h"
 #include "replay/compare/json.h"
+#include "replay/run/figures.h"
 
 /* Control characters have at most three bytes. */
 static unsigned code_of(const unsigned char *byte, size_t length) {

@@ -1,4 +1,4 @@
-#include "replay/compare/figures.h"
+#include "replay/run/figures.h"
 
 /* What each kind of field is in JSON. */
 #define STRATA_KIND_TEXT    "string"
@@ -22,7 +22,7 @@ void strata_figures_page(FILE *out) {
     };
     fprintf(out,
             "# What a comparison tells\n\n"
-            "Made from the table in replay/compare/figures.h; a test holds this page current (`strata fields` prints it).\n"
+            "Made from the table in replay/run/figures.h; a test holds this page current (`strata fields` prints it).\n"
             "`strata compare --json` writes `{\"schema\": 1, \"runs\": [{...}, ...]}`, one object for each trace and contender, "
             "with these fields.\nA field that cannot be had is null. How a replay runs stands in docs/trace-format.md.\n\n"
             "| field | JSON | unit | meaning |\n|---|---|---|---|\n");

@@ -4,7 +4,7 @@
 
 #include "platform/arithmetic.h"
 #include "replay/compare/cell.h"
-#include "replay/compare/figures.h"
+#include "replay/run/figures.h"
 
 enum { NAME_WIDTH = 24, NARROWEST = 16, MOST = 64 };
 

@@ -5,10 +5,10 @@
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"
-#include "replay/compare/names.h"
 #include "replay/run/borrows.h"
 #include "replay/run/measure.h"
 #include "replay/run/watch.h"
+#include "replay/timeline/names.h"
 
 enum { PROGRESS_ROWS = 8192, HAZARDS_TOLD = 3 };
 

@@ -2,9 +2,9 @@
 #ifndef STRATA_REPLAY_RUN_H
 #define STRATA_REPLAY_RUN_H
 
-#include "replay/compare/figures.h"
 #include "replay/run/ended.h"
-#include "replay/run/timeline.h"
+#include "replay/run/figures.h"
+#include "replay/timeline/timeline.h"
 #include "strategy/model.h"
 
 /* Called now and then with the number of rows done. */

@@ -8,7 +8,7 @@
 #define STRATA_REPLAY_WATCH_H
 
 #include "platform/sim/checker/checker.h"
-#include "replay/run/timeline.h"
+#include "replay/timeline/timeline.h"
 
 typedef struct strata_watch {
     strata_checker_t *checker; /* NULL: nobody watches */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "platform/place.h"
 
 strata_scope_t strata_scope_of(const strata_layer_type_t *type, const void *options) {
     bool wide = type->scope != STRATA_SCOPE_NONE && type->scope != STRATA_SCOPE_STREAM;
@@ -52,4 +53,21 @@ void strata_traits_text(uint32_t traits, const char *separator, char *text, size
         if (written < 0 || (size_t)written >= capacity - length) return;
         for (size_t end = length + (size_t)written; length < end; length++) text[length] = (char)tolower(text[length]);
     }
+}
+
+const char *strata_place_memory(strata_place_kind_t place) {
+    return place == STRATA_PLACE_GPU ? "device" : strata_place_name(place);
+}
+
+bool strata_place_reaches(strata_place_kind_t place, const char *memory) {
+    /* Kernels read no pageable memory, the host reads no device memory. */
+    static const char *const reached[STRATA_PLACE_KINDS][3] = {
+        [STRATA_PLACE_GPU] = {"device", "managed", "pinned"},
+        [STRATA_PLACE_MANAGED] = {"managed", "pinned"},
+        [STRATA_PLACE_PINNED] = {"pinned", "managed"},
+        [STRATA_PLACE_HOST] = {"host", "pinned", "managed"},
+    };
+    for (size_t i = 0; i < 3; i++)
+        if (reached[place][i] && strcmp(reached[place][i], memory) == 0) return true;
+    return false;
 }

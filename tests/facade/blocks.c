@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "platform/host/host_memory.h"
 #include "tests/facade/fixture.h"
 

@@ -9,11 +9,11 @@
 static const char *const may_take[] = {
     "platform/host/host_memory.c", /* the place */
     "platform/status.c", /* a thread's last error: a failure there could not be told, and is lived with */
-    "platform/host/lock.c", /* the checker of debug builds, which ends the program otherwise */
+    "platform/lock.c", /* the checker of debug builds, which ends the program otherwise */
     "platform/cuda/cuda_memory.c", /* what is served to the program as host memory, by its own refusals */
     "platform/sim/", /* the books of a simulated driver: a real one's are not Strata's either */
     "facade/open/about.c", /* strata_explain() prints to a stream of the C library's, which keeps its own memory */
-    "config/tree/source.c", /* what an import warns of, likewise: without memory it warns of nothing */
+    "config/load/source.c", /* what an import warns of, likewise: without memory it warns of nothing */
     NULL,
 };
 

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "platform/host/file.h"
 #include "platform/host/host_nodes.h"
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 #include "tests/harness/test.h"
 
 #define PAGE ((size_t)4096)

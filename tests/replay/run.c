@@ -7,6 +7,7 @@
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
 #include "replay/compare/names.h"
+#include "replay/timeline/names.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"

@@ -1,5 +1,5 @@
 /* The execution model by itself: no allocator, only the host's clock and what the GPU does. */
-#include "replay/run/timeline.h"
+#include "replay/timeline/timeline.h"
 
 #include "tests/harness/test.h"
 #include "tests/replay/helpers.h"

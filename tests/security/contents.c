@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "replay/run/target.h"
+#include "replay/timeline/target.h"
 #include "tests/facade/fixture.h"
 #include "tests/trace/files.h"
 

@@ -1,7 +1,7 @@
 /* strata conform, and the layers of shared objects in the other commands. */
 #include <stdio.h>
 
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 

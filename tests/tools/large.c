@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 #include "tests/harness/test.h"
 #include "tests/tools/ran.h"
 #include "tests/trace/files.h"

@@ -7,7 +7,7 @@
 
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
-#include "trace/begun.h"
+#include "trace/text/begun.h"
 #include "trace/text/output.h"
 
 static strata_output_t *begin(const char *name) {

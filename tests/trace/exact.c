@@ -5,6 +5,7 @@
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
 #include "tests/trace/files.h"
+#include "trace/text/lines.h"
 #include "trace/trace.h"
 
 #define TAGGED "op,id,size,stream,time_us,tag,x_note\n"

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "trace/begun.h"
+#include "trace/text/begun.h"
 
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
 enum { ENDING = sizeof ending / sizeof *ending };

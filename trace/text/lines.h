@@ -5,8 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "platform/status.h"
 #include "trace/text/input.h"
-#include "trace/trace.h"
+
+enum {
+    STRATA_TRACE_LINE_BYTES = 4096, /* of one line, its end included */
+    STRATA_TRACE_FIELDS = 64 /* columns, x_* included */
+};
 
 /* A field fit for a message: printable and short. */
 typedef struct strata_shown {

@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "platform/host/host_memory.h"
-#include "trace/begun.h"
+#include "trace/text/begun.h"
 
 enum { BUFFER_BYTES = 65536, PRINT_BYTES = 8192, ENDING_BYTES = 48 };
 

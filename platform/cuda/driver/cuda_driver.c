@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 
 typedef struct entry {
     const char *symbol;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 #include "platform/status.h"
 
 typedef struct strata_cuda_slot {

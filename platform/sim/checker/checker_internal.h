@@ -4,8 +4,8 @@
 #define STRATA_PLATFORM_SIM_CHECKER_INTERNAL_H
 
 #include "platform/sim/checker/checker.h"
-#include "platform/sim/checker/checker_hooks.h"
 #include "platform/sim/graphs/sim_graph.h"
+#include "platform/sim/world/checker_hooks.h"
 
 enum {
     CHECK_REPORTS = 16,

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/sim/checker/checker_hooks.h"
 #include "platform/sim/graphs/sim_graph.h"
+#include "platform/sim/world/checker_hooks.h"
 
 static strata_status_t refuse(int64_t code, const char *text) { return strata_fail(STRATA_E_CAPTURE, code, "%s", text); }
 

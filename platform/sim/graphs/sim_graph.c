@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 sim_graph_t *sim_graph_new(sim_device_t *device, uint64_t id) {
     sim_graph_t *graph = calloc(1, sizeof *graph);

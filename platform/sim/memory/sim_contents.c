@@ -9,7 +9,7 @@
 #include <linux/falloc.h>
 #endif
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 #define KILLED 0xdb /* the value of bytes that were unmapped under running work */
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "platform/host/host_nodes.h"
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 /* From this size on memory is mapped: untouched, it costs nothing. */
 #define MAP_FROM      (UINT64_C(1) << 20)

@@ -1,7 +1,7 @@
 /* cudaMalloc and managed memory: physical granules, addresses that rise and are never reused. */
 #include <stdlib.h>
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 uint64_t sim_used(const sim_device_t *device) {
     return device->used + strata_min(device->managed, device->capacity - device->used);

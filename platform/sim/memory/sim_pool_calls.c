@@ -1,6 +1,6 @@
 /* The calls on pools. */
-#include "platform/sim/checker/checker_hooks.h"
 #include "platform/sim/memory/sim_pool.h"
+#include "platform/sim/world/checker_hooks.h"
 
 strata_status_t sim_pools_init(sim_device_t *device) {
     sim_pool_t *pool = sim_pool_new(device, 0, false);

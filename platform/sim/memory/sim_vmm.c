@@ -4,7 +4,7 @@
  * touches (as far as work() named it) kills the bytes, and the device answers "illegal address" from then on. */
 #include <stdlib.h>
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 static strata_status_t wrong(const char *what, uint64_t address, uint64_t size) {
     return strata_fail(STRATA_E_DEVICE, SIM_CU_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE: %s (0x%llx, %llu bytes)", what,

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 static sim_event_t *own_event(sim_device_t *device, strata_handle_t handle) {
     return sim_handle_find(device, SIM_EVENT, (uintptr_t)handle, STRATA_E_DEVICE);

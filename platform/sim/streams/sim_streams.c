@@ -1,7 +1,7 @@
 /* Streams: a timeline each. The legacy stream orders with every blocking one, in both directions. */
 #include <stdlib.h>
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 static _Atomic uint64_t stream_ids;
 

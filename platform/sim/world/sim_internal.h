@@ -11,8 +11,8 @@
 #define STRATA_PLATFORM_SIM_INTERNAL_H
 
 #include "platform/arithmetic.h"
-#include "platform/sim/memory/sim_tree.h"
 #include "platform/sim/sim.h"
+#include "platform/sim/world/sim_tree.h"
 
 #define SIM_DEVICES_MAX     16
 #define SIM_FAULTS_MAX      16
@@ -48,6 +48,7 @@ enum {
 
 typedef struct sim_device sim_device_t;
 typedef struct sim_capture sim_capture_t;
+typedef struct sim_graph sim_graph_t;
 typedef struct sim_pool sim_pool_t;
 
 /* ---- handles (sim_handles.c): a slot of a table, with its kind, world and device in the value ---- */

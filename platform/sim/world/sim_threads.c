@@ -1,7 +1,7 @@
 /* Virtual time: one clock per host thread and world. Threads join at lock hand-over; a new one starts at the latest clock. */
 #include <stdlib.h>
 
-#include "platform/sim/checker/checker_hooks.h"
+#include "platform/sim/world/checker_hooks.h"
 
 /* A thread's latest look-ups: few worlds are in use at once. Serials are never reused, so an entry of a dead world never
  * matches. */

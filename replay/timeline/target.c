@@ -1,4 +1,4 @@
-#include "replay/run/target.h"
+#include "replay/timeline/target.h"
 
 #include "platform/cuda/cuda.h"
 #include "platform/host/host_memory.h"

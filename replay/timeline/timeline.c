@@ -1,4 +1,4 @@
-#include "replay/run/timeline.h"
+#include "replay/timeline/timeline.h"
 
 #include "platform/arithmetic.h"
 #include "platform/host/host_memory.h"

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "config/import/import.h"
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "config/reader/reader.h"
 
 enum { SETTING_LETTERS = 512 };

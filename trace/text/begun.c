@@ -1,4 +1,4 @@
-#include "trace/begun.h"
+#include "trace/text/begun.h"
 
 #include <pthread.h>
 #include <sched.h>

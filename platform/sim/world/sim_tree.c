@@ -1,4 +1,4 @@
-#include "platform/sim/memory/sim_tree.h"
+#include "platform/sim/world/sim_tree.h"
 
 #include <stddef.h>
 

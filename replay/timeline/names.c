@@ -1,4 +1,4 @@
-#include "replay/compare/names.h"
+#include "replay/timeline/names.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "platform/host/lock.h"
+#include "platform/lock.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef STRATA_PLATFORM_SIM_CHECKER_HOOKS_H
 #define STRATA_PLATFORM_SIM_CHECKER_HOOKS_H
 
-#include "platform/sim/graphs/sim_graph.h"
+#include "platform/sim/world/sim_internal.h"
 
 void check_on_work(sim_stream_t *stream, const strata_access_t *accesses, size_t count);
 void check_on_fill(sim_stream_t *stream, strata_address_t address, uint64_t size);

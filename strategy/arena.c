@@ -1,4 +1,4 @@
-#include "strategy/plan/arena.h"
+#include "strategy/arena.h"
 
 #include <stdalign.h>
 #include <stdint.h>

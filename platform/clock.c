@@ -1,4 +1,4 @@
-#include "platform/host/clock.h"
+#include "platform/clock.h"
 
 #include <errno.h>
 #include <stddef.h>

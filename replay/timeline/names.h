@@ -2,7 +2,7 @@
 #ifndef STRATA_REPLAY_NAMES_H
 #define STRATA_REPLAY_NAMES_H
 
-#include "replay/run/timeline.h"
+#include "replay/timeline/timeline.h"
 #include "strategy/model.h"
 
 /* Gives the facade each stream's number as its name, for a strategy's `streams:`. */

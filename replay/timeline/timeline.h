@@ -9,7 +9,7 @@
 #ifndef STRATA_REPLAY_TIMELINE_H
 #define STRATA_REPLAY_TIMELINE_H
 
-#include "replay/run/target.h"
+#include "replay/timeline/target.h"
 #include "trace/trace.h"
 
 typedef struct strata_timeline_options {

@@ -21,7 +21,7 @@
     X(FLAG, modelled, "", "whether figures rest on a model of what the vendor does not document (the driver's pools)")             \
     X(COUNT, operations, "count",                                                                                                  \
       "rows carried out that ask something of the allocator: alloc, free, borrow, unborrow, "                                      \
-      "step, release; rows of an id whose alloc failed are skipped")                                                           \
+      "step, release; rows of an id whose alloc failed are skipped")                                                               \
     X(COUNT, failed_operations, "count", "operations that failed, those for memory among them")                                    \
     X(COUNT, oom_count, "count", "requests that failed for memory at last")                                                        \
     X(COUNT, ladders, "count", "requests that met out-of-memory and ran the reclaim ladder, saved or not")                         \
