@@ -83,8 +83,8 @@ strata_status_t strata_facade_begin_on(const strata_strategy_t *strategy, strata
 strata_status_t strata_facade_ready(strata_t facade);
 /* strata_record_stream(); also tells whether any layer handled the borrow. */
 strata_status_t strata_facade_record_stream(strata_t facade, strata_ref_t ref, strata_stream_t stream, bool *waits);
-/* Highest bytes freed by their owner and still in use by other streams, by the clock (allocation/report/meter.h). */
-uint64_t strata_facade_deferred_peak(strata_t facade, strata_place_t place);
+/* Between the two steps, for a replay: `deferral` of the domain of a place, which must outlive the facade. */
+void strata_facade_watch_deferred(strata_t facade, strata_place_t place, strata_deferral_t *deferral);
 /* Bytes of live chunks got from the device, without a look at the stacks; 0 if the place is not served. */
 uint64_t strata_facade_reserved(strata_t facade, strata_place_t place);
 

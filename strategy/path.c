@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "platform/nearest.h"
 #include "platform/place.h"
 #include "platform/status.h"
 #include "strategy/devices.h"

@@ -3,6 +3,7 @@
 
 #include "allocation/options/option.h"
 #include "config/words.h"
+#include "platform/nearest.h"
 #include "platform/printable.h"
 #include "strata/strata.h"
 #include "tools/options/options.h"

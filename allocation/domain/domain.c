@@ -24,11 +24,11 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
     strata_condition_init(&domain->freed);
     strata_quota_init(&domain->quota, said->limit);
     atomic_store(&domain->count, said->count);
+    domain->deferral = said->deferral;
     atomic_store(&domain->default_stream, said->default_stream);
     atomic_store(&domain->default_from_first, said->default_stream != NULL);
     strata_stack_t *shared;
     strata_status_t status = strata_events_init(&domain->events, device);
-    if (status == STRATA_OK) status = strata_meter_init(&domain->deferred);
     if (status == STRATA_OK) status = strata_quarantine_init(&domain->quarantine);
     if (status == STRATA_OK) status = strata_shared_stack_create(&domain->ordinary, &shared);
     if (status != STRATA_OK) {
@@ -42,7 +42,8 @@ strata_status_t strata_domain_create(strata_device_t *device, strata_place_t pla
 strata_domain_said_t strata_domain_said(strata_domain_t *domain) {
     return (strata_domain_said_t){.limit = atomic_load(&domain->quota.limit),
                                   .count = atomic_load(&domain->count),
-                                  .default_stream = atomic_load(&domain->default_stream)};
+                                  .default_stream = atomic_load(&domain->default_stream),
+                                  .deferral = domain->deferral};
 }
 
 void strata_domain_lose(strata_domain_t *domain) {
@@ -63,7 +64,6 @@ void strata_domain_destroy(strata_domain_t *domain) {
     }
     (void)strata_domain_offer_quarantined(domain);
     strata_quarantine_destroy(&domain->quarantine);
-    strata_meter_destroy(&domain->deferred);
     strata_events_destroy(&domain->events);
     strata_condition_destroy(&domain->freed);
     strata_quota_destroy(&domain->quota);

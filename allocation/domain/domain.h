@@ -7,7 +7,6 @@
 #include "allocation/domain/group.h"
 #include "allocation/domain/quarantine.h"
 #include "allocation/domain/quota.h"
-#include "allocation/report/meter.h"
 #include "allocation/stack/plan.h"
 #include "allocation/stack/stack.h"
 #include "platform/device.h"
@@ -22,10 +21,18 @@ typedef struct strata_lost {
 } strata_lost_t;
 
 /* What the program has said of a place, and was told: it holds for every domain that the place has, one after the other. */
+/* Told of every block that is freed and still in use by other streams: until when, by the device's clock. Under a stack's lock, on
+ * devices that know when an event passes. For replays. */
+typedef struct strata_deferral strata_deferral_t;
+struct strata_deferral {
+    void (*add)(strata_deferral_t *self, uint64_t now, uint64_t ready_at, uint64_t bytes);
+};
+
 typedef struct strata_domain_said {
     uint64_t limit; /* UINT64_MAX: none */
     uint64_t count; /* the last that was given out */
     strata_stream_t default_stream; /* NULL: the legacy stream */
+    strata_deferral_t *deferral; /* NULL: nobody asks */
 } strata_domain_said_t;
 
 struct strata_domain {
@@ -37,7 +44,7 @@ struct strata_domain {
     uint32_t device_count;
     strata_group_t ordinary; /* stacks of no pool, and of no streams that have others; the first of the groups */
     strata_events_t events;
-    strata_meter_t deferred;
+    strata_deferral_t *deferral; /* NULL: nobody asks */
     strata_quarantine_t quarantine;
 
     strata_quota_t quota; /* what sources got from the device and may get; touched on device calls alone. With the domain's lock */

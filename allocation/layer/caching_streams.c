@@ -245,9 +245,9 @@ static void defer(caching_t *self, strata_record_t *block) {
     self->pending_bytes += block->size;
     self->base.stack->figures.deferred_bytes += block->size;
     self->base.stack->figures.deferred_frees++;
-    uint64_t now = domain->device->clock->now(domain->device->clock);
-    uint64_t ready = block_ready_at(self, strata_slab_slot(caching_slab(self), block));
-    if (ready != UINT64_MAX) strata_meter_add(&domain->deferred, now, ready, block->size);
+    uint64_t ready = domain->deferral ? block_ready_at(self, strata_slab_slot(caching_slab(self), block)) : STRATA_NEVER;
+    if (ready != STRATA_NEVER)
+        domain->deferral->add(domain->deferral, domain->device->clock->now(domain->device->clock), ready, block->size);
 }
 
 /* Inside a capture no event is taken: the block is kept for its end. */

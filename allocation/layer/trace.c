@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
-#include "allocation/report/recorder.h"
 #include "allocation/stack/layer.h"
 #include "allocation/stack/threads.h"
+#include "trace/recorder.h"
 
 enum { FULL_WRITE, FULL_DROP };
 

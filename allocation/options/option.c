@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "platform/arithmetic.h"
+#include "platform/nearest.h"
 #include "platform/printable.h"
 #include "platform/status.h"
 

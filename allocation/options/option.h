@@ -35,7 +35,4 @@ strata_status_t strata_option_check_wants(const strata_option_row_t *rows, const
 /* Fills the struct with the defaults. They are part of the program: a default that does not parse aborts. */
 void strata_option_defaults(const strata_layer_type_t *type, void *options);
 
-/* The nearest of `count` words to a misspelt one, or NULL if none is near. `word(i, context)` gives the i-th. */
-const char *strata_nearest_word(const char *misspelt, size_t count, const char *(*word)(size_t, const void *), const void *context);
-
 #endif

@@ -80,5 +80,4 @@ void strata_domain_reset_peaks(strata_domain_t *domain) {
     STRATA_DOMAIN_EACH(domain, stack) reset_stack(stack);
     atomic_store(&domain->peak_reserved_bytes, 0);
     strata_domain_note_peak(domain);
-    strata_meter_reset_peak(&domain->deferred);
 }

@@ -235,8 +235,9 @@ static uint64_t ready_at(const strata_uses_t *uses, uint32_t head) {
 static void count(strata_uses_t *uses, uint32_t head) {
     strata_domain_t *domain = domain_of(uses);
     strata_use_t *use = strata_use_at(uses, head);
-    uint64_t now = domain->device->clock->now(domain->device->clock), ready = ready_at(uses, head);
-    if (ready != UINT64_MAX) strata_meter_add(&domain->deferred, now, ready, use->bytes);
+    uint64_t ready = domain->deferral ? ready_at(uses, head) : STRATA_NEVER;
+    if (ready != STRATA_NEVER)
+        domain->deferral->add(domain->deferral, domain->device->clock->now(domain->device->clock), ready, use->bytes);
     use->counted = true;
     use->later = 0;
     use->earlier = uses->last;

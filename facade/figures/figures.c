@@ -133,13 +133,6 @@ strata_status_t strata_reset_peaks(strata_t handle, strata_place_t place) {
     return status;
 }
 
-uint64_t strata_facade_deferred_peak(strata_t handle, strata_place_t place) {
-    strata_facade_t *facade = strata_facade_of(handle);
-    strata_domain_t *domain;
-    if (!facade || strata_facade_domain(facade, place, &domain) != STRATA_OK) return 0;
-    return strata_meter_peak(&domain->deferred);
-}
-
 uint64_t strata_facade_reserved(strata_t handle, strata_place_t place) {
     strata_facade_t *facade = strata_facade_of(handle);
     strata_domain_t *domain;

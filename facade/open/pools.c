@@ -4,6 +4,7 @@
 #include "facade/open/plans.h"
 #include "facade/serve/arguments.h"
 #include "facade/serve/lookup.h"
+#include "platform/nearest.h"
 
 enum { BEGUN_MOST = 16 };
 

@@ -37,6 +37,31 @@ static void add_reserved(strata_measure_t *measure, strata_place_t place, bool d
     if (device) *(uint64_t *)sum += strata_facade_reserved(measure->facade, place);
 }
 
+/* ---- what is deferred -------------------------------------------------------------------------------------------------- */
+
+static strata_meter_t *meter_of(strata_measure_t *measure, strata_place_t place) {
+    return &measure->meters[strata_place_kind(place)][strata_place_device(place)];
+}
+
+static void begin_meter(strata_measure_t *measure, strata_place_t place, bool device, void *context) {
+    strata_status_t *status = context;
+    if (!device || *status != STRATA_OK) return;
+    strata_meter_t *meter = meter_of(measure, place);
+    *status = strata_meter_init(meter);
+    if (*status == STRATA_OK) strata_facade_watch_deferred(measure->facade, place, &meter->base);
+}
+
+strata_status_t strata_measure_deferred(strata_measure_t *measure) {
+    strata_status_t status = STRATA_OK;
+    if (measure->machine->world) each_place(measure, begin_meter, &status);
+    return status;
+}
+
+void strata_measure_end(strata_measure_t *measure) {
+    for (uint32_t kind = 0; kind < STRATA_PLACE_PINNED; kind++)
+        for (uint32_t i = 0; i < STRATA_TRACE_DEVICES; i++) strata_meter_destroy(&measure->meters[kind][i]);
+}
+
 typedef struct totals {
     uint64_t device_places;
     uint64_t peak_reserved, deferred_peak, deferred_frees, ladders;
@@ -51,7 +76,7 @@ static void add_totals(strata_measure_t *measure, strata_place_t place, bool dev
     totals->device_places++;
     totals->peak_reserved += statistics.peak_reserved_bytes;
     totals->deferred_frees += statistics.deferred_frees;
-    totals->deferred_peak += strata_facade_deferred_peak(measure->facade, place);
+    totals->deferred_peak += meter_of(measure, place)->peak;
 }
 
 /* ---- while it runs ----------------------------------------------------------------------------------------------------- */

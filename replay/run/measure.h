@@ -3,6 +3,7 @@
 #define STRATA_REPLAY_MEASURE_H
 
 #include "facade/facade.h"
+#include "replay/run/meter.h"
 #include "replay/run/run.h"
 
 /* The state of a device at one moment. */
@@ -27,8 +28,13 @@ typedef struct strata_measure {
     uint64_t clock_ns; /* for reading the clock, to be subtracted for each operation and device call */
     uint64_t calls[STRATA_DEVICE_CALLS]; /* of all devices, at the beginning */
     strata_measure_mark_t began, steady;
+    strata_meter_t meters[STRATA_PLACE_PINNED][STRATA_TRACE_DEVICES]; /* of gpu and managed places on simulated devices */
 } strata_measure_t;
 
+/* Measures what is deferred, where the devices know it. The facade has begun and is not ready. E_HOST_MEMORY. */
+strata_status_t strata_measure_deferred(strata_measure_t *measure);
+/* The facade is closed. */
+void strata_measure_end(strata_measure_t *measure);
 /* From now on everything belongs to the strategy. */
 void strata_measure_begin(strata_measure_t *measure);
 /* Whether it has since made calls that are shown. */

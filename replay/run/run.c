@@ -326,6 +326,8 @@ static void describe(const run_t *run, strata_figures_t *figures) {
 /* Stream 0 means requests that name no stream: what a strategy preallocates for the default stream is served to it. */
 static strata_status_t open_facade(run_t *run, const strata_strategy_t *strategy) {
     strata_status_t status = strata_facade_begin_on(strategy, run->machine.devices, run->machine.count, 0, &run->facade);
+    run->measure.facade = run->facade;
+    if (status == STRATA_OK) status = strata_measure_deferred(&run->measure);
     if (status == STRATA_OK) status = strata_names_of_streams(strategy, &run->timeline, &run->machine, run->facade);
     if (status == STRATA_OK) status = strata_names_default_streams(&run->timeline, &run->machine, run->facade);
     if (status == STRATA_OK) status = strata_facade_ready(run->facade);
@@ -339,7 +341,6 @@ static strata_status_t begin(run_t *run, const strata_strategy_t *strategy) {
         .trace = run->trace, .machine = &run->machine, .timeline = &run->timeline, .figures = &run->result->figures};
     strata_measure_begin(&run->measure);
     strata_status_t status = open_facade(run, strategy);
-    run->measure.facade = run->facade;
     if (strata_measure_made_calls(&run->measure)) return status;
     strata_timeline_start(&run->timeline);
     strata_measure_begin(&run->measure);
@@ -392,6 +393,7 @@ static void clean_up(run_t *run) {
     strata_watch_end(&run->watch);
     if (run->facade && run->options->check) empty(run);
     if (run->facade) strata_run_ended_close(&run->result->ended, run->facade);
+    strata_measure_end(&run->measure);
     if (run->timeline.streams) strata_timeline_end(&run->timeline);
     if (run->facade && run->options->check) strata_run_ended_count(&run->result->ended, &run->machine);
     if (run->machine.devices) strata_machine_close(&run->machine);

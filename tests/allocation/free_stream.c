@@ -1,7 +1,6 @@
-/* Frees that a stream has not reached, the uses that they wait in, and the meter of what is deferred. */
+/* Frees that a stream has not reached, and the uses that they wait in. */
 #include "allocation/uses/free_stream.h"
 
-#include "allocation/report/meter.h"
 #include "tests/allocation/bench.h"
 
 enum { FREES = 3, LONG = 1000 * 1000 };
@@ -124,36 +123,4 @@ TEST(free_stream, a_free_that_no_event_marks_is_waited_for) {
         EXPECT_EQ(collect(&p), 6 * MIB);
         EXPECT_OK(strata_uses_validate(&p.uses, "bench"));
     }
-}
-
-TEST(meter, a_full_one_forgets_what_passes_first) {
-    strata_meter_t meter;
-    ASSERT_OK(strata_meter_init(&meter));
-    uint32_t capacity = meter.capacity;
-    meter.capacity = 2;
-    strata_meter_add(&meter, 0, 20, 200);
-    strata_meter_add(&meter, 0, 10, 100);
-    EXPECT_EQ(strata_meter_peak(&meter), 300);
-    strata_meter_add(&meter, 0, 30, 400);
-    EXPECT_EQ(strata_meter_peak(&meter), 600);
-    EXPECT_EQ(meter.count, 2);
-    /* At 25 what was ready at 20 is deferred no more. */
-    strata_meter_add(&meter, 25, 40, 8);
-    EXPECT_EQ(meter.bytes, 408);
-    EXPECT_EQ(strata_meter_peak(&meter), 600);
-    meter.capacity = capacity;
-    strata_meter_destroy(&meter);
-}
-
-/* What is ready at the very moment is deferred no more. */
-TEST(meter, what_is_ready_now_does_not_count) {
-    strata_meter_t meter;
-    ASSERT_OK(strata_meter_init(&meter));
-    strata_meter_add(&meter, 10, 20, 100);
-    strata_meter_add(&meter, 10, 10, 1000);
-    strata_meter_add(&meter, 20, 30, 50);
-    EXPECT_EQ(strata_meter_peak(&meter), 100);
-    strata_meter_add(&meter, 29, 31, 60);
-    EXPECT_EQ(strata_meter_peak(&meter), 110);
-    strata_meter_destroy(&meter);
 }

@@ -1,5 +1,6 @@
 /* Options from one table of rows: every kind, its bounds, its printing; and the nearest word. */
 #include "allocation/options/option.h"
+#include "platform/nearest.h"
 #include "platform/status.h"
 #include "tests/harness/test.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocation/options/option.h"
+#include "platform/nearest.h"
 
 /* ---- taking one ---- */
 

@@ -1,6 +1,4 @@
-#include "allocation/report/meter.h"
-
-#include <string.h>
+#include "replay/run/meter.h"
 
 #include "platform/arithmetic.h"
 
@@ -9,25 +7,6 @@ enum { FIRST_ENTRIES = 1 << 10, MOST_ENTRIES = 1 << 20 };
 static void look_for_room(strata_meter_t *meter) {
     meter->room = (uint32_t)(strata_growing_usable(&meter->range) / sizeof *meter->heap);
     if (meter->count >= meter->room / 2) strata_growing_want(&meter->range, false);
-}
-
-strata_status_t strata_meter_init(strata_meter_t *meter) {
-    memset(meter, 0, sizeof *meter);
-    size_t one = sizeof *meter->heap;
-    strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
-    if (status != STRATA_OK) return status;
-    meter->heap = meter->range.memory;
-    meter->capacity = (uint32_t)(strata_growing_most(&meter->range) / one);
-    look_for_room(meter);
-    strata_lock_init(&meter->lock, STRATA_RANK_EVENTS, NULL);
-    return STRATA_OK;
-}
-
-void strata_meter_destroy(strata_meter_t *meter) {
-    if (!meter->heap) return;
-    strata_growing_release(&meter->range);
-    strata_lock_destroy(&meter->lock);
-    memset(meter, 0, sizeof *meter);
 }
 
 static void swap(strata_meter_entry_t *a, strata_meter_entry_t *b) {
@@ -56,9 +35,9 @@ static void pop(strata_meter_t *meter) {
     }
 }
 
-void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+static void add(strata_deferral_t *base, uint64_t now, uint64_t ready_at, uint64_t bytes) {
+    strata_meter_t *meter = (strata_meter_t *)base;
     if (ready_at <= now) return;
-    strata_lock(&meter->lock);
     while (meter->count > 0 && meter->heap[0].ready_at <= now) {
         meter->bytes -= meter->heap[0].bytes;
         pop(meter);
@@ -72,18 +51,20 @@ void strata_meter_add(strata_meter_t *meter, uint64_t now, uint64_t ready_at, ui
     push(meter, (strata_meter_entry_t){.ready_at = ready_at, .bytes = bytes});
     meter->bytes += bytes;
     if (meter->bytes > meter->peak) meter->peak = meter->bytes;
-    strata_unlock(&meter->lock);
 }
 
-uint64_t strata_meter_peak(strata_meter_t *meter) {
-    strata_lock(&meter->lock);
-    uint64_t peak = meter->peak;
-    strata_unlock(&meter->lock);
-    return peak;
+strata_status_t strata_meter_init(strata_meter_t *meter) {
+    *meter = (strata_meter_t){.base = {.add = add}};
+    size_t one = sizeof *meter->heap;
+    strata_status_t status = strata_growing_reserve(&meter->range, FIRST_ENTRIES * one, MOST_ENTRIES * one);
+    if (status != STRATA_OK) return status;
+    meter->heap = meter->range.memory;
+    meter->capacity = (uint32_t)(strata_growing_most(&meter->range) / one);
+    look_for_room(meter);
+    return STRATA_OK;
 }
 
-void strata_meter_reset_peak(strata_meter_t *meter) {
-    strata_lock(&meter->lock);
-    meter->peak = meter->bytes;
-    strata_unlock(&meter->lock);
+void strata_meter_destroy(strata_meter_t *meter) {
+    strata_growing_release(&meter->range);
+    *meter = (strata_meter_t){.heap = NULL};
 }

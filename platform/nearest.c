@@ -1,8 +1,8 @@
-/* The nearest right word to a misspelt one: the fewest letters changed, added, left out or swapped. */
-#include <ctype.h>
-#include <string.h>
+#include "platform/nearest.h"
 
-#include "allocation/options/option.h"
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
 
 /* Longer words are compared by their beginnings. */
 enum { WORD_MOST = 48 };
@@ -40,7 +40,7 @@ const char *strata_nearest_word(const char *misspelt, size_t count, const char *
     for (size_t i = 0; i < count; i++) {
         const char *candidate = word(i, context);
         size_t far = distance(misspelt, candidate);
-        /* A beginning of a word is near to it, whatever is left out. */
+        /* The beginning of a word is near to it, however much is left out. */
         if (length >= 3 && strncmp(candidate, misspelt, length) == 0) far = least(far, 1);
         if (far >= best || far >= strlen(candidate)) continue;
         best = far;

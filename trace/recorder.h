@@ -3,8 +3,8 @@
  * One thread at a time puts events into a ring (its stack's lock sees to that); writing takes them out, and needs none of the
  * stacks' locks. All rings of a process that name the same path share a file: their events are merged by time, and the file
  * appears under its name when the last of them leaves. */
-#ifndef STRATA_ALLOCATION_RECORDER_H
-#define STRATA_ALLOCATION_RECORDER_H
+#ifndef STRATA_TRACE_RECORDER_H
+#define STRATA_TRACE_RECORDER_H
 
 #include <stdatomic.h>
 

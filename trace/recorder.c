@@ -1,4 +1,4 @@
-#include "allocation/report/recorder.h"
+#include "trace/recorder.h"
 
 #include <pthread.h>
 #include <stdio.h>
