@@ -6,6 +6,7 @@
 #include "platform/host/host_memory.h"
 #include "platform/place.h"
 #include "trace/text/lines.h"
+#include "trace/trace.h"
 
 struct strata_trace_reader {
     strata_lines_t lines;

@@ -37,8 +37,6 @@ TEST(facade_finished, a_block_is_ready_when_the_last_of_its_borrowers_is) {
             strata_pending_t pending;
             RIG_BY(rig, open_stack(&rig, stacks[i]));
             strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
-            deferral_t deferral = {.base = {.add = deferral_add}};
-            rig_domain(&rig)->deferral = &deferral.base;
             leave_waiting(&rig, owner, users, variant & 1 ? 2 : 7, variant & 1 ? 7 : 2, variant & 2);
             uint64_t ends[2] = {strata_sim_stream_end(rig.devices[0], users[0]), strata_sim_stream_end(rig.devices[0], users[1])};
             uint64_t last = ends[0] > ends[1] ? ends[0] : ends[1], first = ends[0] + ends[1] - last;
@@ -82,6 +80,8 @@ TEST(facade_finished, a_block_counts_as_deferred_until_its_last_borrower_is_done
             RIG_BY(rig, open_stack(&rig, stacks[i]));
             strata_stream_t owner = rig_stream(&rig), users[2] = {rig_stream(&rig), rig_stream(&rig)};
             strata_stream_t more[2] = {rig_stream(&rig), rig_stream(&rig)};
+            deferral_t deferral = {.base = {.add = deferral_add}};
+            rig_domain(&rig)->deferral = &deferral.base;
             leave_waiting(&rig, owner, users, variant & 1 ? 2 : 7, variant & 1 ? 7 : 2, variant & 2);
             rig_pass(&rig, 4 * MILLISECOND);
             leave_waiting(&rig, owner, more, 1, 1, false);
