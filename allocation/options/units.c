@@ -57,8 +57,8 @@ static strata_status_t wrong_unit(const measure_t *measure, const char *text, si
         snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "", each->name);
     }
     if (!*unit)
-        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" has no unit; write one of %s after it, as in %.*s%s", SHOWN, text,
-                           names, (int)number, text, measure->units[1].name);
+        return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\" has no unit; write one of %s after it, as in %.*s%s", SHOWN, text, names,
+                           (int)number, text, measure->units[1].name);
     const char *meant = meant_unit(measure, unit);
     if (!meant)
         return strata_fail(STRATA_E_STRATEGY, 0, "\"%.*s\": there is no unit \"%.*s\"; write one of %s", SHOWN, text, SHOWN, unit,

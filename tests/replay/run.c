@@ -6,7 +6,6 @@
 
 #include "facade/facade.h"
 #include "platform/host/host_memory.h"
-#include "replay/compare/names.h"
 #include "replay/timeline/names.h"
 #include "tests/harness/owned.h"
 #include "tests/harness/test.h"
