@@ -114,6 +114,10 @@ strata_status_t strata_fail_origin(const strata_origin_t *origin, const char *fo
 /* The layers of a stack as a plan numbers them, with those of a router's branches after the router: the first `capacity` into
  * `layers` (NULL: none). Returns their number. */
 size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model_layer_t **layers, size_t capacity);
+/* `out_of_memory:` beside a stack: under this name the layer `retry` stands in its list. */
+#define STRATA_RECLAIM_KEY "out_of_memory"
+/* What the stack says of it, by either name: not what its branches say. NULL: nothing. */
+strata_model_layer_t *strata_model_reclaim(const strata_model_stack_t *stack);
 /* The stack that serves a place of a device: its own, or that of all devices. */
 const strata_model_stack_t *strata_strategy_stack(const strata_strategy_t *strategy, strata_place_kind_t place, uint32_t device);
 /* The stacks of a single device, made at the first call; the number is below STRATA_MODEL_DEVICES. NULL: E_HOST_MEMORY. */

@@ -156,6 +156,14 @@ static strata_status_t take_layers(const strata_strategy_t *strategy, const part
     const strata_model_stack_t *stack;
     strata_status_t status = take_stack(strategy, parts, &stack);
     if (status) return status;
+    if (strcmp(parts->layer, STRATA_RECLAIM_KEY) == 0) {
+        layers->list[0] = strata_model_reclaim(stack);
+        layers->count = layers->list[0] != NULL;
+        if (layers->list[0]) return STRATA_OK;
+        return strata_fail(STRATA_E_STRATEGY, 0,
+                           "%s%s: its stack does not say what it does then; write %s: {%s: ...} beside the stack", parts->prefix,
+                           parts->layer, parts->layer, parts->option);
+    }
     layers->count = strata_model_layers(stack, layers->list, STRATA_PLAN_NODES);
     if (layers->count > STRATA_PLAN_NODES) layers->count = STRATA_PLAN_NODES;
     return STRATA_OK;
@@ -166,7 +174,8 @@ static void find(const layers_t *layers, const parts_t *parts, found_t *found) {
     *found = (found_t){.layer = NULL};
     for (size_t i = 0; i < layers->count; i++) {
         const strata_model_layer_t *layer = layers->list[i];
-        if (strcmp(layer->name, parts->layer) != 0 && strcmp(layer->type->name, parts->layer) != 0) continue;
+        bool named = strcmp(layer->name, parts->layer) == 0 || strcmp(layer->type->name, parts->layer) == 0;
+        if (!named && strcmp(parts->layer, STRATA_RECLAIM_KEY) != 0) continue;
         if (found->layer) {
             found->other = layer;
             return;

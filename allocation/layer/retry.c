@@ -34,7 +34,9 @@ static strata_status_t allocate(strata_layer_t *self, const strata_request_t *re
 const strata_layer_type_t strata_retry_type = {
     .struct_size = sizeof(strata_layer_type_t),
     .name = "retry",
-    .doc = "on out-of-memory climbs the ladder: polls, waits, releases, asks the program, waits for frees",
+    .doc = "says what its stack does when it is out of memory, as `out_of_memory:` beside the stack does: polls, waits, releases, "
+           "asks the "
+           "program, waits for frees",
     .role = STRATA_DECORATOR,
     .scope = STRATA_SCOPE_NONE,
     .gives = STRATA_TRAIT_WAITS,

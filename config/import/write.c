@@ -106,7 +106,7 @@ static bool is_said(const strata_model_layer_t *layer, const strata_option_row_t
 }
 
 static void write_layer(const strata_import_t *import, const strata_model_layer_t *layer, const char *margin, FILE *out) {
-    bool named = strcmp(layer->name, layer->type->name) != 0, empty = !named;
+    bool named = strcmp(layer->name, layer->type->name) != 0 && strcmp(layer->name, STRATA_RECLAIM_KEY) != 0, empty = !named;
     for (const strata_option_row_t *row = layer->type->options; row && row->name; row++) empty = empty && !is_said(layer, row);
     fprintf(out, "%s- %s:%s\n", margin, layer->type->name, empty ? " {}" : "");
     if (named) fprintf(out, "%s    name: %s\n", margin, layer->name);

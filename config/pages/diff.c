@@ -36,7 +36,8 @@ static void take(side_t *side, const strata_model_stack_t *stack, const char *wa
 }
 
 static bool same(const spot_t *a, const spot_t *b) {
-    return a->layer->type == b->layer->type && strcmp(a->layer->name, b->layer->name) == 0 && strcmp(a->way, b->way) == 0;
+    bool named = strcmp(a->layer->name, b->layer->name) == 0 || a->layer->type == &strata_retry_type;
+    return a->layer->type == b->layer->type && named && strcmp(a->way, b->way) == 0;
 }
 
 /* pairs[i][j]: how many layers of a from i on and of b from j on can be paired in order. */

@@ -74,9 +74,13 @@ static void explain_layer(const strata_model_layer_t *layer, strata_place_kind_t
     char where[4200];
     strata_origin_text(&layer->origin, where, sizeof where);
     fprintf(out, "%s%s", margin->text, layer->name);
-    if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);
-    fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
-            shared_text(layer, place), where);
+    if (strcmp(layer->name, STRATA_RECLAIM_KEY) == 0) {
+        fprintf(out, ": what the stack does then  [%s]\n", where);
+    } else {
+        if (strcmp(layer->name, type->name) != 0) fprintf(out, " (%s)", type->name);
+        fprintf(out, ": %s of scope %s, %s  [%s]\n", strata_role_word(type->role), strata_scope_word(type->scope),
+                shared_text(layer, place), where);
+    }
     for (const strata_option_row_t *row = type->options; row && row->name; row++) {
         if (layer->branch_count > 0 && strata_option_branch(row)) continue; /* printed with the branch */
         if (margin->only_said && is_default(layer, row)) continue;

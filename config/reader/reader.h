@@ -66,6 +66,12 @@ strata_status_t strata_read_stack_of(strata_reader_t *reader, const strata_text_
 /* Reads a list of layers as a stack, wherever it stands. */
 strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
                                  strata_model_stack_t *stack);
+/* Reads the options of a layer, in its own mapping. */
+strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
+                                    const strata_tree_t *node);
+/* Reads `out_of_memory:` of the mapping in which a stack stands, if it says so, once its stack is read. */
+strata_status_t strata_read_reclaim(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
+                                    strata_model_stack_t *stack);
 /* "routes" or "stacks": under which key a router has its branches. */
 const char *strata_branches_key(const strata_layer_type_t *type);
 /* Reads a router's branches. */

@@ -44,7 +44,7 @@ typedef struct route_words {
 } route_words_t;
 
 static const char *route_word(size_t index, const void *context) {
-    return index == 0 ? "stack" : ((const route_words_t *)context)->name;
+    return index == 0 ? "stack" : index == 1 ? STRATA_RECLAIM_KEY : ((const route_words_t *)context)->name;
 }
 
 static strata_status_t read_route_value(const strata_text_t *text, strata_model_layer_t *layer, uint32_t number,
@@ -58,7 +58,7 @@ static strata_status_t read_route_value(const strata_text_t *text, strata_model_
     if (!row) {
         route_words_t words = {.type = layer->type};
         branch_option_name(layer->type, words.name, sizeof words.name);
-        strata_hint_t hint = strata_hint(node->key, 2, route_word, &words);
+        strata_hint_t hint = strata_hint(node->key, 3, route_word, &words);
         return strata_fail_origin(&key, "a route of \"%s\" has no \"%.40s\"; %s", layer->type->name, node->key, hint.text);
     }
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
@@ -79,8 +79,10 @@ static strata_status_t read_route(strata_reader_t *reader, const strata_text_t *
     }
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = item->first; child && status == STRATA_OK; child = child->next)
-        if (child != stack) status = strata_note_wrong(reader->wrongs, read_route_value(text, layer, number, child));
-    return status ? status : strata_read_list(reader, text, stack, &layer->branches[number - 1]);
+        if (child != stack && strcmp(child->key, STRATA_RECLAIM_KEY) != 0)
+            status = strata_note_wrong(reader->wrongs, read_route_value(text, layer, number, child));
+    if (status == STRATA_OK) status = strata_read_list(reader, text, stack, &layer->branches[number - 1]);
+    return status ? status : strata_read_reclaim(reader, text, item, &layer->branches[number - 1]);
 }
 
 strata_status_t strata_read_branches(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,

@@ -33,7 +33,8 @@ typedef struct reading {
 
 static const char *key_word(size_t index, const void *context) {
     (void)context;
-    return index == 0 ? "stack" : index == 1 ? "places" : "keep";
+    static const char *const keys[] = {"stack", "places", STRATA_RECLAIM_KEY, "keep"};
+    return keys[index];
 }
 
 /* Only gpu and managed memory has owner streams. */
@@ -88,10 +89,11 @@ static strata_status_t read_keep(reading_t *reading, strata_model_named_t *named
 static strata_status_t read_key(reading_t *reading, strata_model_named_t *named, const strata_tree_t *node) {
     if (strcmp(node->key, "stack") == 0) return read_gpu(reading, named, node);
     if (strcmp(node->key, "places") == 0) return read_places(reading, named, node);
+    if (strcmp(node->key, STRATA_RECLAIM_KEY) == 0) return STRATA_OK; /* after the stack */
     bool pool = reading->kind == STRATA_NAMED_POOL;
     if (pool && strcmp(node->key, "keep") == 0) return read_keep(reading, named, node);
     strata_origin_t key = key_of(reading->text, node);
-    strata_hint_t hint = strata_hint(node->key, pool ? 3 : 2, key_word, NULL);
+    strata_hint_t hint = strata_hint(node->key, pool ? 4 : 3, key_word, NULL);
     return strata_fail_origin(&key, "a %s has no key \"%.40s\"; %s", words[reading->kind].one, node->key, hint.text);
 }
 
@@ -108,7 +110,9 @@ static strata_status_t read_body(reading_t *reading, strata_model_named_t *named
     strata_status_t status = STRATA_OK;
     for (const strata_tree_t *child = node->first; child && status == STRATA_OK; child = child->next)
         status = strata_note_wrong(reading->reader->wrongs, read_key(reading, named, child));
-    return status;
+    if (status) return status;
+    status = strata_read_reclaim(reading->reader, reading->text, node, &named->stacks[STRATA_PLACE_GPU]);
+    return strata_note_wrong(reading->reader->wrongs, status);
 }
 
 /* Over what an extended text said about the same name. */

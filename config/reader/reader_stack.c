@@ -40,7 +40,7 @@ static bool is_name(const char *name) {
 static bool is_first_word(const char *name) {
     for (int kind = 0; kind < STRATA_NAMED_KINDS; kind++)
         if (strcmp(name, strata_named_key((strata_named_kind_t)kind)) == 0) return true;
-    return strcmp(name, "stack") == 0 || strata_place_find(name) != STRATA_PLACE_KINDS;
+    return strcmp(name, "stack") == 0 || strcmp(name, STRATA_RECLAIM_KEY) == 0 || strata_place_find(name) != STRATA_PLACE_KINDS;
 }
 
 static strata_status_t read_name(strata_reader_t *reader, strata_model_layer_t *layer, const strata_tree_t *node,
@@ -80,7 +80,7 @@ static strata_status_t read_option(strata_reader_t *reader, const strata_text_t 
         return strata_fail_origin(&key, "\"%s\" has no options; take \"%.40s\" out", type->name, node->key);
     if (!row) {
         strata_hint_t hint = strata_hint(node->key, strata_option_count(type), strata_option_word, type);
-        return strata_fail_origin(&key, "\"%s\" has no option \"%.40s\"; %s", type->name, node->key, hint.text);
+        return strata_fail_origin(&key, "\"%s\" has no option \"%.40s\"; %s", layer->name, node->key, hint.text);
     }
     if (node->kind != STRATA_TREE_SCALAR_NODE || node->empty)
         return strata_fail_origin(node->empty ? &key : &value, "%s wants one value; write %s: %s", row->name, row->name,
@@ -90,7 +90,7 @@ static strata_status_t read_option(strata_reader_t *reader, const strata_text_t 
     return status == STRATA_E_STRATEGY ? strata_fail_origin(&value, "%s", strata_last_error()->text) : status;
 }
 
-static strata_status_t read_options(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
+strata_status_t strata_read_options(strata_reader_t *reader, const strata_text_t *text, strata_model_layer_t *layer,
                                     const strata_tree_t *node) {
     const char *name = layer->type->name;
     if (node->kind == STRATA_TREE_SCALAR_NODE && node->empty) return STRATA_OK;
@@ -135,7 +135,7 @@ static strata_status_t read_layer(strata_reader_t *reader, const strata_text_t *
     if (!type) return fail_layer(name, &origin);
     size_t lost = reader->lost;
     strata_status_t status = strata_model_layer_init(reader->strategy->memory, layer, type, &origin);
-    if (status == STRATA_OK && options) status = read_options(reader, text, layer, options);
+    if (status == STRATA_OK && options) status = strata_read_options(reader, text, layer, options);
     if (status == STRATA_OK && type->role == STRATA_ROUTER && layer->branch_count == 0 && reader->lost == lost) {
         reader->lost++;
         status = strata_fail_no_branches(layer);
@@ -165,6 +165,11 @@ static strata_status_t fail_too_many(const strata_text_t *text, const strata_tre
                               STRATA_STACK_LAYERS, list->count);
 }
 
+static const char *mapping_word(size_t index, const void *context) {
+    (void)context;
+    return index == 0 ? "stack" : STRATA_RECLAIM_KEY;
+}
+
 static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *item) {
     if (++reader->layers <= STRATA_PLAN_NODES) return STRATA_OK;
     strata_origin_t origin = strata_origin_of(text, item->line, item->column);
@@ -172,8 +177,23 @@ static strata_status_t count_layer(strata_reader_t *reader, const strata_text_t 
                               STRATA_PLAN_NODES);
 }
 
+/* `{stack: [...], out_of_memory: {...}}` where a list may stand. */
+static strata_status_t read_mapping(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *map,
+                                    strata_model_stack_t *stack) {
+    const strata_tree_t *list = strata_tree_get(map, "stack");
+    for (const strata_tree_t *child = map->first; child; child = child->next) {
+        if (child == list || strcmp(child->key, STRATA_RECLAIM_KEY) == 0) continue;
+        strata_origin_t key = strata_origin_of(text, child->key_line, child->key_column);
+        strata_hint_t hint = strata_hint(child->key, 2, mapping_word, NULL);
+        return strata_fail_origin(&key, "a stack has no \"%.40s\"; %s", child->key, hint.text);
+    }
+    strata_status_t status = strata_read_list(reader, text, list, stack);
+    return status ? status : strata_read_reclaim(reader, text, map, stack);
+}
+
 strata_status_t strata_read_list(strata_reader_t *reader, const strata_text_t *text, const strata_tree_t *list,
                                  strata_model_stack_t *stack) {
+    if (list->kind == STRATA_TREE_MAP && strata_tree_get(list, "stack")) return read_mapping(reader, text, list, stack);
     strata_origin_t origin = strata_origin_of(text, list->line, list->column);
     if (list->kind != STRATA_TREE_LIST)
         return strata_fail_origin(&origin,

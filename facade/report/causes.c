@@ -203,7 +203,7 @@ static const advice_row_t advice[] = {
     {STRATA_CAUSE_CAPTURED, always, "allocate before the capture begins, or end it first"},
     {STRATA_CAUSE_COUNTED, always, "strata_set_safe_frontier() once the work before is over, or a larger freed_before"},
     {STRATA_CAUSE_WAITING, gave_up_early, "a longer {timeout} (now {timeout_now}), or wait for those streams before asking"},
-    {STRATA_CAUSE_WAITING, never_waited, "a layer `retry` above the others waits for them"},
+    {STRATA_CAUSE_WAITING, never_waited, "`out_of_memory:` with a timeout, beside the stack, waits for them"},
     {STRATA_CAUSE_WAITING, always, "once those streams have done their work the same request can be served"},
     {STRATA_CAUSE_PLACE_LIMIT, freeing_does, "a limit of {enough} or more by strata_set_limit(), or free as much"},
     {STRATA_CAUSE_PLACE_LIMIT, freeing_does_not, "a limit of {enough} or more by strata_set_limit()"},

@@ -20,6 +20,12 @@ size_t strata_model_layers(const strata_model_stack_t *stack, const strata_model
     return count;
 }
 
+strata_model_layer_t *strata_model_reclaim(const strata_model_stack_t *stack) {
+    for (size_t i = 0; i < stack->count; i++)
+        if (stack->layers[i].type == &strata_retry_type) return &stack->layers[i];
+    return NULL;
+}
+
 /* ---- devices ---- */
 
 strata_model_device_t *strata_strategy_own(strata_strategy_t *strategy, uint32_t device) {

@@ -85,7 +85,7 @@ PLANTED(a_borrower_at_work_waited_for_too_short_a_time, STRATA_CAUSE_WAITING,
         "strategy: waits\nstack: [retry: {timeout: 2ms}, stream_safe, " EXACT "]\n", 64 * MIB, 40 * MIB, lend_and_free,
         wait_for_the_borrower, "retry.timeout=1s", "a longer retry.timeout (now 2ms)", 0)
 PLANTED(a_borrower_at_work_never_waited_for, STRATA_CAUSE_WAITING, "strategy: waits\nstack: [stream_safe, " EXACT "]\n", 64 * MIB,
-        40 * MIB, lend_and_free, wait_for_the_borrower, NULL, "a layer `retry`", 0)
+        40 * MIB, lend_and_free, wait_for_the_borrower, NULL, "`out_of_memory:` with a timeout", 0)
 PLANTED(a_forgotten_stream_at_work, STRATA_CAUSE_FORGOTTEN,
         "strategy: waits\nstack: [retry: {timeout: 2ms}, stream_safe, auto_growth: {chunk_size: 50MiB}, system]\n", 64 * MIB,
         40 * MIB, forget_at_work, let_time_pass, "retry.timeout=1s", "a longer retry.timeout (now 2ms)", 0)
