@@ -1,7 +1,7 @@
 /* `out_of_memory:` beside a stack: the layer `retry` of the stack, by its other name. */
 #include <string.h>
 
-#include "config/pages/page.h"
+#include "config/page.h"
 #include "config/reader/reader.h"
 
 static strata_status_t check_where(const strata_text_t *text, const strata_tree_t *node, const strata_model_stack_t *stack) {
